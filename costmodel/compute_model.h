@@ -11,7 +11,7 @@ namespace shardlab {
 
 enum class Kernel : std::uint8_t {
   kCopy,
-  kView,  // another shape of the same memory; it moves nothing where strides allow it
+  kView,  // another shape of the same memory; it moves nothing if strides allow it
   kElementwise,
   kReduction,
   kGemm,
@@ -23,7 +23,7 @@ struct KernelQuery {
   Bytes bytes = 0.0;   // read plus written
   double flops = 0.0;  // multiply and add count as two
   DType dtype = DType::kF32;
-  bool strided = false;  // a copy that reads or writes in pieces, as a reshuffle does
+  bool strided = false;  // a strided copy, as in a reshuffle
 };
 
 class ComputeModel {

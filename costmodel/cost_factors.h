@@ -1,5 +1,5 @@
-// What-if factors on the parameters of any model: how would prices be if every latency were f times
-// as long, every bandwidth f times as large, the launch floor of kernels f times as high?
+// What-if factors on the parameters of any model: what would prices be if every latency were f
+// times as long, every bandwidth f times as large, the launch floor of kernels f times as high?
 //
 //   CostFactors factors{.latency = 2.0};
 //   const auto model = with_factors(make_collective_model(choice, topology), factors);
@@ -32,7 +32,7 @@ struct CostFactors {
 [[nodiscard]] std::unique_ptr<CostModel> with_factors(std::unique_ptr<CostModel> model,
                                                       const CostFactors& factors);
 
-// Kernels whose launch floor is scaled by f: each takes max(f * floor, what it takes without a floor).
+// Kernels whose launch floor is scaled by f: each takes max(f * floor, its time without a floor).
 class FlooredKernels {
  public:
   FlooredKernels(const ModelChoice& choice, const Topology& topology);
@@ -40,10 +40,10 @@ class FlooredKernels {
   [[nodiscard]] Price price(const KernelQuery& query, double launch) const;
 
   // The factor of the launch floor below which the kernel's work takes longer than the floor. It is
-  // absent where the model has no launch floor, or the kernel has nothing to do.
+  // absent if the model has no launch floor, or if the kernel has nothing to do.
   [[nodiscard]] std::optional<double> threshold(const KernelQuery& query) const;
 
-  // The launch floor; 0 where the model has none.
+  // The launch floor; 0 if the model has none.
   [[nodiscard]] Micros floor() const { return floor_; }
 
  private:

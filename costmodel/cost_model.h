@@ -3,8 +3,8 @@
 //   const auto model = make_collective_model(read_model_choice("alpha_beta", place), topology);
 //   model->price({Collective::kAllGather, 1 << 20, {.ranks = 8}}).total   // microseconds
 //
-// A model knows no tensors, placements or meshes. It is immutable and safe to share between
-// threads. A new model is one new file in costmodel/models/, such as alpha_beta.cpp.
+// A model does not know about tensors, placements or meshes. It is immutable and safe to share
+// between threads. A new model is one new file in costmodel/models/, such as alpha_beta.cpp.
 #pragma once
 
 #include <limits>
@@ -17,16 +17,16 @@
 
 namespace shardlab {
 
-// What a collective or a kernel takes. `total` is the price, to the last digit; the parts explain
-// it, and sum to it up to rounding. An impossible price is above every other price, and a sum with
-// one is impossible.
+// The time that a collective or a kernel takes. `total` is the price, to the last digit; the parts
+// explain it, and sum to it up to rounding. An impossible price is above every other price, and a
+// sum that contains one is impossible.
 struct Price {
   Micros total;
   Micros latency;
   Micros transfer;
   Micros compute;
   Micros straggler;
-  std::string_view impossible;  // the reason, a static text; empty where the price is possible
+  std::string_view impossible;  // the reason, a static text; empty if the price is possible
 
   [[nodiscard]] static constexpr Price of(Micros latency, Micros transfer) {
     return {latency + transfer, latency, transfer, Micros(), Micros(), {}};
@@ -54,7 +54,7 @@ struct Price {
   friend constexpr Price operator+(Price a, const Price& b) { return a += b; }
 };
 
-// One way to run a collective, with what it would take.
+// One way to run a collective, and its price.
 struct Alternative {
   std::string_view algorithm;  // NCCL's name, such as "RING"
   std::string_view protocol;   // NCCL's name, such as "LL128"

@@ -10,8 +10,8 @@ namespace {
 constexpr int kStepsPerOctave = 8;
 constexpr int kOctaves = 50;  // up to 1 PiB
 
-// The shape of the header's formula at u = -9, -8, ..., 9. The shape of all_gather stands for the
-// collectives that have none of their own.
+// The shape of the header's formula at u = -9, -8, ..., 9. Collectives without a shape of their own
+// use that of all_gather.
 using Shape = std::array<double, 19>;
 constexpr double kShapeBegin = -9.0;
 constexpr Shape kGatherShape = {-0.015, -0.020, -0.019, -0.011, 0.010,  0.045,  0.077,

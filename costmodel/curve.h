@@ -3,7 +3,7 @@
 //
 //   ln t(S) = ln a + phi(ln S - ln(a b)) + kinks(ln S)
 //   phi(u) = ln(1 + e^(p u)) / p + shape(u)
-//   S the full_bytes of the collective; t its time in us; a what an empty message takes, in us; b
+//   S the full_bytes of the collective; t its time in us; a the time of an empty message, in us; b
 //   the bandwidth of a huge message, in bytes/us; p the sharpness of the bend; shape the mean
 //   departure of measured curves from that bend; kinks straight lines in (ln S, ln t) between the
 //   points of one curve, level beyond the outermost points
@@ -23,7 +23,7 @@ namespace shardlab {
 
 struct Kink {
   Bytes bytes = 0.0;
-  double factor = 1.0;  // the curve's time over the smooth curve's
+  double factor = 1.0;  // ratio of the curve's time to that of the smooth curve
 };
 
 struct Curve {
@@ -37,9 +37,9 @@ struct Curve {
 [[nodiscard]] double smooth_log_us(Collective kind, const Curve& curve, double log_bytes);
 
 // A curve made fast (a price takes one logarithm, one exponential and a table) and monotone: the
-// greatest rising curve that lies nowhere above the given one. Where a larger size took less time
-// than a smaller one, the smaller one was late for a reason of its own (a cold start, a busy host),
-// so the larger one counts.
+// greatest rising curve that lies nowhere above the given one. If a larger size took less time than
+// a smaller one, something else delayed the smaller one (a cold start, a busy host), so the time of
+// the larger one is used for both.
 class TabulatedCurve {
  public:
   TabulatedCurve(Collective kind, const Curve& curve);

@@ -6,8 +6,7 @@
 namespace shardlab {
 namespace {
 
-// A distance that says how little the curve of one collective tells about another: 0 for the same
-// collective.
+// How poorly the curve of one collective predicts that of another: 0 for the same collective.
 double distance(Collective a, Collective b) {
   const auto rank = [](Collective kind) {
     switch (kind) {

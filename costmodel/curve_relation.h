@@ -5,7 +5,8 @@
 //                           v = volume_factor(from) / volume_factor(to)
 //
 // carries the curve t0 of `from` over to `to`: its floor a becomes k a, its bandwidth b becomes v
-// b. Where several curves are carried over, their ln t is averaged by relation_weight.
+// b. If several curves are carried over, their ln t is averaged with the weights of
+// relation_weight.
 //
 // Source: inside a host, volumes are the ring factors of collective.h. Between hosts, with n ranks
 // and g network links per host, they are the bytes that cross one of these links: (n-1)/n/g for
@@ -31,13 +32,13 @@ struct CurveGroup {
   friend bool operator==(const CurveGroup&, const CurveGroup&) = default;
 };
 
-// The latency floor, relative to that of an all_gather between two ranks: of one host for groups
-// inside a host, of two hosts for others.
+// The latency floor, relative to that of an all_gather between two ranks. For groups inside a host,
+// these two ranks are on one host; for other groups, on two.
 [[nodiscard]] double latency_factor(const CurveGroup& group);
 // The bytes that cross one link, over full_bytes.
 [[nodiscard]] double volume_factor(const CurveGroup& group);
-// How much the curve of `known` says about `asked`: up to 1e6 where both are the same group, and 0
-// where one lies inside a host and the other does not.
+// The weight of the curve of `known` in a prediction for `asked`: up to 1e6 if both are the same
+// group, and 0 if one lies inside a host and the other does not.
 [[nodiscard]] double relation_weight(const CurveGroup& known, const CurveGroup& asked);
 
 }  // namespace shardlab

@@ -1,16 +1,16 @@
-// Which prices of a model rest on measurements: the collectives, groups and sizes that it has rows
-// for.
+// Which prices of a model are based on measurements: the collectives, groups and sizes that it has
+// rows for.
 //
 //   const MeasuredRanges measured(model->measured());
 //   measured.gap({Collective::kAllGather, 1 << 20, {.ranks = 8}})   // nothing: it was measured
 //   measured.gap(query)->text()                    // "all_gather of 8 ranks on 1 host below 32 MiB"
 //
-// A query was measured where there are rows for the same collective among as many ranks on as many
-// hosts, at sizes from the smallest of these rows to the largest, both included. Between two rows a
-// model interpolates, and that counts as measured, however far apart the rows lie. A query that
-// needs no communication (a local change, a group of one rank) has no gap either; code that counts
-// measured steps must leave it out. How the ranks lie on their hosts, what else runs beside them,
-// and the dtype play no part, since rows do not tell them.
+// A query counts as measured if there are rows for the same collective among the same numbers of
+// ranks and hosts, at sizes from the smallest of these rows to the largest, both included. Between
+// two rows a model interpolates, and that counts as measured, however far apart the rows lie. A
+// query that needs no communication (a local change, a group of one rank) has no gap either; code
+// that counts measured steps must leave it out. How the ranks lie on their hosts, what else runs
+// beside them, and the dtype play no part, since rows do not record them.
 //
 // This file does not judge how good the rows are (measurements/health.h). Tested by
 // tests/unit/costmodel/measured_ranges_test.cpp.
@@ -30,7 +30,7 @@ namespace shardlab {
 struct MeasuredRange {
   Collective kind = Collective::kLocal;
   std::int64_t ranks = 1;
-  std::int64_t hosts = 1;  // kAnyHosts where the rows do not say
+  std::int64_t hosts = 1;  // kAnyHosts if the rows do not say
   Bytes smallest = 0.0;
   Bytes largest = 0.0;
 
@@ -44,8 +44,8 @@ struct MeasuredGap {
   Collective kind = Collective::kLocal;
   std::int64_t ranks = 1;
   std::int64_t hosts = 1;
-  // The group was measured, but only from the size `below` on, or only up to the size `above`.
-  // Where neither is set, the group was not measured at all.
+  // The group was measured, but only from the size `below` on, or only up to the size `above`. If
+  // neither is set, the group was not measured at all.
   std::optional<Bytes> below = {};
   std::optional<Bytes> above = {};
 
@@ -65,8 +65,8 @@ class MeasuredRanges {
   explicit MeasuredRanges(std::vector<MeasuredRange> ranges);
 
   [[nodiscard]] bool empty() const { return ranges_.empty(); }
-  // Nothing where the query was measured, or does not communicate. Rows that do not say their hosts
-  // count for a group only where no rows name its ranks and hosts.
+  // Nothing if the query was measured, or does not communicate. Rows without a number of hosts are
+  // used for a group only if no rows name both its ranks and its hosts.
   [[nodiscard]] std::optional<MeasuredGap> gap(const CollectiveQuery& query) const;
 
  private:

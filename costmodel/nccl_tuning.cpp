@@ -88,8 +88,7 @@ std::span<const double> speeds(std::int64_t compute_capability, bool several_hos
   return kIntra;
 }
 
-// How many times a speed fits into a capacity. The factor makes room for the rounding of the
-// division.
+// How many times a speed fits into a capacity. The factor allows for the rounding of the division.
 double fits(double room, double speed) { return std::floor(room / speed * (1 + 1e-9)); }
 
 // The capacity that a search divides into channels.
@@ -106,7 +105,7 @@ struct Room {
   [[nodiscard]] double total_network() const { return nics * nic; }
 };
 
-// NCCL splits each channel in two before it connects them, where a channel is fast enough.
+// NCCL splits each channel in two before it connects them, if a channel is fast enough.
 NcclGraph doubled(NcclGraph graph, std::int64_t compute_capability) {
   if (graph.intra < 25.0) return graph;
   if (compute_capability > 80 && graph.intra < 50.0 && graph.channels > 4) return graph;
@@ -210,8 +209,8 @@ NcclConstants nccl_constants(int version, NcclArchitecture architecture) {
   c.nvlink = kNvlink;
   c.pci = kPci;
   c.network = kNetwork;
-  // On one host the GPU decides. On several hosts the CPU does: Intel's figures stand in the row of
-  // Volta, AMD's in that of Ampere.
+  // On one host the cap depends on the GPU. On several hosts it depends on the CPU: Intel's figures
+  // are in the row of Volta, AMD's in that of Ampere.
   c.ll_cap = {kLLCap[arch][0], kLLCap[0][1], kLLCap[0][2]};
   c.ll_cap_amd = {kLLCap[arch][0], kLLCap[1][1], kLLCap[1][2]};
   c.ring_ll128_cap = kRingLL128Cap[arch];

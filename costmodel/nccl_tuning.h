@@ -7,9 +7,9 @@
 //
 // Source: NCCL's public repository, versions 2.27 and 2.28.3: src/graph/tuning.cc (constants),
 // src/graph/topo.h (NVLink rates), src/graph/search.cc (speeds tried, doubling of channels). The
-// search is written anew for hosts whose devices and network interfaces are all alike; it finds the
-// channels behind the tuning table of NCCL 2.27.5 (tests/golden/nccl). Status: derived, unless a
-// line says otherwise.
+// search is reimplemented for hosts whose devices and network interfaces are all alike; it finds
+// the channels behind the tuning table of NCCL 2.27.5 (tests/golden/nccl). Status: derived, unless
+// a line says otherwise.
 #pragma once
 
 #include <array>
@@ -55,8 +55,9 @@ enum class NcclArchitecture : std::uint8_t { kVolta, kAmpere, kHopper, kBlackwel
 // The names that NCCL_ALGO and NCCL_PROTO take, in capitals.
 [[nodiscard]] std::string_view to_string(NcclAlgorithm algorithm);
 [[nodiscard]] std::string_view to_string(NcclProtocol protocol);
-// These names in any case, with underscores or without, so that the spelling of NCCL's log is read
-// too: "Ring", "NVLSTree", "CollNetDirect", "Simple". Nothing where there is no such name.
+// Reads these names in upper or lower case, with or without underscores, and therefore also in the
+// spelling of NCCL's log: "Ring", "NVLSTree", "CollNetDirect", "Simple". Nothing if there is no
+// such name.
 [[nodiscard]] std::optional<NcclAlgorithm> nccl_algorithm_from_name(std::string_view name);
 [[nodiscard]] std::optional<NcclProtocol> nccl_protocol_from_name(std::string_view name);
 [[nodiscard]] NcclArchitecture nccl_architecture(std::int64_t compute_capability);
@@ -98,7 +99,7 @@ struct NcclGraphs {
   NcclGraph ring;
   NcclGraph tree;
   NcclGraph collnet;
-  NcclGraph nvls;  // has no channels where the host does not support NVLS
+  NcclGraph nvls;  // has no channels if the host does not support NVLS
 };
 
 // What the search sees of one host, or of one NVLink domain, which NCCL treats as a host.
@@ -115,7 +116,7 @@ struct NcclHost {
 // network count in full.
 [[nodiscard]] double nccl_device_gbps(double datasheet_gbps, LinkKind kind,
                                       NcclArchitecture architecture);
-// The channels that NCCL's search finds where `devices` of each host take part.
+// The channels that NCCL's search finds when `devices` devices of each host take part.
 [[nodiscard]] NcclGraphs nccl_graphs(const NcclHost& host, std::int64_t devices,
                                      bool several_hosts);
 

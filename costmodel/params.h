@@ -18,11 +18,11 @@ namespace shardlab {
 
 struct ParamSpec {
   std::string_view name;
-  std::optional<double> default_value;  // absent where the topology or another parameter gives it
+  std::optional<double> default_value;  // absent if the topology or another parameter gives it
   double min;
   double max;
   std::string_view help;
-  std::string_view source = {};  // where the default is from, unless from the model's own source
+  std::string_view source = {};  // source of the default, if other than the model's source
   std::string_view status = {};  // of the default: derived, measured, fitted or assumed
 };
 
@@ -33,7 +33,7 @@ class Params {
 
   // Assumes that the table has a parameter of this name with a default value.
   [[nodiscard]] double operator[](std::string_view name) const;
-  // The value of a parameter that may have none: nothing where it was not given and has no default.
+  // The value of a parameter that may have none: nothing if it was not given and has no default.
   [[nodiscard]] std::optional<double> get(std::string_view name) const;
   [[nodiscard]] nlohmann::json to_json() const;
 

@@ -22,7 +22,7 @@
 namespace shardlab {
 
 // A property of cost models that a faithful port of another tool's model may break, with the
-// reason. `contract` is a name that tests/contract checks by.
+// reason. `contract` is the name of a check in tests/contract.
 struct ContractExemption {
   std::string_view contract;
   std::string_view reason;
@@ -46,11 +46,12 @@ struct ModelEntry {
   std::span<const ContractExemption> exemptions = {};
   bool reads_rows = false;
   bool fits_curves = false;  // whether `calibrate` writes the model's rows (curve_calibration.h)
-  bool fits_kernels =
-      false;  // whether `calibrate` fits the model to kernels (kernel_calibration.h)
+  // Whether `calibrate` fits the model to kernels (kernel_calibration.h).
+  bool fits_kernels = false;
   // Names of the free constants that `calibrate` fits (constants_calibration.h), all positive.
   std::span<const std::string_view> fitted = {};
-  // The value at which a fitted parameter without a default stays, where rows leave it open.
+  // The prior of a fitted parameter without a default, which it keeps if the rows do not determine
+  // it.
   double (*prior)(std::string_view name, const Topology& topology,
                   const GroupSpan& group) = nullptr;
   // A collective model, a compute model, or both.
@@ -61,14 +62,14 @@ struct ModelEntry {
 // All models, sorted by name.
 [[nodiscard]] std::span<const ModelEntry* const> all_cost_models();
 [[nodiscard]] const ModelEntry* find_cost_model(std::string_view name);
-// The models that price collectives, or, where `collective` is false, those that price kernels.
+// The models that price collectives or, if `collective` is false, those that price kernels.
 [[nodiscard]] std::vector<std::string_view> model_names(bool collective);
 
 // Models that `calibrate` fits.
 [[nodiscard]] std::vector<std::string_view> fitted_model_names();
 
-// A model as a stack names it: {"name": ..., "params": {...}, "rows": [...]}, or a text that is the
-// name alone.
+// A model as a stack names it: {"name": ..., "params": {...}, "rows": [...]}, or just the name as a
+// text.
 struct ModelChoice {
   const ModelEntry* entry;
   nlohmann::json params = nlohmann::json::object();

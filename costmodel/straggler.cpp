@@ -61,8 +61,8 @@ class Expectations {
       if (entry->n == n) return entry->value;
     }
     const double value = compute(n);
-    // Two threads may both add n, which does no harm since their values are equal. Where there is
-    // no memory for the entry, the value is computed again next time.
+    // Two threads may both add n, which does no harm since their values are equal. If there is no
+    // memory for the entry, the value is computed again next time.
     auto* entry = new (std::nothrow) Entry{n, value, head};
     if (entry == nullptr) return value;
     while (!slot.compare_exchange_weak(entry->next, entry, std::memory_order_release,
@@ -94,7 +94,7 @@ class WaitingModel : public CostModel {
     return all;
   }
 
-  // The ranges that the model itself measured. The waiting on top of it was not measured.
+  // The measured ranges of the model itself. The waiting on top of it was not measured.
   [[nodiscard]] std::vector<MeasuredRange> measured() const final { return model_->measured(); }
 
  protected:
@@ -166,7 +166,7 @@ class EmpiricalStraggler final : public WaitingModel {
   Expectations delays_;
 };
 
-// What to write in place of a bare name, where the kind needs figures.
+// What to write instead of a bare name, for kinds that need figures.
 std::string_view object_form(StragglerKind kind) {
   switch (kind) {
     case StragglerKind::kPercent:
@@ -258,7 +258,7 @@ Straggler Straggler::from_json(const nlohmann::json& json, const JsonPlace& plac
     straggler.kind = read_kind(json.get<std::string>(), place);
     if (straggler.kind != StragglerKind::kNone) {
       place.fail("found " + describe_json(json) +
-                 " alone; valid: " + std::string(object_form(straggler.kind)));
+                 " without its figures; valid: " + std::string(object_form(straggler.kind)));
     }
     return straggler;
   }

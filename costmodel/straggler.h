@@ -45,9 +45,9 @@ struct Straggler {
   double percent = 0.0;
   double fixed_us = 0.0;
   double sigma = 0.0;
-  std::vector<double> delays_us = {};  // where not empty, used instead of sigma
+  std::vector<double> delays_us = {};  // if not empty, used instead of sigma
 
-  // Reads an object, or a text that is the name alone. Throws ConfigError.
+  // Reads an object, or just the name as a text. Throws ConfigError.
   [[nodiscard]] static Straggler from_json(const nlohmann::json& json, const JsonPlace& place);
   [[nodiscard]] nlohmann::json to_json() const;
   [[nodiscard]] std::unique_ptr<CostModel> decorate(std::unique_ptr<CostModel> model) const;

@@ -16,8 +16,8 @@ LinkKind default_kind(LinkScope joins) {
   return joins < LinkScope::kRail ? LinkKind::kNvswitch : LinkKind::kNetwork;
 }
 
-// Whether a ring through the group enters and leaves each host on the same rail: it does where all
-// members have the same position on their hosts, and where the group fills its hosts.
+// Whether a ring through the group enters and leaves each host on the same rail: it does if all
+// members have the same position on their hosts, or if the group fills its hosts.
 bool stays_on_rails(const GroupSpan& group, std::int64_t devices_per_host) {
   if (group.ranks == group.extent) {
     return group.ranks_per_host == devices_per_host && group.ranks % devices_per_host == 0;

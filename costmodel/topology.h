@@ -41,7 +41,7 @@ struct EnumNames<LinkScope> {
       Named{LinkScope::kRail, "rail"}, Named{LinkScope::kAll, "all"}};
 };
 
-// What a level is made of. Where the file does not say, a level is PCIe inside a part of a host,
+// The kind of a level's links. If the file does not say, it is PCIe inside a part of a host,
 // NVSwitch inside a host or a domain, and network beyond.
 enum class LinkKind : std::uint8_t { kNvlink, kNvswitch, kPcie, kNetwork };
 template <>
@@ -58,7 +58,7 @@ struct LinkLevel {
   Micros latency;  // of one step between two devices that this level joins
   GBps bandwidth;  // of one device through this level, in one direction, after oversubscription
   LinkKind kind = LinkKind::kNetwork;
-  // The largest number of consecutive ranks that the level joins; 0 where it joins all ranks of its
+  // The largest number of consecutive ranks that the level joins; 0 if it joins all ranks of its
   // scope.
   std::int64_t devices = 0;
   GBps nominal_bandwidth;  // the bandwidth in the file, before oversubscription
@@ -66,13 +66,13 @@ struct LinkLevel {
   bool kind_is_given = false;
 };
 
-// The compute capability where a file does not say: Hopper's. Capabilities are NVIDIA's times ten:
-// 70 Volta, 80 Ampere, 90 Hopper, 100 Blackwell.
+// The compute capability that is assumed if a file states none: Hopper's. Capabilities are NVIDIA's
+// times ten: 70 Volta, 80 Ampere, 90 Hopper, 100 Blackwell.
 inline constexpr std::int64_t kDefaultComputeCapability = 90;
 
 struct DeviceFigures {
-  std::optional<std::int64_t>
-      compute_capability;  // NVIDIA's capability times ten; absent where the file does not say
+  // NVIDIA's compute capability times ten; absent if the file does not say.
+  std::optional<std::int64_t> compute_capability;
   GBps memory_bandwidth;
   double memory_gib = 0.0;
   Micros launch;                              // start-up time of one kernel
@@ -100,7 +100,7 @@ class Topology {
   }
 
   // The innermost level that joins all members of a group of this span. A span does not say where
-  // in its host a group lies, so a block of a host is taken to join a group whose extent divides
+  // in its host a group lies, so a block of a host is assumed to join a group whose extent divides
   // it.
   [[nodiscard]] const LinkLevel& link(const GroupSpan& group) const;
   // The level that joins all devices of a host.

@@ -22,27 +22,44 @@ std::string flips_of_decisions(const FlipCounts& flips) {
          percent(static_cast<double>(flips.total) / static_cast<double>(flips.questions)) + ")";
 }
 
-// "calls 120 of them better, 4 worse and 8 equal", "calls it better", "calls both worse", "cannot
-// judge it".
-std::string judgement(const FlipCounts& flips) {
-  std::vector<std::string> called;
-  for (const Verdict verdict : {Verdict::kBetter, Verdict::kWorse, Verdict::kEqual}) {
-    if (flips[verdict] == 0) continue;
-    const std::string of_them = called.empty() ? " of them " : " ";
-    called.push_back(grouped(flips[verdict]) + of_them + std::string(verdict_text(verdict)));
+// "is an improvement" for one flip, "are improvements" for several.
+std::string verdict_predicate(Verdict verdict, bool is_one) {
+  switch (verdict) {
+    case Verdict::kBetter:
+      return is_one ? "is an improvement" : "are improvements";
+    case Verdict::kWorse:
+      return is_one ? "is a regression" : "are regressions";
+    case Verdict::kEqual:
+      return is_one ? "costs as much as before" : "cost as much as before";
+    case Verdict::kUndecided:
+      break;
   }
-  const std::int64_t undecided = flips[Verdict::kUndecided];
-  const std::string everyone = flips.total == 1 ? "it" : flips.total == 2 ? "both" : "all of them";
-  if (called.empty()) return "cannot judge " + (flips.total == 2 ? "either" : everyone);
-  if (called.size() == 1 && undecided == 0) {
-    return "calls " + everyone + called[0].substr(called[0].rfind(' '));
-  }
-  std::string text = "calls " + listed(called);
-  if (undecided > 0) text += ", and cannot judge " + grouped(undecided);
-  return text;
+  return "cannot be judged";
 }
 
-// "mean regret falls from 3.2 % to 1.1 %"; "" where neither is known.
+// "120 of them are improvements, 4 are regressions and 8 cost as much as before", "the flip is an
+// improvement", "both are regressions", "neither can be judged". Assumes at least one flip.
+std::string judgement(const FlipCounts& flips) {
+  for (const Verdict verdict : kVerdicts) {
+    if (flips[verdict] != flips.total) continue;
+    if (verdict == Verdict::kUndecided && flips.total > 1) {
+      return flips.total == 2 ? "neither can be judged" : "none of them can be judged";
+    }
+    const std::string all = flips.total == 1   ? "the flip "
+                            : flips.total == 2 ? "both "
+                                               : "all of them ";
+    return all + verdict_predicate(verdict, flips.total == 1);
+  }
+  std::vector<std::string> parts;
+  for (const Verdict verdict : kVerdicts) {
+    if (flips[verdict] == 0) continue;
+    parts.push_back(grouped(flips[verdict]) + (parts.empty() ? " of them " : " ") +
+                    verdict_predicate(verdict, flips[verdict] == 1));
+  }
+  return listed(parts);
+}
+
+// "mean regret falls from 3.2 % to 1.1 %"; "" if neither mean is known.
 std::string regret_change(const RegretSummary& before, const RegretSummary& after) {
   if (!before.mean && !after.mean) return "";
   if (!before.mean || !after.mean) {
@@ -61,8 +78,9 @@ std::string regret_change(const RegretSummary& before, const RegretSummary& afte
          from + " to " + to + over;
 }
 
+// "`alpha-beta`: datasheet, not measured".
 std::string reference_text(const ComparisonRecord& record) {
-  const std::string label = record.reference.label.empty() ? "" : ", " + record.reference.label;
+  const std::string label = record.reference.label.empty() ? "" : ": " + record.reference.label;
   return code(record.reference.name) + label;
 }
 
@@ -79,11 +97,11 @@ std::string one_candidate(const ComparisonRecord& record, const Comparison& comp
     text += candidate.flips.questions == 1 ? " does not flip the only decision"
                                            : " flips " + flips_of_decisions(candidate.flips);
   } else {
-    text += " flips " + flips_of_decisions(candidate.flips) + ": the reference (" +
-            reference_text(record) + ") " + judgement(candidate.flips);
+    text += " flips " + flips_of_decisions(candidate.flips) + ". Priced by the reference (" +
+            reference_text(record) + "), " + judgement(candidate.flips);
   }
   std::string change = regret_change(baseline.regret, candidate.regret);
-  // A stack that is judged by its own prices has no regret, and that says nothing about it.
+  // A stack that is judged by its own prices has no regret, whatever its prices are worth.
   for (const StackSummary* stack : {&baseline, &candidate}) {
     if (!change.empty() && stack->name == record.reference.name) {
       change += ", " + code(stack->name) + " being the reference itself";
@@ -136,7 +154,9 @@ std::string several_candidates(const ComparisonRecord& record, const Comparison&
                                 (baseline.regret.mean && baseline.name != record.reference.name
                                      ? " (mean regret " + percent(*baseline.regret.mean) + ")"
                                      : "");
-  std::string judge = "; the reference is " + reference_text(record);
+  const std::string& label = record.reference.label;
+  std::string judge = "; the reference is " + code(record.reference.name) +
+                      (label.empty() ? "" : " (" + label + ")");
   if (comparison.tells_basis) {
     BasisGroup all;
     for (const StackSummary& stack : comparison.stacks) {
@@ -210,17 +230,23 @@ std::string verdicts_text(const FlipCounts& counts) {
 std::string basis_sentence(const BasisGroup& basis) {
   const BasisCounts& flips = basis.flips;
   const BasisCounts& decisions = basis.decisions;
-  std::string text = "on measured groups rest ";
-  if (flips.total() > 0) {
-    text += judged_part(flips[Basis::kMeasured], flips.total(), "flip") + " and ";
-  }
-  text += judged_part(decisions[Basis::kMeasured], decisions.total(), "decision");
+  const bool has_flips = flips.total() > 0;
+  const auto rest_on = [&](Basis what) {
+    return !has_flips && decisions[what] == 1 ? std::string(" rests on ") : " rest on ";
+  };
+  std::string text;
+  if (has_flips) text += judged_part(flips[Basis::kMeasured], flips.total(), "flip") + " and ";
+  text += judged_part(decisions[Basis::kMeasured], decisions.total(), "decision") +
+          rest_on(Basis::kMeasured) + "measured groups";
   if (decisions[Basis::kLocalWork] > 0) {
-    text += ", on local work alone ";
-    if (flips.total() > 0) text += grouped(flips[Basis::kLocalWork]) + " and ";
-    text += grouped(decisions[Basis::kLocalWork]);
+    text += "; ";
+    if (has_flips) text += counted(flips[Basis::kLocalWork], "flip", "flips") + " and ";
+    text += counted(decisions[Basis::kLocalWork], "decision", "decisions") +
+            rest_on(Basis::kLocalWork) + "local work alone";
   }
-  if (decisions[Basis::kCarriedOver] > 0) text += "; the others are carried over";
+  if (decisions[Basis::kCarriedOver] > 0) {
+    text += "; the prices of the others are carried over from other groups or sizes";
+  }
   return text;
 }
 

@@ -1,8 +1,8 @@
-// The answer of a comparison in one sentence, the first thing a maintainer reads:
+// The answer of a comparison in one or two sentences, the first thing a maintainer reads:
 //
-//   "Changing `dtensor-v3` to `dtensor-v4` flips 132 of 1,204 decisions (11.0 %): the reference
-//   (`alpha-beta`, datasheet, not measured) calls 120 of them better, 4 worse and 8 equal; mean
-//   regret falls from 3.2 % to 1.1 %."
+//   "Changing `dtensor-v3` to `dtensor-v4` flips 132 of 1,204 decisions (11.0 %). Priced by the
+//   reference (`alpha-beta`: datasheet, not measured), 120 of them are improvements, 4 are
+//   regressions and 8 cost as much as before; mean regret falls from 3.2 % to 1.1 %."
 //
 // Names stand in backticks, as every writer's text does (reports/document.h).
 // Tested by tests/unit/reports/summary_test.cpp.
@@ -40,11 +40,12 @@ namespace shardlab::reports {
 // "`dtensor-v3` to `dtensor-v4`", or "`dtensor-v3` against 3 candidates".
 [[nodiscard]] std::string report_title(const ComparisonRecord& record);
 
-// "120 better, 4 worse and 8 equal": what is zero is left out; "" without flips.
+// "120 better, 4 worse and 8 equal": verdicts that do not occur are left out; "" without flips.
 [[nodiscard]] std::string verdicts_text(const FlipCounts& counts);
 
-// "on measured groups rest 12 of 30 judged flips and 402 of 816 judged decisions, on local work alone
-// 0 and 200; the others are carried over".
+// "12 of 30 judged flips and 402 of 816 judged decisions rest on measured groups; 0 flips and 200
+// decisions rest on local work alone; the prices of the others are carried over from other groups or
+// sizes".
 [[nodiscard]] std::string basis_sentence(const BasisGroup& basis);
 
 // "a", "a and b", "a, b and c".

@@ -31,8 +31,8 @@ constexpr CommandRow kCommands[] = {
     {"describe", add_describe_command},
 };
 
-// CLI11 splits a value of --inputs that stands in brackets at its commas; a blank in front keeps
-// lists of tensors whole (OpArguments::read takes it away again).
+// CLI11 splits a value of --inputs that is in brackets at its commas. A blank in front of the
+// bracket prevents that, and OpArguments::read removes it again.
 std::vector<std::string> with_whole_lists(std::vector<std::string> words) {
   constexpr std::string_view kOption = "--inputs";
   bool is_input = false;
@@ -60,7 +60,7 @@ int run_command_line(const std::vector<std::string>& words, Session& session) {
   for (const CommandRow& row : all_commands()) row.add(Command(&app), session);
   try {
     std::vector<std::string> typed = with_whole_lists(words);
-    std::reverse(typed.begin(), typed.end());  // CLI11 reads from the back
+    std::reverse(typed.begin(), typed.end());  // CLI11 reads the words from the last to the first
     app.parse(typed);
   } catch (const CLI::CallForHelp& help) {
     return app.exit(help);

@@ -1,12 +1,13 @@
-// Runs one command, whose words are those that are typed after `shardlab`. Both the program and the
-// Python module do it this way.
+// Runs one command. Its words are what a user types after `shardlab`. Both the program and the
+// Python module run commands through this function.
 //
 //   Session session;
 //   std::ostringstream out;
 //   session.results = &out;
 //   const int exit_code = run_command_line({"plan", "--mesh", "8", ...}, session);
 //
-// Throws what commands throw (costmodel/base/error.h): InputError for words that make no command.
+// Throws what commands throw (costmodel/base/error.h), and InputError for words that are not a
+// valid command line.
 #pragma once
 
 #include <string>
@@ -16,7 +17,7 @@
 
 namespace shardlab {
 
-// --help and --version print to stdout, whatever the session says.
+// --help and --version always print to stdout, even if session.results is another stream.
 [[nodiscard]] int run_command_line(const std::vector<std::string>& words, Session& session);
 
 }  // namespace shardlab

@@ -1,5 +1,5 @@
-// shardlab: runs a command (runner/command_line.cpp has their table), and is the one place where
-// errors become exit codes.
+// shardlab: runs a command (runner/command_line.cpp has the table of commands). This is the only
+// place where errors become exit codes.
 #if defined(__linux__)
 #include <malloc.h>
 #endif
@@ -14,9 +14,9 @@
 namespace shardlab {
 namespace {
 
-// Freed memory is kept for the next allocation instead of going back to the system page by page,
-// which saves a tenth of the time of solving a large program (measured). The limits are the largest
-// that glibc takes for mapped blocks (mallopt(3)), and more than any run frees at once.
+// Keeps freed memory for the next allocation instead of returning it to the system page by page,
+// which makes solving a large program 10 % faster (measured). The limits are the largest that glibc
+// accepts for mapped blocks (mallopt(3)), and more than any run frees at once.
 void keep_freed_memory() {
 #if defined(__GLIBC__)
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
@@ -33,8 +33,8 @@ int run(int argc, char** argv) {
   return exit_code;
 }
 
-// A message may quote what was typed or read, so bytes that are neither printable ASCII nor part of
-// a UTF-8 letter are shown by their numbers.
+// Prints an error. Its message may quote what was typed or read, so bytes that are neither
+// printable ASCII nor part of a UTF-8 letter are written as numbers.
 int report(std::string_view kind, const std::exception& error, int code) {
   std::cerr << "shardlab: " << kind << printable(error.what()) << "\n";
   return code;

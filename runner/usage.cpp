@@ -29,7 +29,7 @@ std::string unknown_word(std::string_view what, std::string_view word,
          "; valid: " + join(views);
 }
 
-// The word that CLI11 could not place. An option is named rather than any other word.
+// The first word that CLI11 could not use; an option, if there is one among these words.
 std::string leftover(const CLI::App& app) {
   const std::vector<std::string> left = app.remaining();
   if (left.empty()) return "";
@@ -39,7 +39,7 @@ std::string leftover(const CLI::App& app) {
                          : word.substr(word.find_first_not_of(' '));
 }
 
-// "--mesh: 8x8, or dp=8,tp=8", with the words of a closed list.
+// "--mesh: 8x8, or dp=8,tp=8", and the valid words if the option has a closed list of them.
 std::string described(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   const std::size_t list = type.find('{');
@@ -68,14 +68,15 @@ std::string count_message(const CLI::App& command, const CLI::ParseError& error)
   std::string text = error.what();
   const CLI::Option* option = command.get_option_no_throw(text.substr(0, text.find(':')));
   if (option == nullptr) return text;
-  // CLI11 counts only values that it has taken.
+  // CLI11 counts only the values that it accepted.
   if (text.ends_with("missing")) {
     return missing_value(*option);
   }
   return option->get_name() + ": found " + std::to_string(option->count()) + " values; valid: one";
 }
 
-// "Could not convert: --quiet = maybe": only flags are converted without a check of ours before.
+// Rewords "Could not convert: --quiet = maybe". Only flags get this message, because our own checks
+// come before the conversion of all other options.
 std::string conversion_message(const CLI::ParseError& error) {
   std::string text = error.what();
   constexpr std::string_view kPrefix = "Could not convert: ";
@@ -85,8 +86,8 @@ std::string conversion_message(const CLI::ParseError& error) {
          in_quotes(text.substr(equals + 3)) + "; valid: no value, it is a flag";
 }
 
-// The option whose value is missing: CLI11 takes the next word as the value, even when that is an
-// option too.
+// Finds the option whose value is missing. CLI11 takes the next word as the value, even if that
+// word is an option.
 const CLI::Option* swallowed_an_option(const CLI::App& command) {
   const std::vector<std::string> names = option_names(command);
   for (const CLI::Option* option : command.get_options()) {

@@ -1,5 +1,5 @@
-// What a command line got wrong, in our own words: CLI11's messages name neither the valid values
-// nor the nearest word.
+// Describes what is wrong with a command line in our own words, because CLI11's messages name
+// neither the valid values nor the nearest word.
 #pragma once
 
 #include <span>
@@ -13,7 +13,7 @@ class ParseError;
 namespace shardlab {
 
 // One line, without a full stop: `plan: unknown option "--plannr" (did you mean "--planner"?);
-// valid: ...`. `words`: the command line after the program's name.
+// valid: ...`. `words` is the command line without the program's name.
 [[nodiscard]] std::string usage_message(const CLI::App& app, const CLI::ParseError& error,
                                         std::span<const std::string> words);
 

@@ -1,7 +1,7 @@
 // Lower bounds that no plan can beat, and how far a plan is from them.
 //
 //   const PlanBounds bounds = bounds_of(plan, mesh, topology);
-//   bounds.volume_ratio      // 1.5: ranks receive half as many bytes again as they must
+//   bounds.volume_ratio      // 1.5: ranks receive 1.5 times the bytes that they must
 //
 //   volume   The bytes that ranks receive. Without partials, rank r must receive what it will hold
 //            and does not hold yet: b * |dst(r) \ src(r)|, with b bytes per element and the sets of
@@ -13,7 +13,7 @@
 //   memory   The larger one of a rank's source and target shards.
 //
 // The volume of a plan is the sum of its steps' ring volumes. Bounds of volume and time without
-// partials list the elements of every rank, so they exist up to kMaxBoundRanks ranks.
+// partials list the elements of every rank, so they are computed only up to kMaxBoundRanks ranks.
 #pragma once
 
 #include <optional>

@@ -12,7 +12,7 @@ namespace {
 constexpr std::string_view kUnknownOrder =
     "the shard order behind a strided shard is unknown to the cost function (infinite cost)";
 constexpr std::string_view kPartialOfReplicate =
-    "AutoParallel makes no partial of a replicated tensor";
+    "AutoParallel cannot turn a replicated tensor into a partial";
 
 // The default price of R->P in v3-rp. The value is assumed: the thread of pytorch/pytorch#172282
 // never fixed one, and any value above zero breaks the ties.
@@ -26,7 +26,8 @@ PricedTransition unpriced(const StepQuery& step) {
 
 // -- DTensor ------------------------------------------------------------------------------------
 //
-// Each version derives from the one that its pull request changed and overrides what that changed.
+// Each version derives from the version that its pull request changed, and overrides only that
+// change.
 
 // DTensor's cost function as it was before the first of the pull requests. It loops over the mesh
 // dims and ignores the shard order. R->S keeps the bytes, and P->P' costs nothing (and does
@@ -84,11 +85,11 @@ class V0 : public EdgeSemantics {
   [[nodiscard]] bool follows_plan() const override { return false; }
 
  protected:
-  // What is added to the price of an all-to-all, which is otherwise that of an all-gather of the
-  // local bytes.
+  // The penalty on an all-to-all, whose price is otherwise that of an all-gather of the local
+  // bytes.
   [[nodiscard]] virtual Micros all_to_all_penalty() const { return Micros(1.0); }
   [[nodiscard]] virtual Price partial_to_other_partial() const { return {}; }
-  // The bytes that a rank is taken to hold after R->S.
+  // The bytes that a rank is assumed to hold after R->S.
   [[nodiscard]] virtual Bytes bytes_of_chunk(Bytes bytes, double /*ranks*/) const { return bytes; }
 };
 
@@ -240,7 +241,8 @@ class AutoParallelEdge final : public EdgeSemantics {
       if (to.dim() != 0) result.price += copy(bytes);
       result.bytes_after = bytes / n;
     } else if (!from.is_partial() && to.is_partial()) {
-      result.price = Price::make_impossible("AutoParallel makes no partial of another placement");
+      result.price =
+          Price::make_impossible("AutoParallel cannot turn another placement into a partial");
     }
     return result;
   }
@@ -253,8 +255,8 @@ class AutoParallelEdge final : public EdgeSemantics {
   }
 
   [[nodiscard]] bool follows_plan() const override { return false; }
-  // On a mesh of two dims the inner one comes first where both reduce and scatter, so that the
-  // smaller part crosses the outer one.
+  // If both dims of a 2-D mesh reduce and scatter, the inner dim goes first, so that fewer bytes
+  // cross the outer dim.
   [[nodiscard]] MeshDimWalk mesh_dim_walk(const TensorMeta& meta, const Placements& from,
                                           const Placements& to) const override {
     return {.innermost_first = from.size() == 2 && from[0] == Placement::partial() &&

@@ -11,7 +11,7 @@
 //   S->R   all_gather       S->S'  all_to_all          R->S, R->P   local
 //   P->R   all_reduce       P->S   reduce_scatter      S->P, P->P'  impossible (P->P' since v3)
 //
-// How many microseconds a collective takes is left to the cost model: any model runs under any
+// The cost model decides how many microseconds a collective takes; any model works with any
 // semantics. Sources: PyTorch 2.13.0, _compute_placement_transition_cost, and the pull requests
 // that each row of all_edge_semantics() names. A new version is a class and a row in
 // edge_semantics.cpp.
@@ -45,7 +45,7 @@ struct StepQuery {
 struct PricedTransition {
   Collective collective = Collective::kLocal;
   Bytes full_bytes = 0.0;   // the larger of one rank's two buffers
-  Bytes bytes_after = 0.0;  // held by a rank after the step, where the next step starts
+  Bytes bytes_after = 0.0;  // held by a rank after the step, and before the next one
   Price price{};
 };
 
@@ -60,7 +60,7 @@ struct StepModels {
   }
 };
 
-// The price of an edge that has one without looking at its steps.
+// The price of an edge that is known without looking at the steps.
 struct KnownPrice {
   double cost_us = 0.0;
   std::string_view reason = {};  // why the price is infinite, a static text; else empty
@@ -88,21 +88,21 @@ class EdgeSemantics {
                                                     const StepQuery& step) const = 0;
   // Whether R->S costs nothing, whatever the models say.
   [[nodiscard]] virtual bool chunk_is_free() const { return true; }
-  // What R->P costs, where that is a parameter of these semantics.
+  // The price of R->P, if it is a parameter of these semantics.
   [[nodiscard]] virtual std::optional<Micros> replicate_to_partial() const { return std::nullopt; }
 
-  // The price of an edge that has one without looking at its steps. Assumes that the layouts
+  // The price of an edge, if it is known without looking at the steps. Assumes that the layouts
   // differ.
   [[nodiscard]] virtual std::optional<KnownPrice> known_price(const Placements& from,
                                                               const Placements& to) const = 0;
   // Whether an edge from a fully replicated source costs nothing, whatever the target.
   [[nodiscard]] virtual bool replicated_source_is_free() const { return true; }
-  // Whether a strided shard is priced like a plain one, even where its shard order is unknown, so
-  // that a planner may move it. Otherwise its steps cost nothing.
+  // Whether a strided shard is priced like a plain one, even if its shard order is unknown, so that
+  // a planner may move it. Otherwise its steps cost nothing.
   [[nodiscard]] virtual bool prices_strided_shards() const { return false; }
 
-  // Whether the price is that of the planner's steps. Otherwise it is that of one step for each
-  // mesh dim whose placement changes, in the order of mesh_dim_walk(), whatever the shard order.
+  // Whether an edge costs what the planner's steps cost. Otherwise it costs one step for each mesh
+  // dim whose placement changes, in the order of mesh_dim_walk(), whatever the shard order.
   [[nodiscard]] virtual bool follows_plan() const { return true; }
   [[nodiscard]] virtual MeshDimWalk mesh_dim_walk(const TensorMeta&, const Placements& /*from*/,
                                                   const Placements& /*to*/) const {
@@ -118,14 +118,14 @@ struct EdgeSemanticsRow {
   std::string_view name;
   std::string_view summary;
   std::string_view source;
-  // The default of the one parameter, what R->P costs; nothing where R->P is free by definition.
+  // The default price of R->P, the only parameter; nothing if R->P is free by definition.
   std::optional<Micros> replicate_to_partial;
   std::shared_ptr<const EdgeSemantics> (*make_with)(std::string_view name, Micros);
 
   [[nodiscard]] std::shared_ptr<const EdgeSemantics> make() const {
     return make_with(name, replicate_to_partial.value_or(Micros()));
   }
-  // The same semantics with another price of R->P. Assumes that this price is a parameter of them.
+  // The same semantics with another price of R->P. Assumes that the semantics have this parameter.
   [[nodiscard]] std::shared_ptr<const EdgeSemantics> make(Micros price_of_partition) const {
     return make_with(name, price_of_partition);
   }

@@ -2,7 +2,7 @@
 //
 //   EventQueue<int> queue;
 //   queue.push(to_picoseconds(Micros(3.5)), 7);
-//   queue.pop()                                  // the earliest; of equal times the first pushed
+//   queue.pop()                            // the earliest; among equal times, the first pushed
 //
 // Time is a whole number of picoseconds. Sums of times therefore do not depend on their order, and
 // a million ranks in lockstep stay in lockstep. The largest time is 2^63 - 1 ps, about 106 days.

@@ -137,7 +137,8 @@ HostTensor Executor::make_global(const TensorMeta& meta, const Layout& layout,
   if (floating) {
     unit = exact_unit(meta.dtype);
   } else if (itemsize(meta.dtype) == 1) {
-    // An average sums before it divides. With these values up to 127 ranks do not overflow.
+    // An average sums before it divides. Sums of values this small do not overflow on up to 127
+    // ranks.
     most = std::clamp<std::int64_t>(127 / mesh_.size(), 1, most);
   }
   const std::int64_t elements = global.elements();
@@ -176,7 +177,8 @@ DistributedTensor Executor::distribute(const TensorMeta& meta, const Layout& lay
   for (const Placement& p : layout.placements) {
     if (p.kind() != Placement::Kind::kMaskPartial) continue;
     throw InputError(
-        "a mask partial comes from an embedding: data for it can't be made up; valid: R, S, _S, "
+        "data for a mask partial can't be made up, because it comes from an embedding; valid: R, "
+        "S, _S, "
         "P and NP");
   }
   expect_layout(meta, layout);
@@ -207,8 +209,9 @@ DistributedTensor Executor::distribute(const TensorMeta& meta, const Layout& lay
       for (const std::size_t i : members) tensor.locals[i] = shard;
       continue;
     }
-    // The different contributions, which replicas share, and which of them carry the value where
-    // integers are averaged: those cannot be divided exactly, so the others contribute zero.
+    // `parts` are the distinct contributions; replicas share them. `first` marks those with
+    // coordinate 0 on every mesh dim that sums. Averaged integers cannot be divided exactly, so for
+    // them the marked contributions are the value and all others are zero.
     std::vector<HostTensor> parts(to_index(partial.ranks));
     std::vector<bool> first(to_index(partial.ranks), false);
     for (const std::size_t i : members) {
@@ -223,7 +226,7 @@ DistributedTensor Executor::distribute(const TensorMeta& meta, const Layout& lay
     for_each_element(meta.shape, rows, [&](std::int64_t here, std::int64_t whole) {
       const double value = element_as_double(tensor.global, whole);
       double sum = std::abs(value);
-      if (one_contributes) {  // then every average is over equal values
+      if (one_contributes) {  // each average is then over equal values
         for (std::size_t k = 0; k < all.size(); ++k) all[k] = first[k] ? value : 0.0;
       } else {
         const double lost = contributions.fill(static_cast<std::uint64_t>(whole), value, all);
@@ -245,8 +248,8 @@ DistributedTensor Executor::distribute(const TensorMeta& meta, const Layout& lay
   return tensor;
 }
 
-// The reduction of one group. Every member gets the whole result, or its shard of it where `target`
-// says how the result is cut.
+// The reduction of one group. Every member gets the whole result or, if `target` says how the
+// result is cut, its shard of it.
 Executor::GroupResult Executor::reduce_group(const PlanStep& step, const FakeGroup& group,
                                              const std::optional<DimSharding>& target,
                                              std::span<const HostTensor> members) const {
@@ -276,7 +279,7 @@ Executor::GroupResult Executor::reduce_group(const PlanStep& step, const FakeGro
   return {std::move(shards), other_members * members.front().bytes()};
 }
 
-// The same result for each of so many members.
+// The same result for each of `members` members.
 std::vector<HostTensor> Executor::for_all(const HostTensor& result, std::int64_t members) const {
   std::vector<HostTensor> results(to_index(members), result);
   if (!options_.copy_replicas) return results;
@@ -341,7 +344,7 @@ Executor::GroupResult Executor::run_group(const PlanStep& step, const Layout& be
     }
     if (std::ssize(results) == group.size()) return {std::move(results), 0};
   }
-  throw InputError(from.text() + "->" + to.text() + " is no change that a collective makes");
+  throw InputError("no collective changes " + from.text() + " to " + to.text());
 }
 
 std::vector<HostTensor> Executor::masked(const DistributedTensor& tensor) const {
@@ -353,8 +356,8 @@ std::vector<HostTensor> Executor::masked(const DistributedTensor& tensor) const 
   return locals;
 }
 
-// Ranks whose coordinates agree on all mesh dims but the step's are one group. Its members are in
-// row-major order over the step's mesh dims.
+// Ranks whose coordinates agree on all mesh dims except those of the step form one group. Its
+// members are in row-major order over the step's mesh dims.
 std::vector<Executor::TwinGroups> Executor::groups_of_step(const PlanStep& step,
                                                            const Layout& before,
                                                            const DistributedTensor& tensor) const {
@@ -382,7 +385,7 @@ std::vector<Executor::TwinGroups> Executor::groups_of_step(const PlanStep& step,
       for (const std::int64_t extent : tensor.locals[i].shape()) signature.push_back(extent);
     }
     // What a group gathers or cuts also depends on the shape of the whole, so groups that hold
-    // equal shards of different wholes are no twins.
+    // equal shards of different wholes are not twins.
     if (step.from.is_shard_like() || step.to.is_shard_like()) {
       Layout rest = before;
       for (const int m : step.mesh_dims) rest.placements[to_index(m)] = Placement::replicate();
@@ -445,8 +448,8 @@ StepExecution Executor::run_step(const PlanStep& step, DistributedTensor& tensor
   tensor.masks.clear();
   const Layout before = tensor.layout;
   tensor.layout = step.after;
-  // Indices that become a mask partial stay whole, and are recorded as replicated: the embedding
-  // that looks them up masks the rows that other ranks have.
+  // Indices that will become a mask partial stay whole, and are recorded as replicated: the
+  // embedding that looks them up masks the rows that are on other ranks.
   for (int m = 0; m < before.ndim(); ++m) {
     const bool masked_later = step.after[m].kind() == Placement::Kind::kMaskPartial;
     if (masked_later && before[m].is_replicate()) tensor.layout.placements[to_index(m)] = before[m];
@@ -499,7 +502,7 @@ ExecutionResult Executor::run(const Plan& plan, DistributedTensor& tensor) const
        {std::pair(&plan.from, &plan.start), std::pair(&plan.to, &std::as_const(tensor.layout))}) {
     if (*name == *held || same_rows(tensor.meta, *name, *held)) continue;
     result.notes.push_back(name->text() + " stands for " + held->text() +
-                           ", which holds other rows of this uneven shape");
+                           ", although the two hold different rows of this uneven shape");
   }
   const Verification end = result.steps.empty() ? verify(tensor) : result.steps.back().verification;
   result.executed = true;

@@ -7,9 +7,9 @@
 //   result.verified, result.max_abs_error, result.replicas_bitwise_equal
 //
 // The executor does not know how the plan came about. Each step moves the bytes that its collective
-// moves, and each rank's coordinate says how long its shard is. After every step the shards are
-// compared with the global tensor, by code that shares nothing with the collectives: rows are found
-// by index (local_rows), and partial contributions are combined in double precision.
+// moves, and each rank's coordinate determines how long its shard is. After every step the shards
+// are compared with the global tensor, by code that shares nothing with the collectives: rows are
+// found by index (local_rows), and partial contributions are combined in double precision.
 //
 // A result is verified when no element is further from the truth than rounding explains. Integers
 // must be equal. For floating point the bound is the sum over the steps of (n + 2) u A, where n is
@@ -96,8 +96,9 @@ struct ExecutionResult {
   std::int64_t bytes_moved = 0;
   std::int64_t bytes_written = 0;
   std::vector<StepExecution> steps;
-  // Layouts whose name is wrong although the data is right: strided shards that stand for a shard
-  // order but, for this uneven shape, name other rows (pytorch/pytorch#168134).
+  // Warnings about layouts that are misleading although the data is right: a strided shard stands
+  // for a shard order but, with this uneven shape, would by its own definition put other rows on
+  // the ranks (pytorch/pytorch#168134).
   std::vector<std::string> notes;
 };
 
@@ -106,10 +107,10 @@ class Executor {
   // Throws InputError for a mesh of more than kMaxExecutedRanks ranks.
   Executor(DeviceMesh mesh, const Topology& topology, const ExecutionOptions& options);
 
-  // A made-up tensor in this layout, with values as `data` says. Partial placements get
-  // contributions that reduce to those values. Throws LimitError when the memory does not suffice,
-  // and InputError for a dtype without data, for a mask partial, and for what expect_layout()
-  // refuses.
+  // A made-up tensor in this layout, with values of the kind that `data` names. Partial placements
+  // get contributions that reduce to those values. Throws LimitError when the memory does not
+  // suffice, and InputError for a dtype without data, for a mask partial, and for what
+  // expect_layout() refuses.
   [[nodiscard]] DistributedTensor distribute(const TensorMeta& meta, const Layout& layout,
                                              const DataOptions& data) const;
   // The same for a given global tensor.
@@ -124,7 +125,7 @@ class Executor {
   [[nodiscard]] StepExecution run_step(const PlanStep& step, DistributedTensor& tensor) const;
 
   // The global tensor that the locals stand for, with contributions reduced in double precision:
-  // f64 where the tensor is floating point, else its own dtype.
+  // f64 for a floating-point tensor, otherwise the tensor's own dtype.
   [[nodiscard]] HostTensor assemble(const DistributedTensor& tensor) const;
 
   // Whether every rank's tensor has the shape that the layout gives it.
@@ -149,7 +150,7 @@ class Executor {
     std::vector<HostTensor> tensors;  // by group rank
     std::int64_t bytes_moved = 0;
   };
-  // Groups of one step that hold the same bytes, so that one run stands for all of them.
+  // Groups of one step that hold the same bytes, so that only one of them has to be run.
   struct TwinGroups {
     std::vector<std::vector<std::size_t>> groups;  // members of each group, by index into the mesh
     std::vector<std::int64_t> domains;  // NVLink domains of the members, numbered as they appear
@@ -172,7 +173,7 @@ class Executor {
   [[nodiscard]] bool same_rows(const TensorMeta& meta, const Layout& a, const Layout& b) const;
   // Multiples of this stay whole numbers when an average and then a partition divide them on every
   // mesh dim: the product of the squares of the odd parts of the mesh's sizes, since powers of two
-  // divide exactly. It is 1 where the dtype has too few digits for that.
+  // divide exactly. It is 1 if the dtype has too few digits for that.
   [[nodiscard]] double exact_unit(DType dtype) const;
   [[nodiscard]] HostTensor make_global(const TensorMeta& meta, const Layout& layout,
                                        const DataOptions& data) const;

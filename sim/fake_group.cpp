@@ -87,7 +87,7 @@ HostTensor FakeGroup::all_gather(std::span<const HostTensor> shards,
   SHARDLAB_CHECK(std::ssize(shards) == size(), std::ssize(shards), " shards of ", size());
   const int dim = sharding.dim;
   const Shape shape = with_extent(shards[0].shape(), dim, sharding.extent);
-  // Where a member holds fewer rows than the chunk of its group rank has, padding comes through.
+  // If a member holds fewer rows than the chunk of its group rank, padding ends up in the result.
   bool padding_comes_through = false;
   for (std::int64_t i = 0; i < size(); ++i) {
     const auto runs = runs_of(sharding, size(), i);
@@ -266,8 +266,8 @@ std::vector<HostTensor> FakeGroup::all_to_all(std::span<const HostTensor> shards
   SHARDLAB_CHECK(std::ssize(shards) == size(), std::ssize(shards), " shards of ", size());
   std::vector<HostTensor> results(to_index(size()));
   std::vector<std::vector<Run>> held(to_index(size()));
-  // A planner that takes an outer shard for an inner one leaves shards of other sizes than their
-  // group ranks should have. Zeros take the place of missing rows, as padding does.
+  // A planner that mistakes an outer shard for an inner one leaves shards whose sizes do not fit
+  // their group ranks. Missing rows are replaced by zeros, like padding.
   bool fits = true;
   for (std::int64_t i = 0; i < size(); ++i) {
     held[to_index(i)] = runs_of(from, size(), i);

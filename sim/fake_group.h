@@ -6,7 +6,7 @@
 //
 // Tensors are given and returned in the order of the group ranks. A result that all members share
 // is returned once. Padding follows PyTorch: every shard is padded to the longest one, sent, and
-// cut to the size that chunk semantics give its group rank. Where shards have other sizes than that
+// cut to the size that chunk semantics give its group rank. If shards have other sizes than that
 // (an all-gather merged over uneven shards, pytorch/pytorch#194457), rows get lost and zeros of the
 // padding take their place, as in PyTorch.
 //
@@ -107,13 +107,14 @@ class FakeGroup {
                                        std::int64_t member) const;
   // One member's contribution under R -> P(op). A sum divides by n; but for integers and b8 member
   // 0 keeps the value and the others have 0, since a division would lose the remainder. avg, max
-  // and min keep the value, and a p-norm divides by the p-th root of n. Assumes one of these.
+  // and min keep the value, and a p-norm divides by the p-th root of n. Assumes one of these
+  // reductions.
   [[nodiscard]] HostTensor partition(const HostTensor& tensor, const Placement& partial,
                                      std::int64_t member) const;
 
  private:
-  // Reduces elements [begin, begin + count) of the contributions into `out`, in the order that the
-  // program says.
+  // Reduces elements [begin, begin + count) of the contributions into `out`, in the order that
+  // `program` gives.
   void reduce_range(std::span<const HostTensor> contributions, ReduceOp op, double divisor,
                     std::span<const int> program, std::int64_t begin, std::int64_t count,
                     std::byte* out) const;

@@ -27,8 +27,8 @@ class HostMemory : public std::enable_shared_from_this<HostMemory> {
  public:
   [[nodiscard]] static std::shared_ptr<HostMemory> make(std::int64_t limit_bytes);
 
-  // A block for so many bytes, which goes back to the pool when its last owner drops it. Throws
-  // LimitError when the limit would be passed; the message says how much is in use.
+  // A block of `bytes` bytes, which goes back to the pool when its last owner drops it. Throws
+  // LimitError if the limit would be exceeded; the message says how much is in use.
   [[nodiscard]] std::shared_ptr<std::byte> allocate(std::int64_t bytes);
   [[nodiscard]] std::int64_t limit_bytes() const { return limit_bytes_; }
   [[nodiscard]] std::int64_t in_use_bytes() const;
@@ -52,8 +52,8 @@ class HostMemory : public std::enable_shared_from_this<HostMemory> {
 class HostTensor {
  public:
   HostTensor() = default;
-  // A tensor whose elements are not initialised. Throws LimitError when the memory's limit would be
-  // passed, and InputError for a dtype without data (see holds_data()).
+  // A tensor whose elements are not initialised. Throws LimitError if the memory's limit would be
+  // exceeded, and InputError for a dtype without data (see holds_data()).
   [[nodiscard]] static HostTensor make(HostMemory& memory, DType dtype, const Shape& shape);
 
   [[nodiscard]] DType dtype() const { return dtype_; }

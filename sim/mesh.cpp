@@ -213,7 +213,7 @@ DeviceMesh DeviceMesh::slice(std::span<const std::string> names) const {
   if (names.empty()) fail("", 0, "at least one axis name");
   if (all.overlaps()) fail(joined(names), 0, "axes whose ranks do not overlap");
   // In the root's order each axis steps at least as far as the ones after it. Axes of size 1 may
-  // stand anywhere.
+  // come anywhere.
   std::int64_t previous = 0;
   for (const MeshLayout& layout : sub.dims_) {
     if (layout.size() == 1) continue;

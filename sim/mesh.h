@@ -81,8 +81,9 @@ class DeviceMesh {
   // repeated name, for names that are not in the root's order (descending strides), and for layouts
   // that overlap.
   [[nodiscard]] DeviceMesh slice(std::span<const std::string> names) const;
-  // The same mesh with one more flattened mesh registered at its root. Without a name it gets those
-  // of its dims, joined by "_". Throws TextError as slice() does, and for a name that is taken.
+  // The same mesh with one more flattened mesh registered at its root. If no name is given, the
+  // names of its dims are joined by "_". Throws TextError as slice() does, and for a name that is
+  // taken.
   [[nodiscard]] DeviceMesh flatten(std::span<const std::string> names, std::string name = "") const;
   // The flattened mesh of this name, as a 1-D mesh. Throws TextError when none is registered.
   [[nodiscard]] DeviceMesh flattened(std::string_view name) const;
@@ -95,7 +96,7 @@ class DeviceMesh {
   // ascending order. Nothing when there is none, or when the mesh dims have no names.
   [[nodiscard]] std::optional<Flattened> find_flattened(std::span<const int> mesh_dims) const;
 
-  // Whether any flattened mesh is registered. Steps of a plan are only ever merged onto one.
+  // Whether any flattened mesh is registered. Steps of a plan can only be merged onto such a mesh.
   [[nodiscard]] bool has_flattened() const { return !root_->flattened.empty(); }
   [[nodiscard]] bool same_registry(const DeviceMesh& other) const;
 
@@ -105,14 +106,14 @@ class DeviceMesh {
     return groups(layout(mesh_dim));
   }
 
-  // The global ranks of the mesh in row-major order; the coordinate and the global rank of the one
-  // with this index.
+  // ranks() lists the global ranks of the mesh in row-major order; coordinate() and rank() give the
+  // coordinate and the global rank at one index of that list.
   [[nodiscard]] std::vector<std::int64_t> ranks() const;
   [[nodiscard]] std::vector<std::int64_t> coordinate(std::int64_t index) const;
   [[nodiscard]] std::int64_t rank(std::int64_t index) const;
 
   // What a communicator along a mesh dim, or along a flattened layout, spans on a topology. Groups
-  // may differ in this, and the worst one counts. GroupSpan explains `walk`.
+  // may differ in their spans; the worst one is returned. GroupSpan explains `walk`.
   [[nodiscard]] GroupSpan span(int mesh_dim, const Topology& topology) const;
   [[nodiscard]] GroupSpan span(const MeshLayout& layout, std::int64_t walk,
                                const Topology& topology) const;

@@ -47,8 +47,7 @@ PartialDims::PartialDims(const Layout& layout, const DeviceMesh& mesh) {
     ranks *= mesh.size(m);
     if (layout[m].reduce_op() == ReduceOp::kAvg) averaged *= mesh.size(m);
   }
-  // Where sums and averages are mixed, the op is a sum, and `averaged` has the divisor of the
-  // averages.
+  // If sums and averages are mixed, the op is a sum, and `averaged` is the divisor of the averages.
   op = is_linear(placement.reduce_op()) ? ReduceOp::kSum : placement.reduce_op();
 }
 
@@ -172,7 +171,7 @@ double Contributions::fill(std::uint64_t element, double value, std::span<double
       case ReduceOp::kAvg:
         if (dtype_ == DType::kB8) {  // a sum of b8 is "or"
           x = static_cast<double>(p == holder ? whole : whole & small & 1);
-        } else if (itemsize(dtype_) == 1) {  // averages of more contributions would overflow
+        } else if (itemsize(dtype_) == 1) {  // the sum of several contributions could overflow
           x = p == holder ? value : 0.0;
         } else if (p + 1 < n) {
           x = rounded(data_.values == DataValues::kUniform && floating

@@ -20,7 +20,7 @@ using Coordinate = std::vector<std::int64_t>;
 
 // The elements of made-up tensors. They depend on the seed, but not on the layout.
 enum class DataValues : std::uint8_t {
-  kWholeNumbers,  // small, and divisible where averages and partitions divide: exact in all dtypes
+  kWholeNumbers,  // small, and divisible as averages and partitions need: exact in all dtypes
   kUniform,       // floating point: any value in (-1, 1), so that sums round; integers: as above
 };
 
@@ -44,9 +44,9 @@ struct PartialDims {
 
   std::vector<int> dims;
   Placement placement;           // the placement on the last of these mesh dims
-  ReduceOp op = ReduceOp::kSum;  // kSum where sums and averages are mixed
+  ReduceOp op = ReduceOp::kSum;  // kSum if sums and averages are mixed
   std::int64_t ranks = 1;        // product of the sizes of these mesh dims
-  std::int64_t averaged = 1;     // product of the sizes of those among them that average
+  std::int64_t averaged = 1;     // product of the sizes of the averaging ones
 };
 
 // Reduces one element's contributions, in double precision or as integers that wrap around: mesh
@@ -75,7 +75,7 @@ class Reduction {
 };
 
 // Makes up all contributions to one element, so that they reduce to a given value. Assumes partials
-// that may stand in one layout. Keeps references to its arguments.
+// that one layout may combine. Keeps references to its arguments.
 class Contributions {
  public:
   // Whole numbers are multiples of `unit`.

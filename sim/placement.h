@@ -50,7 +50,7 @@ class Placement {
     kStridedShard,  // _S(dim, factor): chunks of each of `factor` pieces, because a mesh dim to the
                     // right has sharded the tensor dim first
     kPartial,       // P(op): contributions that are still to be reduced
-    kMaskPartial,   // MP: rows that an embedding masks; reduces by sum, but is no plain partial
+    kMaskPartial,   // MP: rows that an embedding masks; reduces by sum, but is not a plain partial
     kNormPartial,   // NP(p): p-norms of the local parts
   };
 
@@ -166,8 +166,8 @@ struct Layout {
   Layout(Placements p, ShardOrder o) : placements(std::move(p)), order(o) {}
   [[nodiscard]] static Layout replicated(int mesh_ndim);
   // Reads `mesh_ndim` placements. Throws TextError for an unknown placement, a wrong number of
-  // them, a forbidden mix of partials, and order indices that are no permutation or stand at only
-  // some of a tensor dim's shards.
+  // them, a forbidden mix of partials, and order indices that are not a permutation, or that only
+  // some shards of a tensor dim have.
   [[nodiscard]] static Layout parse(std::string_view text, int mesh_ndim);
 
   [[nodiscard]] int ndim() const { return static_cast<int>(placements.size()); }
@@ -187,8 +187,8 @@ struct Layout {
   friend bool operator==(const Layout&, const Layout&) = default;
 };
 
-// Whether partials of different kinds stand in one layout, which is forbidden. Plain partials of
-// sum and avg may be mixed, because they commute.
+// Whether the layout has partials of different kinds, which is forbidden. Plain partials of sum and
+// avg may be mixed, because they commute.
 [[nodiscard]] bool has_mixed_partials(const Placements& placements);
 
 }  // namespace shardlab

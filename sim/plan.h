@@ -31,8 +31,7 @@ struct PlanStep {
 
   // These two are set for merged steps only.
   std::string flattened_mesh;  // registered name of the flattened mesh
-  std::int64_t avg_scale =
-      1;  // the divisor of the summed result, where a step merges sums with averages
+  std::int64_t avg_scale = 1;  // divisor of the summed result, if sums are merged with averages
   [[nodiscard]] bool is_merged() const { return mesh_dims.size() > 1; }
 };
 
@@ -60,8 +59,8 @@ struct Plan {
   Price price;
   std::string impossible;    // why there is no finite price; empty when there is one
   std::string unexecutable;  // why a plan with a price can't run; empty when it can
-  // How many paths share the minimum cost; 0 when they were not counted. Only minimum-cost plans
-  // count them.
+  // How many paths share the minimum cost; 0 when they were not counted. Only the graph planner
+  // counts them, on request.
   double optimal_paths = 0;
 
   [[nodiscard]] std::string path() const;

@@ -24,8 +24,8 @@ class PlanPrice {
   PlanPrice(Bytes local_bytes, DType dtype, Sum before = {})
       : bytes_(local_bytes), dtype_(dtype), sum_(before) {}
 
-  // Prices one more step along a mesh dim, or along a communicator where several mesh dims are
-  // merged. Returns what the pricer says about it.
+  // Prices one more step along a mesh dim, or along the communicator of several merged mesh dims.
+  // Returns what the pricer says about it.
   template <class Pricer, class Along>
   auto add_step(Pricer& pricer, const Placement& from, const Placement& to, const Along& along) {
     const auto step = pricer.price(from, to, along, bytes_, dtype_);

@@ -44,7 +44,7 @@ std::string why_unexecutable(const PlanStep& step) {
     if (op == ReduceOp::kProduct || op == ReduceOp::kBand || op == ReduceOp::kBor ||
         op == ReduceOp::kBxor) {
       return "R->" + step.to.text() +
-             " can't be built: only sum, avg, max and min partition a value";
+             " can't be built: a value can be partitioned only for sum, avg, max and min";
     }
   }
   if (step.from.is_strided() && step.to.is_partial()) {
@@ -125,9 +125,9 @@ std::optional<Redistributor::Ends> Redistributor::graph_ends(const Layout& from,
       from.has_strided() ? decode_strided_as_order(from, mesh_) : from;
   const std::optional<Layout> target = to.has_strided() ? decode_strided_as_order(to, mesh_) : to;
   if (source && target) return Ends{*source, *target};
-  // DTensor takes the greedy planner for a strided shard whose order is unknown, which may gather a
-  // mesh dim under a strided shard that was cut from it, and scramble the rows. The graph planner
-  // moves such a shard as one of its own kind.
+  // For a strided shard whose order is unknown, DTensor uses the greedy planner, which may gather a
+  // mesh dim under a strided shard that was cut from it, and so scramble the rows. The graph
+  // planner treats such a shard as a kind of placement of its own.
   if (options_.planner == PlannerKind::kGraph && pricer_.semantics().prices_strided_shards()) {
     return Ends{from, to};
   }
@@ -286,15 +286,15 @@ Plan Redistributor::plan(const TensorMeta& meta, const Layout& from, const Layou
   SHARDLAB_CHECK(from.ndim() == mesh_.ndim() && to.ndim() == mesh_.ndim(), "layouts ", from.text(),
                  " and ", to.text(), " on mesh ", mesh_.text());
   Plan plan(meta, from, to);
-  if (!(from == to)) {
-    const std::optional<Ends> ends =
-        graph_ends(from, to, plan_options.planner.value_or(options_.planner));
-    if (ends) {
-      plan.start = ends->from;
-      add_graph_steps(plan, ends->to, plan_options.rank, plan_options.count_optimal_paths);
-    } else {
-      add_greedy_steps(plan, plan_options.rank);
-    }
+  const std::optional<Ends> ends =
+      graph_ends(from, to, plan_options.planner.value_or(options_.planner));
+  if (ends) plan.start = ends->from;
+  if (from == to) {
+    // No step is needed.
+  } else if (ends) {
+    add_graph_steps(plan, ends->to, plan_options.rank, plan_options.count_optimal_paths);
+  } else {
+    add_greedy_steps(plan, plan_options.rank);
   }
   price_and_merge(plan);
   const std::optional<KnownPrice> known = known_price(from, to);

@@ -60,7 +60,7 @@ struct RedistributionOptions {
 };
 
 struct PlanOptions {
-  std::optional<PlannerKind> planner;  // takes the place of the redistributor's planner
+  std::optional<PlannerKind> planner;  // replaces the redistributor's planner
   std::int64_t rank = 0;  // index into the mesh of the rank whose logical shapes are set
   bool count_optimal_paths = false;
 };
@@ -142,8 +142,8 @@ class Redistributor {
   GraphPlanner graph_;
 };
 
-// The layout after one change. In its shard order, a shard that leaves closes its gap, and a shard
-// that comes is appended.
+// The layout after one change. In its shard order, the gap of a shard that disappears is closed,
+// and a new shard is appended.
 [[nodiscard]] Layout layout_after(const Layout& layout, int mesh_dim, const Placement& to);
 
 }  // namespace shardlab

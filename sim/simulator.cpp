@@ -167,7 +167,8 @@ class Repetition {
     }
     const Picoseconds time = time_of(kernel, first);
     if (time > std::numeric_limits<Picoseconds>::max() - now) {
-      throw LimitError("the simulated time passes 106 days, the most that its clocks can show");
+      throw LimitError(
+          "the simulated time exceeds 106 days, the longest that its clocks can represent");
     }
     queue_.push(now + time, {kernel, first});
     if (slot_.empty()) return;
@@ -232,7 +233,7 @@ class Repetition {
   std::vector<Meeting> meetings_;  // by kernel
   std::vector<Picoseconds> ends_;
   std::vector<double> waits_;  // by kernel: picoseconds, all ranks together
-  std::vector<int> slot_;  // by rank: index into `traced` or -1; empty where nothing is recorded
+  std::vector<int> slot_;      // by rank: index into `traced` or -1; empty if nothing is recorded
   std::vector<std::vector<Picoseconds>> arrivals_;  // by slot and kernel
   std::vector<std::vector<Picoseconds>> starts_;
   std::vector<TimelineSpan> spans_;
@@ -280,7 +281,7 @@ Script script_of(const Schedule& schedule, const Slowdown& slowdown, const Devic
   return script;
 }
 
-// What one repetition finds out.
+// The results of one repetition.
 struct Outcome {
   std::vector<Picoseconds> ends;  // by kernel
   std::vector<double> waits;      // by kernel: picoseconds, all ranks together

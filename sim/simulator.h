@@ -9,8 +9,8 @@
 // All ranks launch the same kernels in the same order. A stream runs its kernels in that order, one
 // at a time. A kernel also waits for those that it names in `after`, on its own rank. A collective
 // starts when its last member has arrived and lasts as long as its slowest member takes; the stream
-// of a member that waits is busy. A rank takes the kernel's price, changed by the slowdown
-// (sim/slowdown.h). That price is the same for all groups of a mesh dim: a stack prices the worst
+// of a member that waits is busy. On each rank a kernel takes its price, changed by the slowdown
+// (sim/slowdown.h). That price is the same for all groups of a mesh dim: the price of the worst
 // one.
 //
 // Ranks that the slowdown treats alike stay in lockstep. One rank then stands for all of them
@@ -58,8 +58,7 @@ struct ScheduledKernel {
 struct Schedule {
   std::vector<ScheduledKernel> kernels;
 
-  // Returns the kernel's index. Throws ContractError where `after` names a kernel that is not
-  // earlier.
+  // Returns the kernel's index. Throws ContractError if `after` names a kernel that is not earlier.
   int add(ScheduledKernel kernel);
 };
 
@@ -99,7 +98,7 @@ struct TimelineSpan {
   int kernel = 0;
   std::int64_t rank_index = 0;  // index into the mesh
   Picoseconds arrived = 0;
-  Picoseconds started = 0;  // later than `arrived` where a collective's member waits for others
+  Picoseconds started = 0;  // later than `arrived` if the member of a collective waits for others
   Picoseconds ended = 0;
 };
 
@@ -112,7 +111,7 @@ struct SimulationResult {
   Quantiles time_us;                 // until the last rank is done
   std::vector<KernelTimes> kernels;  // by index in the schedule
   std::int64_t simulated_ranks = 0;  // 1 when one rank stands for all
-  int repetitions = 0;               // 1 where repetitions would not differ
+  int repetitions = 0;               // 1 if repetitions would not differ
   std::uint64_t events = 0;          // all repetitions together
   Timeline timeline;
 };
@@ -122,7 +121,7 @@ class Simulator {
   Simulator(DeviceMesh mesh, const Topology& topology, const SimulationOptions& options);
 
   // Throws InputError for a slow host that the mesh does not reach, and LimitError when memory does
-  // not suffice or when a kernel or the run is longer than clocks can show.
+  // not suffice or when a kernel or the run takes longer than the clocks can represent.
   [[nodiscard]] SimulationResult run(const Schedule& schedule) const;
 
  private:

@@ -122,7 +122,7 @@ void divide_by(T* values, std::int64_t count, double divisor) {
 
 }  // namespace
 
-// Copies a few bytes without a call where the size is a common one. When many ranks exchange the
+// Copies a few bytes without a call if the size is a common one. When many ranks exchange the
 // pieces of a tensor there are many short runs, and a call would cost more than the copy.
 inline void copy_run(std::byte* to, const std::byte* from, std::size_t bytes) {
   switch (bytes) {
@@ -358,7 +358,7 @@ void set_element(HostTensor& tensor, std::int64_t index, double value) {
     } else if constexpr (kIsFloating<T>) {
       target = static_cast<T>(value);
     } else {
-      // Wraps around as combine() does. The value is exact for whole numbers below 2^53.
+      // Wraps around, like combine(). The value is exact for whole numbers below 2^53.
       target = static_cast<T>(static_cast<std::int64_t>(value));
     }
   });

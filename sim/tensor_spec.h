@@ -29,7 +29,7 @@ namespace shardlab {
 
 using Shape = boost::container::static_vector<std::int64_t, kMaxTensorDims>;
 
-inline constexpr double kMaxTensorBytes = 9007199254740992.0;  // 2^53: doubles count exactly so far
+inline constexpr double kMaxTensorBytes = 9007199254740992.0;  // 2^53: doubles are exact up to it
 
 struct TensorMeta {
   DType dtype = DType::kF32;
@@ -42,7 +42,7 @@ struct TensorMeta {
   [[nodiscard]] int ndim() const { return static_cast<int>(shape.size()); }
   [[nodiscard]] Bytes bytes() const;  // of the global tensor
   [[nodiscard]] bool is_contiguous() const;
-  // `strides`, or those of a row-major tensor where they are empty.
+  // `strides`, or those of a row-major tensor if they are empty.
   [[nodiscard]] Shape all_strides() const;
   [[nodiscard]] std::string text() const;
 
@@ -66,8 +66,8 @@ struct TensorSpec {
 // One chunk of a dim.
 struct Chunk {
   std::int64_t size = 0;
-  std::int64_t offset =
-      0;  // offset of its first row; the whole extent for an empty chunk past the end
+  // The offset of its first row. For an empty chunk past the end it is the whole extent.
+  std::int64_t offset = 0;
   friend bool operator==(const Chunk&, const Chunk&) = default;
 };
 [[nodiscard]] Chunk chunk_of(std::int64_t extent, std::int64_t chunks, std::int64_t index);
@@ -113,8 +113,8 @@ using RowLists = std::vector<std::vector<std::int64_t>>;
 [[nodiscard]] std::vector<std::int64_t> local_extents(const Shape& shape, int dim,
                                                       const Layout& layout, const DeviceMesh& mesh);
 
-// a * b, or the largest number when the product is past it: split factors and mesh sizes may be
-// huge. Assumes that both are positive.
+// a * b, or the largest number if the product exceeds it: split factors and mesh sizes may be huge.
+// Assumes that both are positive.
 [[nodiscard]] inline std::int64_t saturating_product(std::int64_t a, std::int64_t b) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
   return a > kMost / b ? kMost : a * b;

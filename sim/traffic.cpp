@@ -37,8 +37,8 @@ void add_shards(Changes& changes, const DimSharding& sharding, std::int64_t chun
   add_chunks(changes, sharding.extent % piece, chunks, weight);
 }
 
-// Calls visit(value, count) for each stretch of `count` coordinates with equal values, of `chunks`
-// coordinates in all.
+// Calls visit(value, count) for each stretch of `count` coordinates with equal values; there are
+// `chunks` coordinates in all.
 template <class Visit>
 void for_each_stretch(const Changes& changes, std::int64_t chunks, Visit&& visit) {
   std::int64_t value = 0;

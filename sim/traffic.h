@@ -19,9 +19,8 @@
 
 namespace shardlab {
 
-// `before` is the layout in which the step finds the tensor. The result is at most 2^63 - 1, which
-// also stands for more. Throws LimitError where more than 2^22 ranks would have to be counted one
-// by one.
+// `before` is the tensor's layout before the step. A result above 2^63 - 1 is given as 2^63 - 1.
+// Throws LimitError if more than 2^22 ranks would have to be counted one by one.
 [[nodiscard]] std::int64_t bytes_moved(const PlanStep& step, const Layout& before,
                                        const TensorMeta& meta, const DeviceMesh& mesh);
 

@@ -11,7 +11,7 @@ struct Layout {
   int itemsize;  // bytes
   bool floating_point;
 };
-// The layouts stand in the order of the enumeration.
+// One row per enumerator, in the order of DType.
 constexpr std::array<Layout, 14> kLayouts = {{{8, true},     // f64
                                               {4, true},     // f32
                                               {2, true},     // f16

@@ -1,5 +1,5 @@
-// Element types of tensors, by PyTorch's short names. "bool" is read as b8; c64 is a complex number
-// of two f32.
+// Element types of tensors, under PyTorch's short names. "bool" is read as b8; c64 is a complex
+// number of two f32.
 #pragma once
 
 #include <array>
@@ -49,7 +49,8 @@ inline constexpr std::string_view kDTypeNames = kSpacedNames<DType>;
 // bits.
 [[nodiscard]] double unit_roundoff(DType dtype);
 // The largest absolute error where a result is too small for unit_roundoff to hold: half of the
-// least subnormal number. For f64 it is that number itself, since double cannot hold its half.
+// smallest subnormal number. For f64 it is the smallest subnormal number itself, since a double
+// cannot hold half of it.
 [[nodiscard]] double underflow_error(DType dtype);
 
 }  // namespace shardlab

@@ -9,7 +9,7 @@
 //   };
 //
 //   name_of(Collective::kAllReduce)             // "all_reduce"
-//   from_name<Collective>("all_reduce")         // kAllReduce; nothing for a word that is no name
+//   from_name<Collective>("all_reduce")         // kAllReduce; std::nullopt for an unknown word
 //   valid_names<Collective>()                   // "all_gather, all_reduce"
 //   all_names<Collective>()                     // the names alone, in the order of the table
 //   kSpacedNames<Collective>                    // "all_gather all_reduce", a constant
@@ -50,7 +50,7 @@ template <class Enum>
   throw std::logic_error("a value of an enumeration has no name");
 }
 
-// Returns nothing for a word that is no name of the enumeration. Upper and lower case differ.
+// Returns nothing for a word that does not name an enumerator. Upper and lower case differ.
 template <class Enum>
 [[nodiscard]] constexpr std::optional<Enum> from_name(std::string_view name) {
   for (const Named<Enum>& each : EnumNames<Enum>::kNames) {
@@ -85,7 +85,7 @@ template <class Enum>
 [[nodiscard]] constexpr std::size_t size_of_spaced_names() {
   std::size_t size = 0;
   for (const Named<Enum>& each : EnumNames<Enum>::kNames) {
-    if (is_first_name(each)) size += each.name.size() + 1;  // with the blank behind it
+    if (is_first_name(each)) size += each.name.size() + 1;  // with the blank after it
   }
   return size;
 }

@@ -1,6 +1,6 @@
 // The four ways in which things go wrong (see CONTRIBUTING.md): a broken contract, bad text, bad
-// input in a file, and a missing piece of the world. "The answer is no" is not an error: it is a
-// value with a reason.
+// input in a file, and an environment that lacks something. "The answer is no" is not an error: it
+// is a value with a reason.
 //
 //   SHARDLAB_CHECK(rank < group_size, "rank ", rank, " in a group of ", group_size);   // always on
 //   throw ConfigError("h200.json", "/links/1/bandwith_gb_per_s", "unknown key; valid: ...");
@@ -33,14 +33,14 @@ class TextError : public std::runtime_error {
                            std::to_string(position) + ": expected " + std::string(expected)) {}
 };
 
-// A question makes no sense although each of its words does: it has a shape that the op can't take,
-// for example, or an argument is missing.
+// Each word of a question is valid, but the question as a whole makes no sense: a shape does not
+// suit the op, for example, or an argument is missing.
 class InputError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// The question is a good one, but its answer needs more than a limit that the caller set.
+// The question is valid, but answering it would exceed a limit that the caller set.
 class LimitError : public InputError {
  public:
   using InputError::InputError;
@@ -55,8 +55,8 @@ class ConfigError : public std::runtime_error {
                            ": " + std::string(message)) {}
 };
 
-// The world lacks something: a file, a GPU, a library. The message names the call, its error code
-// and what to do.
+// The environment lacks something: a file, a GPU, a library. The message names the call, its error
+// code and what to do.
 class EnvironmentError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

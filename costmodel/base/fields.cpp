@@ -23,7 +23,8 @@ KeyReader::KeyReader(const json& value, const JsonSpot& spot) : value_(value), s
 const json* KeyReader::find(std::string_view key) {
   const auto it = value_.find(key);
   if (std::find(asked_.begin(), asked_.end(), key) == asked_.end()) {
-    // What is kept outlives the reader: it stands in the document, or else in a description.
+    // asked_ keeps views, so each must outlive the reader: a view of the document's own key does,
+    // and so does the key of a field's description.
     asked_.push_back(it == value_.end() ? key : std::string_view(it.key()));
     if (it != value_.end()) ++found_;
   }

@@ -4,7 +4,7 @@
 //   struct Step { std::string collective; std::optional<double> us; std::string refused; };
 //   template <>
 //   struct Fields<Step> {
-//     static constexpr std::string_view kName = "step";   // its definition in the schema
+//     static constexpr std::string_view kName = "step";   // the name of its definition in the schema
 //     static constexpr auto kList = std::tuple(
 //         field("collective", &Step::collective, "which collective ran"),
 //         field("us", &Step::us, "its price in microseconds; null: impossible"),
@@ -12,17 +12,18 @@
 //   };
 //
 // costmodel/base/fields_json.h does the rest. The order of the list is the order in which keys are
-// written. A figure that is added to a record is one member and one line of its list.
+// written. To add a figure to a record, add a member and a line in its list.
 //
-// A key is required unless its field says otherwise, and a std::optional that is empty is null.
-// What a list cannot say, two more members of Fields can: `contradiction` (a rule across fields,
+// A key is required unless its field says otherwise, and an empty std::optional is written as null.
+// Two more members of Fields can say what a list cannot: `contradiction` (a rule across fields,
 // checked after reading) and `kAlso` (the same rule as a part of the schema, in JSON). `kMeaning`
-// says in the schema what the struct as a whole is.
+// describes the struct as a whole in the schema.
 //
 //   static std::optional<Contradiction> contradiction(const Step& step);
 //   static constexpr std::string_view kAlso = R"({"if": ..., "then": ...})";
 //
-// This header knows no JSON, so that headers with records stay cheap to include.
+// This header does not include the JSON library, so that headers with records stay cheap to
+// include.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +37,7 @@ namespace shardlab {
 template <class Record>
 struct Fields;  // specialised beside the record
 
-// A contradiction in a record: the JSON pointer to the place, counted from the record, and what is
+// A contradiction in a record: the JSON pointer to the place, relative to the record, and what is
 // wrong there.
 struct Contradiction {
   std::string pointer;
@@ -50,8 +51,8 @@ struct FieldOptions {
 
 enum class KeyPresence {
   kRequired,
-  kOptional,        // absent where the value is empty; null is refused
-  kOptionalOrNull,  // absent where the value is empty; null reads as empty, too
+  kOptional,        // absent when the value is empty; null is refused
+  kOptionalOrNull,  // absent when the value is empty; null is read as empty, too
 };
 
 template <class Record, class Value>
@@ -71,7 +72,7 @@ template <class Record, class Value>
   return {key, member, meaning, options};
 }
 
-// A text that is null where it is empty.
+// A text that is written as null when it is empty.
 template <class Record>
 [[nodiscard]] constexpr Field<Record, std::string> nullable_text(std::string_view key,
                                                                  std::string Record::*member,
@@ -79,7 +80,7 @@ template <class Record>
   return {key, member, meaning, {}, KeyPresence::kRequired, true};
 }
 
-// The key is absent where the value is empty: an optional without a value, an empty text or list.
+// The key is absent when the value is empty: an optional without a value, an empty text or list.
 template <class Record, class Value>
 [[nodiscard]] constexpr Field<Record, Value> optional_field(std::string_view key,
                                                             Value Record::*member,
@@ -88,7 +89,7 @@ template <class Record, class Value>
   return {key, member, meaning, options, KeyPresence::kOptional};
 }
 
-// Like the fields above, and null reads as empty.
+// Like optional_field, but null is read as empty, too.
 template <class Record, class Value>
 [[nodiscard]] constexpr Field<Record, Value> optional_or_null(std::string_view key,
                                                               Value Record::*member,
@@ -100,18 +101,18 @@ template <class Record, class Value>
 struct ConstantField {
   std::string_view key;
   std::string_view value;
-  KeyPresence presence =
-      KeyPresence::kRequired;  // says what a reader expects: a writer always writes the key
+  // Whether a reader requires the key. A writer always writes it.
+  KeyPresence presence = KeyPresence::kRequired;
 };
 
-// A required key whose value, a `Value` by the schema, is not looked at.
+// A required key whose value, of type `Value` in the schema, is not read.
 template <class Value>
 struct UnreadField {
   std::string_view key;
   std::string_view meaning;
 };
 
-// The fields of a struct that stand among those of its owner: all of them, or none.
+// The fields of a struct, written among the fields of its owner: all of them, or none.
 template <class Record, class Part>
 struct PartField {
   std::optional<Part> Record::*member;

@@ -1,4 +1,5 @@
-// JSON of the structs that costmodel/base/fields.h describes: written, read strictly, and as schema.
+// JSON of the structs that costmodel/base/fields.h describes: written, read strictly, and described
+// by a schema.
 //
 //   nlohmann::ordered_json json = json_of(step);
 //   Step again = read_as<Step>(json, {"run.json", "/steps/0"});
@@ -6,12 +7,13 @@
 //   nlohmann::ordered_json schema = schema_of<Step>(definitions);
 //
 // read_as throws ConfigError for a missing or an unknown key, a value of the wrong type or out of
-// its range, and for a broken rule across fields, in the words of costmodel/base/json_reader.h:
-// file, JSON pointer, what was found, what is valid. What it returns writes the same JSON again.
+// its range, and for a broken rule across fields, with messages as in costmodel/base/json_reader.h:
+// file, JSON pointer, what was found, what is valid. Writing the result gives the same JSON again.
 //
 // Beside described structs, members may be bool, double, std::int64_t, std::uint64_t, std::string,
 // enumerations with EnumNames, nlohmann::json (an object that is kept as it is), and std::optional,
-// std::vector and std::map<std::string, ...> of all these. Another type gets a JsonForm of its own.
+// std::vector and std::map<std::string, ...> of all these. Any other type needs a JsonForm of its
+// own.
 //
 // Only source files include this header. Tested by tests/unit/costmodel/base/fields_test.cpp.
 #pragma once
@@ -31,8 +33,8 @@
 
 namespace shardlab {
 
-// A place in a document as a chain of keys and indices, which becomes text in a message only: a
-// record has hundreds of thousands of values, and nearly all of them are right.
+// A place in a document as a chain of keys and indices, which is turned into text only for a
+// message: a record has hundreds of thousands of values, and nearly all of them are right.
 class JsonSpot {
  public:
   explicit JsonSpot(const JsonPlace& document) : document_(&document) {}
@@ -249,7 +251,7 @@ struct JsonForm<std::map<std::string, T>> {
 
 namespace fields_detail {
 
-// ---- one field of each kind: written, where it is, ...
+// ---- How a field of each kind is written, ...
 
 template <class Owner, class Record, class Value, class Visit>
 void write_field(const Owner& owner, const Field<Record, Value>& field, Visit& visit) {
@@ -344,7 +346,7 @@ void read_field(KeyReader& reader, const RestField<Record, Map>& field, Owner& o
   }
 }
 
-// ... and its part of the schema.
+// ... and described in the schema.
 
 template <class Record, class Value>
 void describe_field(const Field<Record, Value>& field, nlohmann::ordered_json& object,
@@ -397,7 +399,7 @@ void describe_field(const RestField<Record, Map>& field, nlohmann::ordered_json&
 
 }  // namespace fields_detail
 
-// Calls `visit(key, value)` with each key that is written, in their order.
+// Calls `visit(key, value)` for each key that is written, in the order of the list.
 template <Described T, class Visit>
 void for_each_written(const T& record, Visit&& visit) {
   for_each_field<T>([&](const auto& field) { fields_detail::write_field(record, field, visit); });
@@ -430,7 +432,7 @@ struct JsonForm<T> {
     if constexpr (requires { Fields<T>::kName; }) {
       const std::string name(Fields<T>::kName);
       if (!definitions.contains(name)) {
-        definitions[name] = nullptr;  // keeps its place before those that it refers to
+        definitions[name] = nullptr;  // reserves its place before the definitions that it refers to
         definitions[name] = describe(definitions);
       }
       return {{"$ref", "#/definitions/" + name}};

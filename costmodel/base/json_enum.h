@@ -2,7 +2,8 @@
 //
 //   stack.policy = find_enum<Policy>(reader, "policy").value_or(Policy::kKeepInput);
 //
-// A text that is no name throws ConfigError, which suggests the nearest name and lists all of them.
+// Throws ConfigError for a text that names no enumerator; the message suggests the nearest name and
+// lists all names.
 #pragma once
 
 #include <nlohmann/json.hpp>

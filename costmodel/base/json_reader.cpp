@@ -118,14 +118,15 @@ JsonPlace ObjectReader::place(std::string_view key) const {
 const json& ObjectReader::value(std::string_view key) {
   const json* found = find(key);
   if (found == nullptr) {
-    // The object may have the key with a typo, which changes its length by one at most.
+    // The object may hold the key with a typo, which is assumed to change the length by at most
+    // one.
     std::vector<std::string_view> present;
     for (const auto& [name, unused] : json_.items()) {
       if (name.size() <= key.size() + 1 && key.size() <= name.size() + 1) present.push_back(name);
     }
     const std::string_view near = nearest_word(key, present);
     place_.fail("missing key \"" + std::string(key) + "\"" +
-                (near.empty() ? "" : " (is it \"" + std::string(near) + "\"?)"));
+                (near.empty() ? "" : " (is \"" + std::string(near) + "\" a typo of it?)"));
   }
   return *found;
 }

@@ -53,9 +53,9 @@ class ObjectReader {
 
   // Optional values; find returns null when the key is absent.
   [[nodiscard]] const nlohmann::json* find(std::string_view key);
-  // Reads a format in which a key has two spellings and null means absent: the value under `key`,
-  // else the one under `other`, which place(key) then names. An object that has both spellings has
-  // an unknown key, and messages list `key` alone as valid.
+  // For a format in which a key has two spellings and null means absent. Returns the value under
+  // `key`, or else the value under `other`; place(key) then points to `other`. If an object has
+  // both spellings, `other` is an unknown key. Messages list only `key` as valid.
   [[nodiscard]] const nlohmann::json* find_spelled(std::string_view key, std::string_view other);
   [[nodiscard]] std::string text_or(std::string_view key, std::string_view fallback);
   [[nodiscard]] double number_or(std::string_view key, double fallback, NumberRange range = {});
@@ -72,7 +72,8 @@ class ObjectReader {
   const nlohmann::json& json_;
   JsonPlace place_;
   std::vector<std::string> asked_;
-  std::vector<std::pair<std::string, std::string>> spelled_;  // a key and its other spelling, found
+  std::vector<std::pair<std::string, std::string>>
+      spelled_;  // a key, and the spelling found instead
 };
 
 // Checked conversions of one value at a place. Throw ConfigError.
@@ -82,8 +83,8 @@ class ObjectReader {
 [[nodiscard]] std::int64_t json_integer(const nlohmann::json& json, const JsonPlace& place,
                                         std::int64_t min, std::int64_t max);
 [[nodiscard]] const nlohmann::json& json_array(const nlohmann::json& json, const JsonPlace& place);
-// The value whose name (enum_names.h) the text is; an error lists the names with the separator
-// between them.
+// The value that the text names (enum_names.h). The error message for an unknown name lists the
+// valid names with `separator` between them.
 template <class Enum>
 [[nodiscard]] Enum json_name(const nlohmann::json& json, const JsonPlace& place,
                              std::string_view separator = ", ") {
@@ -92,8 +93,8 @@ template <class Enum>
   if (!found) place.fail("found \"" + text + "\"; valid: " + valid_names<Enum>(separator));
   return *found;
 }
-// A member of an object that another tool wrote, whose further keys are that tool's own business.
-// Where the key is absent or null, json_member returns null and json_required throws.
+// A member of an object that another tool wrote and that may hold other keys. If the key is absent
+// or its value is null, json_member returns null and json_required throws.
 [[nodiscard]] const nlohmann::json* json_member(const nlohmann::json& object, const char* key);
 [[nodiscard]] const nlohmann::json& json_required(const nlohmann::json& object, const char* key,
                                                   const JsonPlace& place);
@@ -101,7 +102,7 @@ template <class Enum>
 [[nodiscard]] std::string describe_json(const nlohmann::json& json);
 // A JSON number for a finite double, null for infinities and NaN (which JSON lacks).
 [[nodiscard]] nlohmann::json finite_or_null(double value);
-// A JSON text, null for an empty one.
+// The text as JSON; null if it is empty.
 [[nodiscard]] nlohmann::json text_or_null(const std::string& text);
 
 }  // namespace shardlab

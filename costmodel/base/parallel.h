@@ -15,8 +15,8 @@
 namespace shardlab {
 
 // Calls make(), which returns a pointer to the state of one thread, once on each thread, and
-// work(*state, i) for every i below `count`. Where items throw, the first exception is thrown again
-// and the items that have not begun are left out.
+// work(*state, i) for every i below `count`. If items throw, the first exception is rethrown, and
+// the items that have not begun are skipped.
 template <class Make, class Work>
 void parallel_for(std::size_t count, int threads, Make&& make, Work&& work) {
   std::atomic<std::size_t> next{0};

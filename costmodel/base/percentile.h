@@ -14,8 +14,8 @@ namespace shardlab {
 // which is the default of NumPy. No values give 0.
 [[nodiscard]] double percentile(std::vector<double> values, double share);
 
-// The median as one of the values: of the two in the middle of an even number, the larger one.
-// Assumes at least one value.
+// The median as one of the values: of an even number of values, the larger of the two in the
+// middle. Assumes at least one value.
 [[nodiscard]] double upper_median(std::vector<double> values);
 
 }  // namespace shardlab

@@ -15,7 +15,8 @@ namespace shardlab {
 [[nodiscard]] std::string format_double(double value);
 // The number with a fixed number of digits after the point, for tables ("12.77").
 [[nodiscard]] std::string format_fixed(double value, int digits);
-// A size for the eye, in the largest unit of 1024 that it reaches: "64 KiB", "1.5 MiB", "100 B".
+// A size for people to read, in the largest power-of-1024 unit that it reaches: "64 KiB", "1.5
+// MiB", "100 B".
 [[nodiscard]] std::string format_bytes(double bytes);
 
 // The words with the separator between them: "a, b, c".

@@ -44,9 +44,9 @@ using Micros = Quantity<struct MicrosTag>;
 using GBps = Quantity<struct GBpsTag>;      // decimal: 1 GB = 1e9 bytes
 using Tflops = Quantity<struct TflopsTag>;  // 1e12 floating point operations a second
 
-// What an impossible price is, wherever a price is a plain number.
+// An impossible price, wherever prices are plain numbers.
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
-// Nothing for an impossible price.
+// The price, or nothing if it is impossible.
 [[nodiscard]] constexpr std::optional<double> finite(double us) {
   return us < kInfinity ? std::optional(us) : std::nullopt;
 }

@@ -23,7 +23,7 @@ Calibration calibrate(const ModelEntry& model, std::span<const Observation> rows
                      "; valid: at least 2 ranks and a time above 0");
   }
   if (model.fits_kernels) {
-    throw InputError("calibrate: " + std::string(model.name) + " is fitted to kernels alone");
+    throw InputError("calibrate: " + std::string(model.name) + " is fitted only to kernels");
   }
   if (!model.fits_curves && model.fitted.empty()) {
     throw InputError("calibrate: " + std::string(model.name) +
@@ -36,7 +36,7 @@ Calibration calibrate(const ModelEntry& model, std::span<const Observation> rows
                                         [&](const RefusedObservation& r) { return r.row == i; });
     if (!is_refused) kept.push_back(rows[i]);
   }
-  if (kept.empty()) throw InputError("calibrate: every row is contradicted by another one");
+  if (kept.empty()) throw InputError("calibrate: every row contradicts another row");
   Calibration fit = model.fits_curves ? calibrate_curves(model, kept, topology)
                                       : calibrate_constants(model, kept, topology);
   fit.refused = std::move(refused);

@@ -20,7 +20,8 @@ namespace {
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-// A constant takes part in the open direction where its share is at least this part of the largest.
+// A constant belongs to an undetermined direction if its component there is at least this fraction
+// of the largest component.
 constexpr double kTakesPart = 0.3;
 
 double prior_of(const ModelEntry& model, const ParamSpec& spec, const Topology& topology,
@@ -75,7 +76,7 @@ class Constants {
   }
 
  private:
-  // Constants are fitted as logarithms, so that each must stay above zero.
+  // The fit uses the logarithms of the constants, so each constant must stay above zero.
   [[nodiscard]] double clamped(std::size_t k, double value) const {
     return std::clamp(value, std::max(specs_[k]->min, 1e-9), specs_[k]->max);
   }
@@ -95,9 +96,9 @@ std::vector<std::size_t> without(const std::vector<std::size_t>& all, std::size_
   return rest;
 }
 
-// Where the rows leave a direction of the constants open, one constant is kept at its prior: of
-// those that take part in the direction, the one whose prior costs the least. Returns nothing where
-// the rows tell every constant.
+// If the rows leave some direction in the space of the constants undetermined, one constant must be
+// kept at its prior. Returns the one that, among those that belong to the direction, increases the
+// loss least when it is kept. Returns nothing if the rows determine every constant.
 std::optional<std::size_t> least_told(const Constants& constants,
                                       const std::vector<std::size_t>& free, const RobustFit& fit) {
   const Eigen::SelfAdjointEigenSolver<MatrixXd> directions(fit.covariance);
@@ -119,11 +120,11 @@ std::optional<std::size_t> least_told(const Constants& constants,
 }
 
 struct IdentifiedFit {
-  std::vector<std::size_t> free;  // the constants that the rows tell
+  std::vector<std::size_t> free;  // the constants that the rows determine
   RobustFit fit;                  // fit of these constants
 };
 
-// Fits all constants that the rows tell, and lists the others as not identified.
+// Fits all constants that the rows determine, and lists the others as not identified.
 IdentifiedFit fit_identified(Calibration& calibration, const Constants& constants,
                              std::size_t rows) {
   IdentifiedFit identified;
@@ -143,10 +144,10 @@ IdentifiedFit fit_identified(Calibration& calibration, const Constants& constant
     const std::optional<std::size_t> open = least_told(constants, free, identified.fit);
     if (!open) break;
     keep(*open,
-         "the rows leave it open: other values of it, with other values of the remaining "
-         "parameters, fit the rows as well");
+         "the rows do not determine it: other values of it, together with other values of the "
+         "remaining parameters, fit the rows equally well");
   }
-  if (free.empty()) throw InputError("calibrate: these rows tell the value of no parameter");
+  if (free.empty()) throw InputError("calibrate: these rows determine none of the parameters");
   return identified;
 }
 
@@ -184,7 +185,7 @@ Calibration calibrate_constants(const ModelEntry& model, std::span<const Observa
   const auto& [free, fit] = identified;
   calibration.params = constants.choice(free, fit.x).params;
   const double t = student_t_95(static_cast<double>(rows.size() - free.size()));
-  double widest = 0.0;  // half the width of the widest interval, of a logarithm
+  double widest = 0.0;  // half the width of the widest interval, as a logarithm
   for (std::size_t i = 0; i < free.size(); ++i) {
     const auto k = static_cast<Eigen::Index>(i);
     const std::string name = constants.name(free[i]);

@@ -4,8 +4,8 @@
 //   Calibration fit = calibrate_constants(*find_cost_model("alpha_beta"), rows, topology);
 //
 // The logarithms of the constants are fitted to the relative errors of the prices (robust_fit.h). A
-// constant that the rows leave open stays at its prior: the model's default, or the topology's
-// figure.
+// constant that the rows do not determine stays at its prior: the model's default, or the
+// topology's figure.
 #pragma once
 
 #include <span>
@@ -15,8 +15,8 @@
 namespace shardlab {
 
 // Assumes a model whose entry names free constants, and rows with positive times that do not
-// contradict each other. Throws InputError where the rows tell no constant, or where the fitted
-// model misses half of them by more than 100 %.
+// contradict each other. Throws InputError if the rows determine no constant, or if the fitted
+// model is off by more than 100 % at half of the rows.
 [[nodiscard]] Calibration calibrate_constants(const ModelEntry& model,
                                               std::span<const Observation> rows,
                                               const Topology& topology);

@@ -11,7 +11,8 @@
 namespace shardlab {
 namespace {
 
-constexpr double kContradiction = 1.5;  // longest over shortest time of one question
+constexpr double kContradiction =
+    1.5;  // how many times the shortest time of one question the longest may be
 
 using Question = std::tuple<int, Collective, std::int64_t, std::int64_t, double>;
 
@@ -44,7 +45,7 @@ std::vector<RefusedObservation> contradictions(std::span<const Observation> rows
       const double distance = std::abs(std::log(rows[i].time_us / median));
       if (members.size() > 2 && distance <= std::log(kContradiction)) continue;
       refused.push_back({i, observation_text(rows[i]) +
-                                ", while other rows of the same question say " +
+                                ", while rows for the same collective, size and group range from " +
                                 format_double(*least) + " to " + format_double(*most) + " us"});
     }
   }

@@ -15,9 +15,9 @@ namespace shardlab {
 [[nodiscard]] std::string observation_text(const Observation& row);
 
 // The rows that are refused because others of their set contradict them. Rows of one set that ask
-// the same question (collective, ranks, hosts, bytes) contradict each other where the longest time
-// is more than 1.5 times the shortest. Two such rows are both refused; of three or more, those
-// within a factor 1.5 of the median stay.
+// the same question (collective, ranks, hosts, bytes) contradict each other if the longest time is
+// more than 1.5 times the shortest. Two such rows are both refused; of three or more, those within
+// a factor of 1.5 of the median stay.
 [[nodiscard]] std::vector<RefusedObservation> contradictions(std::span<const Observation> rows);
 
 }  // namespace shardlab

@@ -17,9 +17,9 @@
 namespace shardlab {
 namespace {
 
-constexpr std::size_t kLeastRows = 3;  // three rows tell the floor, the plateau and one kink
-// Standard deviation of ln a or ln b where related curves tell it: between the 0.1 of a curve's own
-// rows and the vague prior. Status: assumed.
+constexpr std::size_t kLeastRows = 3;  // three rows determine the floor, the plateau and one kink
+// Standard deviation of ln a or ln b (curve.h) when the value is taken from related curves: larger
+// than the 0.1 of a curve's own rows, smaller than that of the vague prior. Status: assumed.
 constexpr double kRelatedError = 0.3;
 
 // A curve with the rows that it is fitted to.
@@ -28,8 +28,8 @@ struct MeasuredCurve {
   std::vector<Observation> rows;
   CurvePrior prior;
   CurveFit fit;
-  // Whether the curve's own rows tell its latency and its bandwidth. `fit` itself may come to know
-  // them from other curves.
+  // Whether the curve's own rows determine its latency and its bandwidth. The flags of `fit` may
+  // turn true later, when the prior comes from other curves.
   bool tells_latency = true;
   bool tells_bandwidth = true;
 
@@ -48,7 +48,7 @@ struct MeasuredCurve {
   }
 };
 
-// The asymptotes of alpha_beta on the topology.
+// The asymptotes that alpha_beta has on the topology.
 CurvePrior prior_of_topology(CollectiveQuery group, const Topology& topology) {
   const ModelChoice choice{.entry = find_cost_model("alpha_beta"), .place = {}};
   const auto model = make_collective_model(choice, topology);
@@ -57,8 +57,8 @@ CurvePrior prior_of_topology(CollectiveQuery group, const Topology& topology) {
   return {price.latency.value(), group.full_bytes / price.transfer.value()};
 }
 
-// The prior of a curve whose own rows do not tell its asymptotes, taken from the curves whose rows
-// do.
+// The prior of a curve whose own rows do not determine its asymptotes, taken from the curves whose
+// rows do.
 CurvePrior prior_of_related(const MeasuredCurve& curve, std::span<const MeasuredCurve> curves) {
   CurvePrior prior = curve.prior;
   const CurveGroup group = curve.group();
@@ -111,7 +111,7 @@ nlohmann::json curve_json(const MeasuredCurve& measured) {
           {"kinks", kinks}};
 }
 
-// Which sizes to measure next for this curve, and how many rows are wanted.
+// Adds the sizes to measure next for this curve, and how many more rows it needs.
 void add_advice(Calibration& calibration, const MeasuredCurve& measured) {
   const std::vector<CollectiveQuery> queries = advised_sizes(measured.query);
   std::vector<Bytes> sizes;
@@ -122,13 +122,13 @@ void add_advice(Calibration& calibration, const MeasuredCurve& measured) {
       Eigen::Map<const RowMajor>(figures.data(), kAdvisedSizes, kAdvisedSizes);
   add_next_sizes(calibration.next_sizes, queries, covariance, measured.fit.noise);
   calibration.sizes_of_curves += kAdvisedSizes;
-  // One more row is wanted at every size whose interval is wider than wanted.
+  // One more row is needed at every size whose interval is too wide.
   for (const double variance : covariance.diagonal()) {
     if (kNormal95 * std::sqrt(std::max(variance, 0.0)) > kWantedWidth) ++calibration.more_rows;
   }
 }
 
-// Lists what the rows of the curve do not tell.
+// Lists the parameters that the rows of the curve do not determine.
 void add_not_identified(Calibration& calibration, const MeasuredCurve& measured) {
   const std::string name = measured.name();
   const auto keep = [&](const char* constant, double prior, double error, const char* size,
@@ -136,7 +136,7 @@ void add_not_identified(Calibration& calibration, const MeasuredCurve& measured)
     const bool related = error < CurvePrior::kVagueLogError;
     calibration.not_identified.push_back(
         {name + constant, prior,
-         std::string("no row is ") + size + " enough to tell the " + asymptote +
+         std::string("no row is ") + size + " enough to determine the " + asymptote +
              "; the prior comes from " + (related ? "the other curves" : "the topology")});
   };
   if (!measured.tells_latency) {
@@ -150,7 +150,7 @@ void add_not_identified(Calibration& calibration, const MeasuredCurve& measured)
   if (measured.rows.size() <= kLeastRows) {
     calibration.not_identified.push_back(
         {name + ".sharpness", kUsualSharpness,
-         "three rows tell only the floor, the plateau and one kink"});
+         "three rows determine only the floor, the plateau and one kink"});
   }
 }
 
@@ -169,7 +169,7 @@ void add_parameters(Calibration& calibration, const MeasuredCurve& measured) {
 }
 
 // The curves of all groups with enough rows, each fitted to its own rows; the other groups are
-// listed.
+// listed as not identified.
 std::vector<MeasuredCurve> fit_curves(Calibration& calibration, std::span<const Observation> rows,
                                       const Topology& topology) {
   std::vector<MeasuredCurve> curves;
@@ -182,7 +182,7 @@ std::vector<MeasuredCurve> fit_curves(Calibration& calibration, std::span<const 
     if (curve.rows.size() < kLeastRows) {
       calibration.not_identified.push_back(
           {curve.name(), 0.0,
-           "a curve takes at least 3 rows, found " + std::to_string(curve.rows.size())});
+           "a curve needs at least 3 rows, found " + std::to_string(curve.rows.size())});
       continue;
     }
     curve.prior = prior_of_topology(query, topology);
@@ -203,7 +203,7 @@ Calibration calibrate_curves(const ModelEntry& model, std::span<const Observatio
   std::vector<MeasuredCurve> curves = fit_curves(calibration, rows, topology);
   if (curves.empty()) {
     throw InputError(
-        "calibrate: piecewise takes at least 3 rows of one collective and group, found " +
+        "calibrate: piecewise needs at least 3 rows of one collective and group, found " +
         std::to_string(rows.size()) + " rows of " + std::to_string(groups_of(rows).size()) +
         " groups");
   }

@@ -21,11 +21,13 @@ using Eigen::VectorXd;
 // These figures were chosen among a few by the error at held-out sizes of the healthy sets of
 // configs/measurements (status: fitted, weakly).
 constexpr double kSharpnessWeight = 0.3;  // weight of a residual of ln p beside one of ln t
-constexpr double kTrendError = 0.1;  // prior error of ln a, ln b and ln p where the rows tell them
-constexpr double kBendError = 0.1;   // in ln t; a row that misses by more bends the curve less
-constexpr double kTold = 1.5;  // how far beyond the bend a row must lie to tell its side, in ln S
+constexpr double kTrendError =
+    0.1;  // prior error of those of ln a, ln b and ln p that the rows determine
+constexpr double kBendError = 0.1;  // in ln t; a row that misses by more bends the curve less
+constexpr double kTold =
+    1.5;  // how far beyond the bend a row must lie to determine that side, in ln S
 constexpr double kCorrelation = 4.0;  // the length over which departures are correlated, in ln S
-// Standard deviations of ln t that are usual, and the errors of their logarithms.
+// Usual standard deviations of ln t, and the standard deviations of their logarithms.
 constexpr double kUsualDeparture = 0.3;
 constexpr double kUsualDepartureError = 0.9;
 constexpr double kUsualNoise = 0.02;
@@ -80,7 +82,7 @@ LogRows log_rows(std::span<const SizedTime> sorted) {
   return rows;
 }
 
-// The parameters of the smooth curve. Rows that miss it by much weigh little.
+// Fits the parameters of the smooth curve. Rows far from it weigh little.
 RobustFit fit_smooth(Collective kind, const LogRows& rows, const CurvePrior& prior) {
   const Eigen::Index n = rows.sizes.size();
   const Residuals residuals = [&](const VectorXd& x) {
@@ -97,7 +99,7 @@ RobustFit fit_smooth(Collective kind, const LogRows& rows, const CurvePrior& pri
 }
 
 // Chooses the standard deviations of departures and of noise: the most likely ones of the grid,
-// given what the smooth curve misses and what is usual.
+// given the residuals of the smooth curve and the usual values.
 void choose_deviations(CurveFit& fit, const VectorXd& misses, const MatrixXd& trend,
                        const MatrixXd& correlations) {
   double best = -std::numeric_limits<double>::infinity();
@@ -138,7 +140,7 @@ class PriorCovariance {
   }
 
  private:
-  // How the smooth curve's ln t moves with ln a, ln b and ln p.
+  // The derivatives of the smooth curve's ln t by ln a, ln b and ln p.
   [[nodiscard]] VectorXd slope_at(double log_size) const {
     const Curve& curve = fit_.smooth;
     const VectorXd x = (VectorXd(3) << std::log(curve.latency_us), std::log(curve.bytes_per_us),
@@ -181,7 +183,8 @@ CurveFit fit_curve(Collective kind, std::span<const SizedTime> rows, const Curve
   const MatrixXd correlations = correlations_of(sizes);
   choose_deviations(fit, misses, trend, correlations);
 
-  // What the smooth curve misses is split between its parameters, departures (kinks) and noise.
+  // The residuals of the smooth curve are split between its parameters, departures (kinks) and
+  // noise.
   MatrixXd k = trend + fit.departure * fit.departure * correlations;
   k.diagonal().array() += fit.noise * fit.noise;
   const MatrixXd inverse = k.llt().solve(MatrixXd::Identity(n, n));

@@ -1,5 +1,5 @@
-// One curve of a collective and group, fitted to measured times, with intervals for what it
-// predicts.
+// The curve of one collective and group, fitted to measured times, with intervals for its
+// predictions.
 //
 //   const CurveFit fit = fit_curve(Collective::kAllReduce, {{1024, 12.1}, {1 << 20, 30.0}}, prior);
 //   fit.curve                      // a smooth curve with kinks (curve.h)
@@ -24,8 +24,8 @@ struct SizedTime {
   double time_us;
 };
 
-// What a curve is like before any row is seen: its asymptotes, and the standard deviations of their
-// logarithms.
+// What is assumed of a curve before any row is seen: its asymptotes, and the standard deviations of
+// their logarithms.
 struct CurvePrior {
   double latency_us;
   double bytes_per_us;
@@ -35,15 +35,15 @@ struct CurvePrior {
   static constexpr double kVagueLogError = 10.0 / 3;  // rows outweigh such a prior
 };
 
-// The sharpness of a curve whose rows do not tell it: the median of the healthy sets of
-// configs/measurements. Status: fitted.
+// The prior value of a curve's sharpness, which it keeps if its rows do not determine it: the
+// median over those sets in configs/measurements that are healthy (health.h). Status: fitted.
 inline constexpr double kUsualSharpness = 0.7;
 
 struct CurveFit {
   Curve curve;
   double noise = 0.0;           // standard deviation of ln t of one row
-  bool tells_latency = true;    // false: the rows leave the latency floor to the prior
-  bool tells_bandwidth = true;  // false: the rows leave the bandwidth to the prior
+  bool tells_latency = true;    // false: the latency floor comes from the prior
+  bool tells_bandwidth = true;  // false: the bandwidth comes from the prior
 
   struct Interval {
     double us;
@@ -51,11 +51,12 @@ struct CurveFit {
     double high_95;
   };
   [[nodiscard]] Interval at(Bytes bytes) const;
-  // The covariance of the errors of ln t at every two of the sizes: n * n figures, row by row.
+  // The covariance of the errors of ln t between each two of the sizes: an n x n matrix, row by
+  // row.
   [[nodiscard]] std::vector<double> log_covariance(std::span<const Bytes> sizes) const;
 
-  // The fields below are what these two functions need. `smooth` is the curve before its
-  // departures, `log_errors` are the prior standard deviations of its ln a, ln b and ln p.
+  // The two functions above need the fields below. `smooth` is the curve without its departures;
+  // `log_errors` are the prior standard deviations of its ln a, ln b and ln p.
   Collective kind = Collective::kLocal;
   Curve smooth = {};
   std::array<double, 3> log_errors = {};

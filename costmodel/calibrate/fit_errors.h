@@ -7,8 +7,8 @@
 
 namespace shardlab {
 
-// Fills in rows_used, median_ape_percent and p90_ape_percent. Throws InputError where the model
-// misses half of its own rows by more than 100 %: such a model explains nothing.
+// Fills in rows_used, median_ape_percent and p90_ape_percent. Throws InputError if the model is off
+// by more than 100 % at half of its own rows: such a model explains nothing.
 void add_fit_errors(Calibration& fit, std::span<const Observation> rows, const Topology& topology);
 
 }  // namespace shardlab

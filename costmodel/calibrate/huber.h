@@ -2,17 +2,17 @@
 //
 //   sum += huber(predicted - measured, scale);
 //
-// Small residuals count by their square; those beyond kHuberBound standard deviations only by their
-// size, so that an outlier cannot bend a fit.
-// Source: Huber 1964, "Robust estimation of a location parameter".
+// Small residuals count by their square; those beyond kHuberBound standard deviations count only
+// linearly, so that an outlier cannot bend a fit. Source: Huber 1964, "Robust estimation of a
+// location parameter".
 #pragma once
 
 #include <cmath>
 
 namespace shardlab {
 
-// The bound, in standard deviations of a residual. With it the estimate is 95 % efficient where
-// errors are normal.
+// The bound, in standard deviations of a residual. With this bound the estimate is 95 % efficient
+// if errors are normal.
 inline constexpr double kHuberBound = 1.345;
 
 // `residual` and `scale`, its standard deviation, have the same unit; the loss has none.

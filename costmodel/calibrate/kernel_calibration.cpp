@@ -15,7 +15,7 @@
 namespace shardlab {
 namespace {
 
-constexpr double kLeastNoise = 0.01;       // in ln t; smaller errors are rounding and clocks
+constexpr double kLeastNoise = 0.01;       // in ln t; smaller errors come from rounding and clocks
 constexpr double kFirstNoise = 0.2;        // in ln t, before the first sweep
 constexpr double kLeastEfficiency = 1e-4;  // lower bound of efficiencies in the search
 constexpr int kSweeps = 60;                // over all values of a kind
@@ -24,7 +24,7 @@ constexpr int kGoldenSteps = 60;           // each shrinks the bracket by 0.618
 constexpr double kMedianToDeviation = 1.4826;
 constexpr double kNormalWidth = 1.96;  // half the width of a 95 % interval, in standard errors
 
-// A row of one kind, with what its traffic and its arithmetic take at full rate.
+// A row of one kind, with the times that its memory traffic and its arithmetic take at full rate.
 struct Point {
   double memory_us = 0.0;
   double arithmetic_us = 0.0;
@@ -39,11 +39,11 @@ struct Kind {
   std::vector<std::string> efficiencies;  // parameter names
   std::vector<Point> points;
   bool is_arithmetic = false;
-  double memory_share = 1.0;  // efficiency of the GEMMs' memory traffic, which copies tell
+  double memory_share = 1.0;  // efficiency of the GEMMs' memory traffic, known from copies
 };
 
-// What the model says a row takes, in us. The values of a kind are its start-up in us, then the
-// logarithms of its efficiencies.
+// The time that the model predicts for a row, in us. The values of a kind are its start-up in us,
+// then the logarithms of its efficiencies.
 double predict(const Kind& kind, const Point& point, std::span<const double> values,
                double launch_us) {
   const double efficiency = std::exp(values[1 + point.efficiency]);
@@ -68,7 +68,7 @@ double loss_of(const Kind& kind, std::span<const double> values, double launch_u
   return sum;
 }
 
-// The place of the minimum of f between `low` and `high`. Source: Kiefer 1953, golden section
+// The argument between `low` and `high` at which f is least. Source: Kiefer 1953, golden section
 // search.
 double golden_minimum(double low, double high, const std::function<double(double)>& f) {
   const double ratio = (std::sqrt(5.0) - 1) / 2;
@@ -97,7 +97,7 @@ double golden_minimum(double low, double high, const std::function<double(double
 struct KindFit {
   std::vector<double> values;
   std::vector<double> half_widths;  // half the width of each value's 95 % interval
-  std::vector<bool> is_told;        // whether any row moves with the value
+  std::vector<bool> is_told;        // whether the prediction of any row depends on the value
   double noise = 0.0;               // standard deviation of ln t of one row
 };
 
@@ -116,7 +116,8 @@ std::vector<double> first_values(const Kind& kind) {
   return values;
 }
 
-// Makes the loss least in one value after the other, until sweeps are spent. Sets values and noise.
+// Minimises the loss over one value at a time, in kSweeps sweeps over all values. Sets values and
+// noise.
 void descend(KindFit& fit, const Kind& kind, double launch_us) {
   double slowest_us = 0.0;
   for (const Point& point : kind.points) slowest_us = std::max(slowest_us, point.time_us);
@@ -145,7 +146,7 @@ void descend(KindFit& fit, const Kind& kind, double launch_us) {
   }
 }
 
-// How the residual of each row moves with each value, by central differences.
+// The derivative of each row's residual by each value, by central differences.
 Eigen::MatrixXd jacobian_of(const Kind& kind, std::span<const double> values, double launch_us) {
   const auto rows = static_cast<Eigen::Index>(kind.points.size());
   Eigen::MatrixXd jacobian(rows, static_cast<Eigen::Index>(values.size()));
@@ -215,7 +216,8 @@ KindNames names_of(const KernelQuery& query) {
   }
 }
 
-// The rows by the start-up that they share. Empty launches and refused rows are taken out.
+// The rows, grouped by the start-up that they share. Empty launches go to `launches` instead, and
+// refused rows to `result`.
 std::map<std::string, Kind> kinds_of(std::span<const MeasuredKernel> rows, const Topology& topology,
                                      std::vector<double>& launches, Calibration& result) {
   std::map<std::string, Kind> kinds;
@@ -252,7 +254,7 @@ std::map<std::string, Kind> kinds_of(std::span<const MeasuredKernel> rows, const
 }
 
 // The launch floor is the median of the empty launches. Without empty launches it is the topology's
-// figure, unless a kernel took less.
+// figure, or the shortest time of a kernel if that is less.
 double launch_floor(Calibration& result, const std::vector<double>& launches,
                     const std::map<std::string, Kind>& kinds, const Topology& topology) {
   double launch_us = topology.device().launch.value();
@@ -268,17 +270,18 @@ double launch_floor(Calibration& result, const std::vector<double>& launches,
     for (const Point& point : kind.points) shortest = std::min(shortest, point.time_us);
   }
   if (shortest < launch_us) {
-    // The topology's floor lies above what was measured, so it is wrong; where the floor lies
-    // instead, no row tells.
+    // A kernel took less than the topology's floor, so that floor is wrong; no row shows how low
+    // the true one is.
     launch_us = shortest;
     result.params["launch_us"] = launch_us;
     result.not_identified.push_back(
-        {"launch_us", launch_us, "no empty launch was measured; no kernel took less than this"});
+        {"launch_us", launch_us,
+         "no empty launch was measured; this is the shortest time of a kernel"});
   }
   return launch_us;
 }
 
-// The values that the rows tell become parameters of the roofline.
+// Adds the values that the rows determine as parameters of the roofline.
 void add_parameters(Calibration& result, const Kind& kind, const KindFit& fit) {
   if (fit.is_told[0]) {
     result.params[kind.startup] = fit.values[0];
@@ -297,7 +300,7 @@ void add_parameters(Calibration& result, const Kind& kind, const KindFit& fit) {
   }
 }
 
-// GEMMs are taken to reach the share of the memory bandwidth that copies reach.
+// GEMMs are assumed to reach the same share of the memory bandwidth as copies.
 void add_memory_efficiency(Calibration& result) {
   const auto copies = std::find_if(result.parameters.begin(), result.parameters.end(),
                                    [](const auto& p) { return p.name == "copy_efficiency"; });
@@ -308,8 +311,8 @@ void add_memory_efficiency(Calibration& result) {
   result.parameters.push_back(std::move(memory));
 }
 
-// Lists the parameters that no row tells. Those without a figure of their own follow another
-// parameter, and are not listed.
+// Lists the parameters that no row determines, except those that have no figure of their own
+// because they follow another parameter.
 void add_not_identified(Calibration& result, const Topology& topology) {
   for (const ParamSpec& spec : result.model->params) {
     if (result.params.contains(std::string(spec.name))) continue;
@@ -317,7 +320,7 @@ void add_not_identified(Calibration& result, const Topology& topology) {
     if (!prior && spec.name == "launch_us") prior = topology.device().launch.value();
     if (prior)
       result.not_identified.push_back(
-          {std::string(spec.name), *prior, "no measured row tells its value"});
+          {std::string(spec.name), *prior, "no measured row determines its value"});
   }
 }
 

@@ -4,10 +4,10 @@
 //   fit.choice()       // {"name": "roofline", "params": {"copy_efficiency": 0.91, ...}}
 //
 // Every kind of kernel has a start-up in us and an efficiency from 0 to 1; GEMMs have one
-// efficiency for each width of dtype. They are the values that make the sum of Huber's function
-// (huber.h) of ln(predicted / measured) least. The launch floor is the median of the empty
-// launches. Rates above the topology's figures are not believed: an efficiency is at most 1. What
-// no row tells stays at the model's default, and is listed.
+// efficiency for each width of dtype. Their values minimise the sum of Huber's function (huber.h)
+// of ln(predicted / measured). The launch floor is the median of the empty launches. Rates above
+// the topology's figures are not believed: an efficiency is at most 1. A parameter that no row
+// determines stays at the model's default and is listed.
 #pragma once
 
 #include <optional>
@@ -22,10 +22,10 @@
 namespace shardlab {
 
 // The question that a measured kernel puts to a compute model; nothing for an empty launch, which
-// does no work, and for TF32, which is no dtype of the roofline.
+// does no work, and for TF32, a dtype that the roofline does not know.
 [[nodiscard]] std::optional<KernelQuery> kernel_query(const MeasuredKernel& row);
 
-// Throws InputError where the model prices fewer than two of the rows.
+// Throws InputError if the model prices fewer than two of the rows.
 [[nodiscard]] Calibration calibrate_kernels(std::span<const MeasuredKernel> rows,
                                             const Topology& topology);
 

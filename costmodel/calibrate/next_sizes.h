@@ -18,9 +18,9 @@ namespace shardlab {
 inline constexpr int kAdvisedSizes = 11;
 [[nodiscard]] std::vector<CollectiveQuery> advised_sizes(CollectiveQuery group);
 
-// Appends one NextSize per query: the share of the mean variance of all predictions that one more
-// row of it would leave. `covariance` is that of ln t between the queries, `noise` the standard
-// deviation of ln t of one row.
+// Appends one NextSize per query: how much of the mean variance of all predictions would be left
+// after one more row for that query. `covariance` is that of ln t between the queries, `noise` the
+// standard deviation of ln t of one row.
 void add_next_sizes(std::vector<NextSize>& sizes, std::span<const CollectiveQuery> queries,
                     const Eigen::MatrixXd& covariance, double noise);
 

@@ -17,8 +17,7 @@ using Eigen::VectorXd;
 constexpr int kMostRounds = 200;
 constexpr double kLongestStep = 2.0;      // the most by which one parameter moves in one round
 constexpr double kConvergedStep = 1e-10;  // the search ends when no parameter moves by more
-constexpr double kConvergedScale =
-    1e-6;  // relative change of the scale below which the search ends
+constexpr double kConvergedScale = 1e-6;  // and the relative change of the scale is below this
 // Damping is Marquardt's lambda, as a share of the diagonal.
 constexpr double kFirstDamping = 1e-3;
 constexpr double kLeastDamping = 1e-12;

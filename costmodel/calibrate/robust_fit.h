@@ -1,4 +1,4 @@
-// Nonlinear least squares that a few bad rows do not bend, with the covariance of what it finds.
+// Nonlinear least squares whose result a few bad rows hardly change, with its covariance.
 //
 //   const Residuals residuals = [&](const Eigen::VectorXd& x) { return predicted(x) - measured; };
 //   const RobustFit fit = fit_robustly(residuals, start, 0);
@@ -24,14 +24,14 @@ struct RobustFit {
 
 using Residuals = std::function<Eigen::VectorXd(const Eigen::VectorXd&)>;
 
-// Derivatives of `function` at x by forward differences, one column a parameter; `value` is
+// Derivatives of `function` at x by forward differences, one column per parameter; `value` is
 // function(x).
 [[nodiscard]] Eigen::MatrixXd numeric_jacobian(const Residuals& function, const Eigen::VectorXd& x,
                                                const Eigen::VectorXd& value);
 
-// The x that makes the loss least, found from a start. The last `priors` residuals stand for prior
-// knowledge: they keep their full weight and do not count as rows. The scale of the residuals is
-// estimated from their median unless it is given.
+// The x that minimises the loss, searched for from `start`. The last `priors` residuals stand for
+// prior knowledge: they keep their full weight and do not count as rows. The scale of the residuals
+// is estimated from their median unless it is given.
 [[nodiscard]] RobustFit fit_robustly(const Residuals& residuals, Eigen::VectorXd start,
                                      Eigen::Index priors,
                                      std::optional<double> fixed_scale = std::nullopt);

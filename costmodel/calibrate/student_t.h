@@ -1,4 +1,5 @@
-// The width of a 95 % interval in standard errors, which grows where few rows tell the error.
+// The width of a 95 % interval in standard errors, which grows when the error is estimated from few
+// rows.
 //
 //   half_width = student_t_95(rows - parameters) * standard_error;
 //

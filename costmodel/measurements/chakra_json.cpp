@@ -71,7 +71,7 @@ std::string value_key(ChakraType type, bool is_list) {
 
 // -- Reading ------------------------------------------------------------------------------------
 
-// A field of a message, which stands under its JSON name or under the schema's name.
+// Finds a field of a message under its JSON name or under the schema's name.
 const json* find_field(ObjectReader& reader, std::string_view field) {
   return reader.find_spelled(camel_case(field), field);
 }
@@ -100,14 +100,14 @@ std::string range_text(ChakraType type) {
                          : "-9223372036854775808 to 9223372036854775807";
 }
 
-// A whole number may stand as a number or as a text.
+// A whole number may be written as a number or as a text.
 std::uint64_t read_integer(const json& value, ChakraType type, const JsonPlace& place) {
   const bool is_known = value.is_number_integer() || value.is_string();
   const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
   const char* const end = text.data() + text.size();
   const auto fail = [&]() {
     place.fail("found " + describe_json(value) + "; valid: a whole number from " +
-               range_text(type) + ", or its text");
+               range_text(type) + ", or that number as a text");
   };
   if (!is_known) fail();
   if (is_signed(type)) {
@@ -346,7 +346,7 @@ std::string line_of(const ordered_json& value) {
   return value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
-// Where the object that begins the text ends; npos where the text begins with none.
+// The end of the object that the text begins with; npos if the text does not begin with an object.
 std::size_t object_end(std::string_view text) {
   std::size_t depth = 0;
   bool is_in_text = false;

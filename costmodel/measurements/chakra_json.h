@@ -10,11 +10,11 @@
 //   if (is_chakra_json(json)) messages = read_chakra_json(json, {"run.3.json", ""});
 //   file << chakra_json_text(messages);
 //
-// Numbers of 64 bits are texts, since a JSON number may be a double; what is zero or empty is left
-// out; bytes are base64. The reader also takes plain numbers, field names as the schema spells them
-// (data_deps) and node types by number. Older jsonizers write the objects one after the other
-// without an array around them: chakra_array_text adds the array. The reader is as strict as the
-// parser of protocol buffers: a key that the schema lacks is an error.
+// Numbers of 64 bits are texts, since a JSON number may be a double; fields that are zero or empty
+// are left out; bytes are base64. The reader also takes plain numbers, field names as the schema
+// spells them (data_deps) and node types by number. Older jsonizers write the objects one after
+// another without an array around them: chakra_array_text adds the array. The reader is as strict
+// as the parser of protocol buffers: a key that the schema lacks is an error.
 //
 // Source: mlcommons/chakra, src/jsonizer (both forms), schema/protobuf/et_def.proto; protobuf.dev,
 // "ProtoJSON Format". Throws ConfigError with the file, the pointer, what was found and what is
@@ -33,8 +33,8 @@ namespace shardlab {
 
 // True for an array that begins with a GlobalMetadata.
 [[nodiscard]] bool is_chakra_json(const nlohmann::json& json);
-// The text of an array of the same objects, each on its line. Nothing unless the text is several
-// objects one after the other, the first of them a GlobalMetadata.
+// For a text of several objects one after another, the first of them a GlobalMetadata: the text of
+// an array of these objects, one per line. Returns nothing for any other text.
 [[nodiscard]] std::optional<std::string> chakra_array_text(std::string_view text);
 
 [[nodiscard]] ChakraMessages read_chakra_json(const nlohmann::json& json, const JsonPlace& place);

@@ -18,7 +18,8 @@ constexpr std::uint64_t kLastValue = 32;  // AttributeProto.bytes_list
 std::uint64_t unzigzag(std::uint64_t value) { return (value >> 1U) ^ (~(value & 1U) + 1U); }
 std::uint64_t zigzag(std::uint64_t value) { return (value << 1U) ^ (~(value >> 63U) + 1U); }
 
-// The value of a varint. A number of 32 bits may be written with more, of which the lowest count.
+// The value of a varint. A 32-bit number may be written with more bits, of which only the lowest 32
+// count.
 std::uint64_t narrowed(ChakraType type, std::uint64_t value) {
   if (!is_narrow(type)) return value;
   const auto low = static_cast<std::uint32_t>(value);
@@ -78,7 +79,7 @@ void read_value(WireReader& reader, WireField field, ChakraAttribute& out) {
   }
 }
 
-// Numbers stand one after the other, each behind its tag, or packed behind one.
+// Reads numbers that either follow a tag each, or are packed after a single tag.
 void read_list(WireReader list, ChakraAttribute& out) {
   const WireType one = wire_type(*out.type);
   while (!list.at_end()) {
@@ -105,7 +106,7 @@ ChakraAttribute read_attribute(WireReader reader) {
     } else if (field.number < kFirstValue || field.number > kLastValue) {
       reader.skip(field);
     } else {
-      // Where an attribute has several values, the last one counts.
+      // If an attribute has several values, the last one counts.
       out.type = static_cast<ChakraType>((field.number - kFirstValue) / 2);
       out.is_list = (field.number - kFirstValue) % 2 == 1;
       out.integers.clear();

@@ -1,13 +1,13 @@
-// The messages of a Chakra execution trace (MLCommons) as values, whichever way they are written:
-// as protocol buffers, each behind its length (.et), or as JSON (chakra_json.h).
+// The messages of a Chakra execution trace (MLCommons) as values. They are written as protocol
+// buffers, each after its length (.et), or as JSON (chakra_json.h).
 //
 //   const ChakraMessages trace = read_chakra_wire(text, "run.3.et");
 //   trace.nodes[0].find("comm_size")->integer();
 //   file << chakra_wire_text(trace.metadata) << chakra_wire_text(trace.nodes[0]);
 //
-// All fields of GlobalMetadata and Node are kept, except a node's `storage`, which is skipped. What
-// a message does not say is zero or empty, and what is zero or empty is not written: proto3 knows
-// no difference between the two, except for the value of an attribute.
+// All fields of GlobalMetadata and Node are kept, except a node's `storage`, which is skipped. A
+// field that a message lacks is read as zero or empty, and a field that is zero or empty is not
+// written: proto3 does not distinguish the two, except for the value of an attribute.
 //
 // Source: mlcommons/chakra, schema/protobuf/et_def.proto (field numbers, types). Throws ConfigError
 // with the byte, what was found there and what is valid.
@@ -57,7 +57,7 @@ struct EnumNames<ChakraType> {
       Named{ChakraType::kBytes, "bytes"}};
 };
 
-// What the name of a type says about its values.
+// Properties of the values of a type.
 [[nodiscard]] bool is_real(ChakraType type);
 [[nodiscard]] bool is_text(ChakraType type);  // true for strings and bytes
 [[nodiscard]] bool is_signed(ChakraType type);
@@ -66,19 +66,19 @@ struct EnumNames<ChakraType> {
 struct ChakraAttribute {
   std::string name = {};
   std::string doc = {};
-  std::optional<ChakraType> type = {};  // absent where the attribute has no value
+  std::optional<ChakraType> type = {};  // absent if the attribute has no value
   bool is_list = false;
-  // The values stand in the one of these lists that the type asks for. An attribute that is no list
-  // has exactly one value. Whole numbers and bools are held as 64 bits, negative numbers as their
+  // The values are in one of these lists, depending on the type. An attribute that is not a list
+  // has exactly one value. Whole numbers and bools are held in 64 bits, negative numbers as their
   // two's complement.
   std::vector<std::uint64_t> integers = {};
   std::vector<double> reals = {};
   std::vector<std::string> texts = {};
 
-  // The single value; nothing for a list, and for a value of another kind.
+  // The single value; nothing for a list or for a value of another kind.
   [[nodiscard]] std::optional<std::uint64_t> integer() const;
   [[nodiscard]] std::optional<double> real() const;
-  [[nodiscard]] std::string_view text() const;  // "" in place of nothing
+  [[nodiscard]] std::string_view text() const;  // returns "" instead of nothing
 
   friend bool operator==(const ChakraAttribute&, const ChakraAttribute&) = default;
 };
@@ -112,9 +112,9 @@ struct ChakraMessage {
   std::optional<ChakraIo> inputs = {};
   std::optional<ChakraIo> outputs = {};
   std::vector<ChakraAttribute> attributes = {};
-  std::string place = {};  // where the message stands in its file: "byte 212", or "/3"
+  std::string place = {};  // the position of the message in its file: "byte 212", or "/3"
 
-  // The first attribute of this name; null where there is none.
+  // The first attribute of this name; null if there is none.
   [[nodiscard]] const ChakraAttribute* find(std::string_view attribute) const;
 };
 

@@ -29,8 +29,8 @@ struct CommType {
   std::string_view name;
   std::optional<Collective> ours;
 };
-// The schema's CollectiveCommType, by number. REDUCE_SCATTER_BLOCK has parts of equal size, as our
-// reduce_scatter has.
+// The schema's CollectiveCommType, by number. REDUCE_SCATTER_BLOCK, like our reduce_scatter, has
+// parts of equal size.
 constexpr std::array<CommType, 10> kCommTypes = {
     {{0, "ALL_REDUCE", Collective::kAllReduce},
      {1, "REDUCE", std::nullopt},
@@ -66,7 +66,7 @@ std::optional<double> real_of(const ChakraMessage& node, std::string_view name) 
   return found == nullptr ? std::nullopt : found->real();
 }
 
-// Where a message stands, for errors.
+// The position of a message, for errors.
 struct Place {
   std::string_view file;
   const std::string& pointer;
@@ -82,8 +82,8 @@ bool is_whole_run(std::string_view group) {
 class ChakraReader {
  public:
   explicit ChakraReader(CollectiveTrace& trace) : trace_(trace) {}
-  // Returns nothing where the node is no communication, or can't be priced (then the reason is
-  // counted in left_out).
+  // Returns nothing if the node is not a communication, or if it can't be priced (the reason is
+  // then counted in left_out).
   [[nodiscard]] std::optional<TracedCall> call_of(const ChakraMessage& node, const Place& place);
 
  private:
@@ -101,12 +101,12 @@ std::int64_t rank_of(std::uint64_t value, const Place& place, std::string_view w
   return static_cast<std::int64_t>(value);
 }
 
-// The text of an attribute that is shown to users. Only printable ASCII is taken, since JSON cannot
-// hold arbitrary bytes.
+// The text of an attribute that is shown to users. Only printable ASCII is accepted, since JSON
+// cannot hold arbitrary bytes.
 std::string printable_text(const ChakraAttribute& attribute, const Place& place) {
   for (const char c : attribute.text()) {
     if (c < ' ' || c > '~') {
-      place.fail(attribute.name + ": found a byte that is no printable ASCII");
+      place.fail(attribute.name + ": found a byte that is not printable ASCII");
     }
   }
   return std::string(attribute.text());
@@ -143,7 +143,7 @@ bool ChakraReader::find_group(const ChakraMessage& node, const Place& place, Tra
     return true;
   }
   if (is_whole_run(group.name)) return true;
-  leave_out("nothing says which ranks the group " + in_quotes(group.name) + " has");
+  leave_out("the trace does not say which ranks the group " + in_quotes(group.name) + " has");
   return false;
 }
 
@@ -151,7 +151,7 @@ std::optional<TracedCall> ChakraReader::call_of(const ChakraMessage& node, const
   if (node.type != kCollectiveNode && node.type != kSendNode && node.type != kReceiveNode) {
     return std::nullopt;
   }
-  // Such a node is the host's part of launching the communication.
+  // A node with is_cpu_op is the host's part of launching the communication.
   if (integer_of(node, "is_cpu_op").value_or(0) != 0) return std::nullopt;
   TracedCall call;
   if (node.type == kCollectiveNode) {
@@ -213,7 +213,7 @@ ChakraAttribute text(std::string_view name, const std::string& value) {
   return {.name = std::string(name), .type = ChakraType::kString, .texts = {value}};
 }
 
-// Adds what the inputs and attributes of a collective say.
+// Adds the inputs and the attributes of a collective.
 void describe(const ChakraNode& node, ChakraMessage& out) {
   out.inputs = ChakraIo{.types = "['Tensor(" + std::string(torch_name_of(node.dtype)) + ")']"};
   const auto type = std::find_if(kCommTypes.begin(), kCommTypes.end(), [&](const CommType& each) {
@@ -268,7 +268,7 @@ CollectiveTrace read_chakra_trace(const ChakraMessages& messages, std::string_vi
   trace.kind = "Chakra";
   trace.source = "Chakra execution trace";
   trace.rank = rank_of_file(trace.file);
-  // shardlab's traces say on which topology the run was simulated.
+  // shardlab's traces name the topology on which the run was simulated.
   const Place head{file, messages.metadata.place};
   for (const ChakraAttribute& about : messages.metadata.attributes) {
     const std::optional<std::uint64_t> number = about.integer();
@@ -304,7 +304,7 @@ ChakraMetadata chakra_message(const ChakraRun& run) {
 
 ChakraMessage chakra_message(const ChakraNode& node) {
   const bool is_collective = node.collective != Collective::kLocal;
-  // Chakra counts send and receive as nodes of their own kinds, not as collectives.
+  // In Chakra, sends and receives have node types of their own; they are not collectives.
   const bool is_send = node.collective == Collective::kSendRecv;
   ChakraMessage out{.id = node.id,
                     .name = node.name,

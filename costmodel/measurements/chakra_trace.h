@@ -1,13 +1,13 @@
 // Chakra execution traces (MLCommons). Each rank has one file with a GlobalMetadata and Nodes:
-// name.<rank>.et holds protocol buffers, each behind its length (chakra_messages.h), and
-// name.<rank>.et.json the same as JSON (chakra_json.h).
+// name.<rank>.et holds protocol buffers, each after its length (chakra_messages.h);
+// name.<rank>.et.json holds the same messages as JSON (chakra_json.h).
 //
 //   if (is_chakra_trace(text)) CollectiveTrace trace = read_chakra_trace(text, "run.3.et");
 //   file << chakra_metadata(run) << chakra_text({.id = 0, .name = "all_gather", ...});
 //
 // The reader takes collectives, sends and receives that ran on the device (is_cpu_op is false, or
-// absent) and took time (duration_micros is above 0; in a trace that was written for a simulator it
-// is not). It reads these attributes:
+// absent) and whose duration_micros is above 0 (traces that were written for a simulator have 0).
+// It reads these attributes:
 //   comm_type            the collective
 //   comm_size            the bytes of one rank's input
 //   ranks, group_size    the group; without both, pg_name must be "", "0" or "default_pg", which
@@ -30,21 +30,21 @@
 
 namespace shardlab {
 
-// True for a text that begins with a GlobalMetadata behind its length.
+// True for a text that begins with a GlobalMetadata, after its length.
 [[nodiscard]] bool is_chakra_trace(std::string_view text);
-// Throws ConfigError with the byte (in JSON the pointer), what was found and what is valid.
+// Throws ConfigError with the byte (for JSON, the pointer), what was found and what is valid.
 [[nodiscard]] CollectiveTrace read_chakra_trace(std::string_view text, std::string_view file);
 [[nodiscard]] CollectiveTrace read_chakra_trace(const ChakraMessages& messages,
                                                 std::string_view file);
 
-// A node of a trace that is written.
+// A node of a trace to be written.
 struct ChakraNode {
   std::uint64_t id = 0;
   std::string name = {};
   std::vector<std::uint64_t> after = {};  // ids of the nodes that this one waits for
   double start_us = 0.0;
   double duration_us = 0.0;
-  Collective collective = Collective::kLocal;  // kLocal for a kernel that is no collective
+  Collective collective = Collective::kLocal;  // kLocal for a kernel that is not a collective
   Bytes full_bytes = 0.0;
   std::string dtype = {};
   TracedGroup group = {};

@@ -1,5 +1,5 @@
-// As much of the wire format of protocol buffers as Chakra's traces need: fields with numbers and
-// wire types, and messages that stand one after the other, each behind its length.
+// The part of the wire format of protocol buffers that Chakra's traces need: fields with numbers
+// and wire types, and messages one after another, each after its length.
 //
 //   WireReader reader(text, "trace.0.et");
 //   while (!reader.at_end()) {
@@ -8,9 +8,9 @@
 //   }
 //   WireWriter node;  node.text(2, "all_gather");  node.number(1, 5);
 //
-// The format is read by hand here, since the protobuf library would bring a compiler of its own
-// into the build for two messages. What is read is bounded by the text, never by a length that the
-// text states. Source: protobuf.dev, "Encoding". Throws ConfigError with the offset in bytes.
+// The format is read by hand, since the protobuf library would add a compiler of its own to the
+// build for two messages. No read goes beyond the text, whatever lengths the text states. Source:
+// protobuf.dev, "Encoding". Throws ConfigError with the offset in bytes.
 #pragma once
 
 #include <cstdint>
@@ -28,13 +28,13 @@ struct WireField {
 
 class WireReader {
  public:
-  // `offset` is that of the text in its file. The reader keeps views of `text` and `file`.
+  // `offset` is the offset of the text in its file. The reader keeps views of `text` and `file`.
   WireReader(std::string_view text, std::string_view file, std::size_t offset = 0)
       : text_(text), file_(file), offset_(offset) {}
 
   [[nodiscard]] bool at_end() const { return position_ == text_.size(); }
   [[nodiscard]] WireField field();
-  // The next message, whose length stands in front of it.
+  // The next message, which follows its length.
   [[nodiscard]] WireReader message();
 
   // The value of a field; `what` names the field in error messages.
@@ -67,13 +67,14 @@ class WireWriter {
   void number(std::uint64_t field, std::uint64_t value);  // a varint
   void text(std::uint64_t field, std::string_view value);
   void message(std::uint64_t field, const WireWriter& value) { text(field, value.bytes_); }
-  // The parts of a field, for those that the functions above do not write: tag first, then a value.
+  // The parts of a field, for fields that the functions above do not write: first the tag, then a
+  // value.
   void tag(std::uint64_t field, WireType type);
   void varint(std::uint64_t value);
   void fixed(std::uint64_t value, int bytes);  // the lowest `bytes` bytes, little-endian
   void raw(std::string_view bytes) { bytes_ += bytes; }
   [[nodiscard]] const std::string& bytes() const { return bytes_; }
-  // The message behind its length.
+  // The message, preceded by its length.
   [[nodiscard]] std::string delimited() const;
 
  private:

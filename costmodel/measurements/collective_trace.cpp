@@ -72,16 +72,16 @@ struct Joined {
 // Which ranks of a run are on which host.
 struct RankHosts {
   std::int64_t world = 1;                     // ranks of the run
-  std::int64_t per_host = 0;                  // 0 where `hosts` names the host of each rank
+  std::int64_t per_host = 0;                  // 0 if `hosts` names the host of each rank
   std::map<std::int64_t, std::string> hosts;  // by rank
-  bool is_assumed = false;  // nothing names a host: all ranks are taken to share one
+  bool is_assumed = false;  // no trace names a host: all ranks are assumed to share one
 
   [[nodiscard]] std::string host_of(std::int64_t rank) const {
     return per_host > 0 ? std::to_string(rank / per_host) : hosts.at(rank);
   }
 };
 
-// Ranks, hosts and the most ranks on one host.
+// The number of ranks, the number of hosts, and the largest number of ranks on one host.
 using Shape = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
 
 RankHosts rank_hosts_of(std::span<const CollectiveTrace> traces, const SourceHints& hints) {
@@ -237,7 +237,7 @@ std::vector<MeasurementSet> sets_of_traces(std::span<const CollectiveTrace> trac
     const auto [least, most] =
         std::minmax_element(joined.durations.begin(), joined.durations.end());
     if (ranks < 2) {
-      ++left_out["one rank alone communicates nothing"];
+      ++left_out["a single rank communicates nothing"];
     } else if (!(bytes >= 1.0 && bytes <= kMaxBytes)) {
       ++left_out["the size is not from 1 to 1e18 bytes"];
     } else if (!(*least >= kMinTimeUs && *most <= kMaxTimeUs)) {
@@ -285,8 +285,9 @@ std::vector<MeasurementSet> sets_of_traces(std::span<const CollectiveTrace> trac
     }
     if (run.is_assumed) {
       set.warnings.push_back(
-          "the trace names no hosts, so all ranks are taken to be on one; --gpus-per-host says how "
-          "many a host has");
+          "the trace names no hosts, so all ranks are assumed to be on one; give the number per "
+          "host "
+          "with --gpus-per-host");
     }
     if (sets.empty()) {
       for (const auto& [reason, count] : left_out) {

@@ -31,7 +31,8 @@ std::optional<std::string_view> first_held(std::string_view text,
   return std::nullopt;
 }
 
-// The number that stands before position `at`, apart from blanks: 8 before "NICs" in "8 NICs/node".
+// The number in front of position `at`, with blanks skipped: 8 for the position of "NICs" in "8
+// NICs/node".
 std::optional<double> number_before(std::string_view text, std::size_t at) {
   while (at > 0 && text[at - 1] == ' ') --at;
   std::size_t begin = at;
@@ -56,8 +57,8 @@ struct NvlinkGeneration {
 constexpr std::array<NvlinkGeneration, 4> kNvlink = {
     {{"nvlink2", 150.0}, {"nvlink3", 300.0}, {"nvlink4", 450.0}, {"nvlink5", 900.0}}};
 
-// The bandwidth of an NVLink that joins all GPUs of a host at full rate; nothing where the source
-// does not state such a link.
+// The bandwidth of an NVLink that joins all GPUs of a host at full rate; nothing if the source does
+// not state such a link.
 std::optional<double> stated_nvlink(std::string_view intra) {
   if (!holds(intra, "nvswitch") && !holds(intra, "bridge")) return std::nullopt;
   for (const NvlinkGeneration& generation : kNvlink) {
@@ -66,8 +67,8 @@ std::optional<double> stated_nvlink(std::string_view intra) {
   return std::nullopt;
 }
 
-// Finds the largest drop: how many times as long a size takes as a larger one of the same
-// collective.
+// Finds the largest drop: the largest ratio of a size's time to the time of a larger size of the
+// same collective.
 std::string ragged(const MeasurementSet& set) {
   std::vector<const MeasuredRow*> rows;
   for (const MeasuredRow& row : set.rows) rows.push_back(&row);
@@ -144,7 +145,7 @@ std::string slow(const MeasurementSet& set) {
          format_fixed(*link, 0) + " GB/s";
 }
 
-// Whether the user chose the algorithm or protocol in place of NCCL.
+// Whether the user, rather than NCCL, chose the algorithm or protocol.
 std::string forced(const MeasurementSet& set) {
   if (const auto word = first_held(set.settings, {"NCCL_ALGO=", "NCCL_PROTO="})) {
     return "forced: " + std::string(*word) + " is set";

@@ -1,10 +1,10 @@
-// Judges whether a run shows what its hardware does. The rules were written down before any model
-// was fitted (configs/measurements/README.md says why). Runs that break a rule are kept, but no
-// model is fitted to them and no model is scored by them.
+// Judges whether a run's times show what its hardware can do. The rules were written down before
+// any model was fitted (configs/measurements/README.md says why). Runs that break a rule are kept,
+// but no model is fitted to them and no model is scored by them.
 //
 //   const Judgement judgement = judge(set);   // {kUnhealthy, "ragged: 8 KiB take 17.1 times ..."}
 //
-// The rules see the rows of a set and what its source recorded. They know no names of files or
+// The rules use only the rows of a set and what its source recorded, never the names of files or
 // clusters, so that new logs are judged in the same way. The first rule that is broken gives the
 // reason.
 #pragma once
@@ -34,14 +34,16 @@ struct Judgement {
 
 // The thresholds of the rules. Status: assumed. They were chosen on the public logs, so that
 // genuine switches of the protocol (drops of up to 7.1 times on Slingshot) and single spikes pass.
-inline constexpr double kMaxDrop = 10.0;            // one time over another
+inline constexpr double kMaxDrop = 10.0;            // ratio of two times
 inline constexpr double kMaxGap = 0.25;             // relative difference of two times
 inline constexpr double kMinLinkShare = 1.0 / 3.0;  // share of the stated bandwidth
-// Smaller messages are bound by latency, and say nothing about bandwidth. Status: assumed.
+// Smaller messages are bound by latency, so their times say nothing about bandwidth. Status:
+// assumed.
 inline constexpr double kLargeBytes = 256e6;
 
-// The GB/s of the network links of one host, counting at most one link per GPU. Nothing unless a
-// text such as "8 x 400 Gb/s per node" or "InfiniBand HDR 200 Gb/s, 8 NICs/node" states them.
+// The GB/s of the network links of one host, counting at most one link per GPU, as stated in a text
+// such as "8 x 400 Gb/s per node" or "InfiniBand HDR 200 Gb/s, 8 NICs/node". Nothing if the text
+// does not state it.
 [[nodiscard]] std::optional<double> stated_host_bandwidth(std::string_view inter,
                                                           std::int64_t gpus_per_host);
 

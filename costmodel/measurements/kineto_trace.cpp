@@ -46,14 +46,14 @@ Groups read_groups(const json& list, const JsonPlace& place) {
           json_integer(rank, ranks_place.at(group.ranks.size()), 0, kMaxTracedRanks));
     }
     group.size = static_cast<std::int64_t>(group.ranks.size());
-    // An entry without ranks stands for the group of all ranks.
+    // An entry without ranks means the group of all ranks.
     if (group.size > 0) groups[group.name] = std::move(group);
   }
   return groups;
 }
 
-// Reads a list such as "[0, 2, ..., 6]" into the group. False where the list leaves out ranks that
-// do not follow from the others.
+// Reads a list such as "[0, 2, ..., 6]" into the group. Returns false if the list leaves out ranks
+// that do not follow from the others.
 bool read_ranks(const std::string& text, const JsonPlace& place, TracedGroup& group) {
   TextCursor cursor("ranks", text);
   std::vector<std::int64_t> before;
@@ -102,7 +102,7 @@ struct KinetoReader {
 
   void leave_out(const std::string& reason) { ++trace.left_out[reason]; }
 
-  // Returns nothing where the call can't be priced; then the reason is counted in left_out.
+  // Returns nothing if the call can't be priced; the reason is then counted in left_out.
   std::optional<TracedCall> call_of(const std::string& name) {
     const bool is_pair = name == "send" || name == "recv";
     const auto kind = is_pair ? std::optional(Collective::kSendRecv) : collective_within(name);
@@ -169,8 +169,8 @@ std::optional<TracedCall> KinetoReader::nccl_call(const json& args, const JsonPl
   if (call->collective == Collective::kScatter) out *= static_cast<double>(call->group.size);
   call->bytes =
       std::max(elements("In msg nelems"), out) * static_cast<double>(itemsize_of(call->dtype));
-  // Traces of `shardlab simulate` state the bytes, which stay exact where a split leaves a fraction
-  // of an element.
+  // Traces of `shardlab simulate` state the bytes, which stay exact even if a split leaves a
+  // fraction of an element.
   if (const json* bytes = json_member(args, "full_bytes")) {
     call->bytes = json_number(*bytes, place.at("full_bytes"), {.min = 0.0, .max = kMaxElements});
   }
@@ -301,7 +301,8 @@ CollectiveTrace read_kineto_trace(const json& value, const JsonPlace& place) {
   trace.source = "trace of PyTorch's profiler, " + backend;
   if (const json* devices = json_member(value, "deviceProperties")) {
     const JsonPlace devices_place = place.at("deviceProperties");
-    // A single device tells nothing about the host, since each rank may see its own device only.
+    // A list of one device says nothing about the host, since each rank may see only its own
+    // device.
     const std::int64_t count = std::ssize(json_array(*devices, devices_place));
     if (count > 1) trace.devices_per_host = count;
     if (!devices->empty()) trace.gpu = text_or_empty((*devices)[0], "name", devices_place.at(0));

@@ -8,9 +8,9 @@
 //   "Collective name": "_allgather_base", "In msg nelems": 65536, "Out msg nelems": 524288,
 //   "dtype": "BFloat16", "Group size": 8, "Process Group Ranks": "[0, 1, 2, 3, 4, 5, 6, 7]",
 //   "Process Group Name": "0", "Seq": 17
-// The larger of the two counts gives full_bytes. Where the list of ranks is shortened
-// ("[0, 2, ..., 126]"), it is taken from distributedInfo.pg_config; a group that pg_config lacks
-// must have ranks that are evenly apart.
+// The larger of the two counts gives full_bytes. If the list of ranks is shortened ("[0, 2, ...,
+// 126]"), the ranks are taken from distributedInfo.pg_config; a group that pg_config lacks must
+// have evenly spaced ranks.
 //
 // gloo's collectives are events of the category `user_annotation` with the name gloo:<collective>.
 // Their "Input Dims" are the rank's input, which the profiler records with record_shapes=True; the
@@ -38,7 +38,7 @@ namespace shardlab {
 // The name that PyTorch gives to a collective ("_allgather_base").
 [[nodiscard]] std::string_view kineto_name_of(Collective collective);
 // The list of a group's ranks: "[0, 1, 2]". A list of more than 30 ranks is shortened, as PyTorch
-// does: "[0, 1, ..., 63]". Where a group is neither listed nor evenly apart, only its first rank is
+// does: "[0, 1, ..., 63]". If a group is neither listed nor evenly spaced, only its first rank is
 // known: "[0, ...]".
 [[nodiscard]] std::string ranks_text(const TracedGroup& group);
 

@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-// The value of an optional key; null counts as absent.
+// The value of an optional key, whose null means absent.
 const json* find_value(ObjectReader& reader, std::string_view key) {
   const json* found = reader.find(key);
   return found == nullptr || found->is_null() ? nullptr : found;
@@ -173,7 +173,7 @@ MeasurementSet MeasurementSet::from_json(const json& value, const JsonPlace& pla
   if (set.hosts > set.ranks) {
     reader.place("hosts").fail("found " + std::to_string(set.hosts) + " hosts for " +
                                std::to_string(set.ranks) +
-                               " ranks; valid: at most one host a rank");
+                               " ranks; valid: at most one host per rank");
   }
   set.gpus_per_host = reader.integer("gpus_per_host", 1, kMaxRanks);
   set.intra = text_of(reader, "intra");

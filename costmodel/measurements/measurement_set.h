@@ -22,12 +22,12 @@
 
 namespace shardlab {
 
-// What a measurement may say: a time outside these limits, or more bytes, is a damaged file.
+// The limits of a measurement: a file with a time outside them, or with more bytes, is damaged.
 inline constexpr double kMinTimeUs = 1e-6;
 inline constexpr double kMaxTimeUs = 1e15;
 inline constexpr double kMaxBytes = 1e18;
 
-// Whether a run shows what its hardware does. Models are fitted to healthy runs alone.
+// Whether a run's times show what its hardware can do. Models are fitted only to healthy runs.
 enum class Health : std::uint8_t { kHealthy, kUnhealthy, kUnknown };
 
 template <>
@@ -36,7 +36,7 @@ struct EnumNames<Health> {
   static constexpr std::array kNames = {
       Named{Health::kHealthy, "healthy"}, Named{Health::kUnhealthy, "unhealthy"},
       Named{Health::kUnknown, "unknown"},
-      // Further words, which collections of logs use.
+      // Other words for the same, which collections of logs use.
       Named{Health::kHealthy, "normal"}, Named{Health::kUnhealthy, "suspect"}};
 };
 [[nodiscard]] std::string_view to_string(Health health);
@@ -54,21 +54,21 @@ struct MeasuredRow {
   std::optional<double> p95_us = {};
   std::optional<double> p5_us = {};
   std::optional<double> wait_us = {};           // median wait for other ranks; not part of time_us
-  std::optional<double> nccl_estimate_us = {};  // NCCL's own, by ncclGroupSimulateEnd
+  std::optional<double> nccl_estimate_us = {};  // NCCL's own estimate, from ncclGroupSimulateEnd
   std::string algorithm = {};  // the algorithm as NCCL's log names it: RING, TREE, ...
   std::string protocol = {};   // the protocol as NCCL's log names it: LL, LL128, SIMPLE
-  int line = 0;                // line in the row's file; 0 where the file has no lines
+  int line = 0;                // line in the row's file; 0 if the file has no lines
 
   friend bool operator==(const MeasuredRow&, const MeasuredRow&) = default;
 };
 
-// One kernel on one device, launched many times on data that no cache holds.
+// One kernel on one device, launched many times on data that is not in any cache.
 struct MeasuredKernel {
   std::string kernel;        // a word of kMeasuredKernels
-  std::string dtype;         // f32, bf16, ..., or tf32 (f32 that tensor cores round on input)
+  std::string dtype;         // f32, bf16, ..., or tf32 (f32 inputs rounded by the tensor cores)
   std::int64_t rows = 0;     // rows of the matrix; m of a GEMM
   std::int64_t columns = 0;  // columns of the matrix; n of a GEMM
-  std::int64_t inner = 0;    // k of a GEMM; the columns of one piece of a reshuffle
+  std::int64_t inner = 0;    // k of a GEMM; for a reshuffle, the columns of one contiguous piece
   Bytes bytes = 0.0;         // read plus written
   double flops = 0.0;
   double time_us = 0.0;  // mean
@@ -82,7 +82,7 @@ struct MeasuredKernel {
 inline constexpr std::string_view kMeasuredKernels =
     "gemm copy reshuffle elementwise reduction launch";
 
-// How many plans ran on the measured system with the results of the fake process group.
+// How many plans, run on the measured system, gave the results of the fake process group.
 struct VerifiedPlans {
   std::int64_t plans = 0;
   std::int64_t bit_equal = 0;
@@ -94,9 +94,9 @@ struct VerifiedPlans {
   friend bool operator==(const VerifiedPlans&, const VerifiedPlans&) = default;
 };
 
-// A row that was read, but says nothing about speed.
+// A row that was read, but that cannot be used as a measurement of speed.
 struct RefusedRow {
-  int line = 0;  // line in the row's file; 0 where the file has no lines
+  int line = 0;  // line in the row's file; 0 if the file has no lines
   std::string reason;
   std::string pointer = {};  // in JSON files: "/results/1"
 
@@ -128,7 +128,7 @@ struct MeasurementSet {
   std::vector<std::string> warnings;
 
   // All ranks as one group, spread evenly over the hosts. Each host counts as an NVLink domain of
-  // its own; a topology may have larger ones.
+  // its own, although a topology may have larger domains.
   [[nodiscard]] GroupSpan span() const;
 
   // Reads shardlab/measurements/1. A document without a name gets that of its file. Throws

@@ -31,7 +31,7 @@ std::optional<std::int64_t> integer_of(std::string_view text) {
   return value;
 }
 
-// The word itself, or, where it is a number, the name of that value.
+// The word itself, or, if it is a number, the name of the enumerator with that value.
 template <class Enum>
 std::string name_or_number(std::string_view word, int count) {
   const std::optional<std::int64_t> number = integer_of(word);
@@ -60,7 +60,7 @@ std::optional<NcclChoice> choice_in(std::string_view line) {
   constexpr std::string_view kArrow = " Bytes -> Algo ";
   const std::size_t arrow = line.find(kArrow);
   if (arrow == std::string_view::npos) return std::nullopt;
-  // The collective and the size stand before the arrow: "<Collective>: <bytes>".
+  // The text before the arrow ends in the collective and the size: "<Collective>: <bytes>".
   const std::size_t blank = line.rfind(' ', arrow - 1);
   if (arrow == 0 || blank == std::string_view::npos || blank == 0 || line[blank - 1] != ':') {
     return std::nullopt;
@@ -146,7 +146,7 @@ class TableReader {
     std::optional<NcclProtocol> protocol;
   };
 
-  // Begins a block of columns. A block whose first column is the tree begins a new table.
+  // Begins a block of columns. A block whose first column is that of the tree begins a new table.
   void begin_block() {
     if (columns_.empty()) return;
     if (columns_.front().algorithm == NcclAlgorithm::kTree || tables_.empty()) {

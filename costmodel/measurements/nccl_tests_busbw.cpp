@@ -9,11 +9,11 @@
 namespace shardlab {
 namespace {
 
-// A relative error that is allowed on top of rounding, for figures that somebody typed again.
+// A relative error that is allowed on top of rounding, for figures that were retyped by hand.
 // Status: assumed; the shipped logs agree within a tenth of it.
 constexpr double kSlack = 1e-3;
-// A row counts as clearly agreeing where rounding leaves less than this open, relatively: the
-// ratios of other collectives and ranks then lie outside. Status: assumed.
+// A row agrees clearly if the relative error that rounding may cause is below this: the ratios of
+// other collectives and other numbers of ranks are then ruled out. Status: assumed.
 constexpr double kClear = 0.02;
 
 std::string among(Collective kind, std::int64_t ranks) {
@@ -71,8 +71,8 @@ std::string BusBandwidths::check(Collective kind, std::int64_t ranks, PrintedFig
                         among(kind, ranks) + "; another collective or another number of ranks ran"};
   }
   return "columns contradict each other: an algbw of " + format_double(algbw.value) +
-         " GB/s is a busbw of " + format_fixed(expected, 2) + " for " + among(kind, ranks) +
-         ", but busbw says " + format_double(busbw.value);
+         " GB/s means a busbw of " + format_fixed(expected, 2) + " for " + among(kind, ranks) +
+         ", but the busbw column says " + format_double(busbw.value);
 }
 
 std::optional<BusBandwidths::Mistake> BusBandwidths::mistake() const {

@@ -1,6 +1,5 @@
-// What nccl-tests' bus bandwidths say about the run. The ratio of busbw to algbw follows from the
-// collective and the number of ranks, so where a file names either wrongly, the columns contradict
-// it.
+// Checks a run by its bus bandwidths. The ratio of busbw to algbw follows from the collective and
+// the number of ranks, so if a file names either wrongly, the columns contradict it.
 //
 //   BusBandwidths bus;
 //   bus.check(Collective::kAllReduce, 8, {26.21, 0.005}, {45.88, 0.005}, 12)   // "": it is 1.75
@@ -24,7 +23,7 @@ namespace shardlab {
 // 1) / n for the others. Assumes two ranks or more.
 [[nodiscard]] double bus_factor(Collective kind, std::int64_t ranks);
 
-// A printed figure, with half a unit of its last digit: its largest error by rounding.
+// A printed figure and half a unit of its last digit, which is the largest error by rounding.
 struct PrintedFigure {
   double value = 0.0;
   double half_digit = 0.0;
@@ -41,14 +40,14 @@ class BusBandwidths {
     std::string message;
   };
 
-  // Returns why a row is refused, which is when its bandwidths (GB/s) contradict each other by more
-  // than their rounding; "" where they agree. `place` is any number by which the caller finds the
-  // row again.
+  // Returns why a row is refused: its bandwidths (GB/s) contradict each other by more than their
+  // rounding. Returns "" if they agree. `place` is any number by which the caller finds the row
+  // again.
   [[nodiscard]] std::string check(Collective kind, std::int64_t ranks, PrintedFigure algbw,
                                   PrintedFigure busbw, std::size_t place);
-  // The mistake of the whole file. Where at least as many rows of a collective contradict as
-  // clearly agree, that is no slip in a single row: the file names the collective or its ranks
-  // wrongly.
+  // The mistake of the whole file. If at least as many rows of a collective contradict as clearly
+  // agree, the error is not a slip in a single row: the file names the collective or the number of
+  // ranks wrongly.
   [[nodiscard]] std::optional<Mistake> mistake() const;
 
  private:

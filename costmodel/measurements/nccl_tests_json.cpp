@@ -15,7 +15,7 @@ namespace {
 using nlohmann::json;
 
 // -J writes six digits after the point, but a file that was made from the printed table has two
-// digits, as the table has.
+// digits, like the table.
 constexpr double kHalfDigit = 0.005;
 
 // The tool writes NaN as the text "nan", and some integers (root) as texts.
@@ -107,7 +107,7 @@ MeasurementSet read_nccl_tests_json(const json& value, const SourceHints& hints,
   if (const json* devices = json_member(value, "devices")) {
     read_devices(*devices, place.at("devices"), run);
   }
-  // Where the list has as many devices as there are ranks, it leaves none out.
+  // If the list has as many devices as there are ranks, it is complete.
   const auto listed = static_cast<std::int64_t>(run.devices.size());
   if (listed > 1 && run.devices.rbegin()->first + 1 == listed) run.ranks_per_line = 1;
   settle(run, hints, set, [&](const std::string& message) { place.fail(message); });
@@ -143,7 +143,7 @@ MeasurementSet read_nccl_tests_json(const json& value, const SourceHints& hints,
       if (json_member(*body, "cpu_time") != nullptr) {
         body_place.at("cpu_time").fail("found the time to launch (-C 1); valid: time");
       }
-      // null means no time, as "nan" does; a file without the key was written by another tool.
+      // null means no time, like "nan"; a file without the key was written by another tool.
       if (!body->contains("time")) static_cast<void>(json_required(*body, "time", body_place));
       const auto time = optional_number(json_member(*body, "time"), body_place.at("time"));
       const auto wrong = optional_number(json_member(*body, "nwrong"), body_place.at("nwrong"));
@@ -175,11 +175,11 @@ MeasurementSet read_nccl_tests_json(const json& value, const SourceHints& hints,
       row.p50_us = optional_number(json_member(*block, "p50_us"), block_place.at("p50_us"));
       row.p95_us = optional_number(json_member(*block, "p95_us"), block_place.at("p95_us"));
     }
-    if (reason.empty() && set.ranks == 1) reason = "one rank alone communicates nothing";
+    if (reason.empty() && set.ranks == 1) reason = "a single rank communicates nothing";
     if (!kind) {
       result_place.fail(
           "found nothing that names the collective; valid: \"args\" with the program's name, such "
-          "as all_gather_perf, or a file name that holds it");
+          "as all_gather_perf, or a file name that contains it");
     }
     if (!reason.empty()) {
       set.refused.push_back(

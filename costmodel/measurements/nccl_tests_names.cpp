@@ -151,8 +151,8 @@ std::string contradiction(double bytes, double time_us, double algbw) {
   const double expected = bytes / time_us / 1e3;
   if (std::abs(algbw - expected) <= 0.006 + 0.01 * expected) return "";
   return "columns contradict each other: " + format_double(bytes) + " B in " +
-         format_double(time_us) + " us is " + format_fixed(expected, 2) + " GB/s, but algbw says " +
-         format_double(algbw);
+         format_double(time_us) + " us is " + format_fixed(expected, 2) +
+         " GB/s, but the algbw column says " + format_double(algbw);
 }
 
 }  // namespace shardlab

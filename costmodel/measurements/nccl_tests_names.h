@@ -21,20 +21,20 @@ namespace shardlab {
 [[nodiscard]] std::string dtype_list();                         // nccl-tests' own names
 [[nodiscard]] std::int64_t itemsize_of(std::string_view ours);  // bytes
 
-// The collective that a longer text, such as a file's name, holds.
+// The collective whose name a longer text, such as a file's name, contains.
 [[nodiscard]] std::optional<Collective> collective_within(std::string_view text);
 
-// The version of an NCCL_VERSION_CODE, such as "2.29.3". The code has two digits for each part
-// since 2.9, and one for the minor version before.
+// The version of an NCCL_VERSION_CODE, such as "2.29.3". Since 2.9 the code has two digits for each
+// part; before, it had one digit for the minor version.
 [[nodiscard]] std::string version_of_code(std::int64_t code);
 
 [[nodiscard]] std::string in_quotes(std::string_view text);  // "abc...", at most 60 characters
 [[nodiscard]] bool is_not_available(std::string_view text);  // "N/A", "nan"
 
-// What is wrong with an out-of-place time (us), which must be there and above zero. "" when nothing
-// is.
+// What is wrong with an out-of-place time (us), which must be present and above zero. "" when
+// nothing is wrong.
 [[nodiscard]] std::string time_reason(const std::optional<double>& time_us);
-// What is wrong with an in-place time (us). It may be absent or 0, where the tool measures none.
+// What is wrong with an in-place time (us). It may be absent or 0 if the tool measured none.
 [[nodiscard]] std::string in_place_time_reason(const std::optional<double>& time_us);
 
 // What a verification column says: the number of wrong elements, or, before 2.13, the largest
@@ -42,8 +42,8 @@ namespace shardlab {
 [[nodiscard]] std::string wrong_reason(double value, std::string_view dtype);
 
 // Why the columns size, time and bandwidth (GB/s) contradict each other; "" when they agree within
-// the rounding of a bandwidth of two digits after the point, or fewer in later versions. Columns
-// contradict each other where two lines ran into one, or where somebody typed a figure again.
+// the rounding of a bandwidth of two digits after the point, or fewer in later versions. They
+// contradict each other if two lines ran together, or if a figure was retyped wrongly.
 [[nodiscard]] std::string contradiction(double bytes, double time_us, double algbw);
 
 }  // namespace shardlab

@@ -6,8 +6,8 @@
 //
 // The text of every version is read: with and without the columns redop and root, with the old
 // column `error` or the new `#wrong`, with columns per iteration (-I) and timestamps (-S), with
-// MPI's or srun's tags in front of lines, with several tables in one file, and logs that end within
-// a row. Lines of the form `# key: value` say what the tool does not print; the keys are gpu,
+// MPI's or srun's tags in front of lines, with several tables in one file, and cut off within a
+// row. Lines of the form `# key: value` state what the tool does not print; the keys are gpu,
 // nodes, gpus_per_node, ranks, collective, interconnect_intra, interconnect_inter, nccl_version,
 // health, source, date, settings and notes. Without them, ranks and hosts come from the tool's list
 // of devices, or else from the hints.
@@ -27,8 +27,8 @@
 
 namespace shardlab {
 
-// What the command line says about a file. It fills in what the file does not say; where the two
-// differ, the file counts, and a warning is given.
+// What the command line says about a file. It fills in what the file does not say; if the two
+// differ, the file's figure is used, and the set gets a warning.
 struct SourceHints {
   std::optional<std::int64_t> hosts = {};
   std::optional<std::int64_t> gpus_per_host = {};
@@ -52,8 +52,8 @@ struct SourceHints {
 // True for an object that has the keys of -J.
 [[nodiscard]] bool is_nccl_tests_json(const nlohmann::json& json);
 
-// Reads the names that nccl-tests and NCCL have for collectives, and ours: all_reduce, alltoall,
-// sendrecv, all_gather_perf, AllReduce, ...
+// Reads the names of collectives in nccl-tests, NCCL and shardlab: all_reduce, alltoall, sendrecv,
+// all_gather_perf, AllReduce, ...
 [[nodiscard]] std::optional<Collective> nccl_collective_from_name(std::string_view name);
 
 }  // namespace shardlab

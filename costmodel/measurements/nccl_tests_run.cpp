@@ -36,12 +36,14 @@ void settle(const Run& run, const SourceHints& hints, MeasurementSet& set,
     for (const auto& [rank, device] : run.devices) names.insert(device.host);
     const auto listed_hosts = static_cast<std::int64_t>(names.size());
     if (ranks && *ranks != listed) {
-      set.warnings.push_back("\"ranks\" says " + std::to_string(*ranks) + ", the device list " +
-                             std::to_string(listed) + "; the former counts");
+      set.warnings.push_back("\"ranks\" says " + std::to_string(*ranks) +
+                             ", but the device list has " + std::to_string(listed) +
+                             " ranks; \"ranks\" is used");
     }
     if (hosts && *hosts != listed_hosts) {
-      set.warnings.push_back("\"nodes\" says " + std::to_string(*hosts) + ", the device list " +
-                             std::to_string(listed_hosts) + "; the former counts");
+      set.warnings.push_back("\"nodes\" says " + std::to_string(*hosts) +
+                             ", but the device list has " + std::to_string(listed_hosts) +
+                             " hosts; \"nodes\" is used");
     }
     ranks = ranks.value_or(listed);
     hosts = hosts.value_or(listed_hosts);
@@ -51,7 +53,8 @@ void settle(const Run& run, const SourceHints& hints, MeasurementSet& set,
     if (!hint) return;
     if (value && *value != *hint) {
       set.warnings.push_back("the file says " + std::to_string(*value) + " " + what +
-                             ", the command line " + std::to_string(*hint) + "; the file counts");
+                             ", but the command line says " + std::to_string(*hint) +
+                             "; the file is used");
     }
     value = value.value_or(*hint);
   };
@@ -78,7 +81,7 @@ void settle(const Run& run, const SourceHints& hints, MeasurementSet& set,
   }
   if (*hosts > *ranks) {
     fail("found " + std::to_string(*ranks) + " ranks on " + std::to_string(*hosts) +
-         " hosts; valid: at least one rank a host");
+         " hosts; valid: at least one rank per host");
   }
   set.ranks = *ranks;
   set.hosts = *hosts;

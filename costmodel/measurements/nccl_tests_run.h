@@ -1,4 +1,4 @@
-// What a file of nccl-tests says about the run that wrote it: how many ranks on how many hosts.
+// What a file of nccl-tests says about the run that wrote it: the number of ranks and hosts.
 //
 //   settle(run, hints, set, [&](const std::string& message) { place.fail(message); });
 #pragma once
@@ -23,13 +23,13 @@ struct Run {
   std::optional<std::int64_t> hosts;
   std::optional<std::int64_t> gpus_per_host;
   std::map<std::int64_t, Device> devices;  // by rank
-  // Ranks of one process: the list of devices in JSON names the first rank of each process alone.
+  // Ranks of one process: the list of devices in JSON names only the first rank of each process.
   std::int64_t ranks_per_line = 1;
 };
 
-// Fills in the set's ranks, hosts and gpus_per_host, and the name of the GPU where the set has
-// none. Where the file and the hints differ, the set gets a warning. Where these figures can't be
-// told, calls `fail`, which must throw, with the message.
+// Fills in the set's ranks, hosts and gpus_per_host, and the name of the GPU if the set has none.
+// If the file and the hints differ, the set gets a warning. If these figures can't be determined,
+// calls `fail` with a message; `fail` must throw.
 void settle(const Run& run, const SourceHints& hints, MeasurementSet& set,
             const std::function<void(const std::string&)>& fail);
 

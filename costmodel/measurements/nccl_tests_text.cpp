@@ -112,14 +112,14 @@ struct Layout {
   bool is_known = false;
   bool has_redop = false;
   bool has_root = false;
-  int sides = 0;     // 1: out of place alone; 2: out of place and in place
+  int sides = 0;     // 1: only out of place; 2: out of place and in place
   int per_side = 0;  // numbers of one side
   [[nodiscard]] std::size_t numbers() const {
     return static_cast<std::size_t>(sides * per_side) + (has_root ? 1 : 0);
   }
 };
 
-// A row before its table's collective is known.
+// A row whose table's collective is not yet known.
 struct RawRow {
   MeasuredRow row;
   double count = 0.0;
@@ -236,7 +236,7 @@ class TextReader {
     } else {
       if (const std::size_t at = line.find("nThread "); at != std::string_view::npos) {
         read_settings(tokens_of(line.substr(at)));
-        // The table of a raw log begins here; the lines that follow say which collective it is for.
+        // The table of a raw log begins here; the next lines say which collective it is for.
         if (at == 0) layout_ = {};
       }
       read_key(line);
@@ -263,7 +263,7 @@ class TextReader {
     if (!devices_.insert(*rank).second && !is_repeat_warned_) {
       is_repeat_warned_ = true;
       set_.warnings.push_back("line " + std::to_string(line_) + ": rank " + std::to_string(*rank) +
-                              " stands twice in the device list; nccl-tests built without MPI "
+                              " is listed twice in the device list; nccl-tests built without MPI "
                               "measures each process alone");
     }
     run_.devices.emplace(*rank, device);
@@ -314,12 +314,12 @@ class TextReader {
     const auto integer = [&](std::optional<std::int64_t>& into) {
       const auto number = number_of<std::int64_t>(value);
       if (!number || *number < 1 || *number > kMaxRanks) {
-        fail("found " + in_quotes(value) + " behind \"" + std::string(key) +
+        fail("found " + in_quotes(value) + " after \"" + std::string(key) +
              ":\"; valid: an integer from 1 to " + std::to_string(kMaxRanks));
       }
       if (into && *into != *number) {
-        fail("found " + std::to_string(*number) + " behind \"" + std::string(key) + ":\" after " +
-             std::to_string(*into) + "; valid: the same number throughout the file");
+        fail("found " + std::to_string(*number) + " after \"" + std::string(key) + ":\", but " +
+             std::to_string(*into) + " earlier; valid: the same number throughout the file");
       }
       into = number;
     };
@@ -334,7 +334,7 @@ class TextReader {
       const auto health = health_from_name(value);
       if (!health) {
         fail("found " + in_quotes(value) +
-             " behind \"health:\"; valid: healthy, unhealthy, unknown, normal, suspect");
+             " after \"health:\"; valid: healthy, unhealthy, unknown, normal, suspect");
       }
       set_.health = *health;
       return;
@@ -350,8 +350,8 @@ class TextReader {
     if (key == "notes") return text(set_.notes);
   }
 
-  // The layout of a table without a header, from the words of its first row; nothing where they fit
-  // no layout.
+  // The layout of a table without a header, from the words of its first row; nothing if they fit no
+  // layout.
   static std::optional<Layout> layout_of(const Tokens& words) {
     Layout layout;
     layout.is_known = true;
@@ -361,7 +361,7 @@ class TextReader {
       ++at;
     }
     std::size_t numbers = words.size() - at;
-    // -1 cannot be a time: it is a root.
+    // Both sides have the same number of figures, so an odd number of them includes the root.
     layout.has_root = numbers % 2 == 1;
     if (layout.has_root) --numbers;
     if (numbers != 6 && numbers != 8 && numbers != 16) return std::nullopt;
@@ -370,9 +370,9 @@ class TextReader {
     return layout;
   }
 
-  // Whether a line has the shape of a row, whatever stands for its size and count: one of the
-  // tool's types, and after it as many numbers as the table has columns. No lines of launchers or
-  // of NCCL have that shape.
+  // Whether a line has the shape of a row, apart from its size and count: one of the tool's types,
+  // followed by as many numbers as the table has columns. No line of a launcher or of NCCL has that
+  // shape.
   [[nodiscard]] bool is_of_rows_shape(const Tokens& words) const {
     if (words.size() < 4 || our_dtype(words[2]).empty()) return false;
     const std::optional<Layout> layout = layout_.is_known ? layout_ : layout_of(words);
@@ -386,7 +386,7 @@ class TextReader {
 
   void read_row(Tokens words) {
     if (words.size() < 2)
-      return;  // a row that is cut after one number can't be told from other text
+      return;  // a row that is cut off after one number looks like any other text
     const auto size = number_of<std::uint64_t>(words[0]);
     const auto count = number_of<std::uint64_t>(words[1]);
     // With -S each row ends in a date and a time.
@@ -492,12 +492,12 @@ class TextReader {
     rows_.push_back(std::move(raw));
   }
 
-  // Notes that a row ends early. This is taken to be the end of the log, unless another row
+  // Notes that a row ends early. It is assumed to be the end of the log, unless another row
   // follows.
   void cut(const std::string& what) { cut_ = {line_, what}; }
 
-  // The collective that a row's own columns show: the count tells an all-reduce from a
-  // reduce-scatter.
+  // The collective that a row's own columns show: an all-reduce and a reduce-scatter differ in the
+  // count.
   [[nodiscard]] std::optional<Collective> shown_by(const RawRow& raw) const {
     if (!raw.has_reduction || (raw.root && *raw.root >= 0)) return std::nullopt;
     const double bytes = raw.count * static_cast<double>(itemsize_of(raw.row.dtype));
@@ -506,8 +506,8 @@ class TextReader {
     return std::nullopt;
   }
 
-  // Why the row's bus bandwidths cannot be those of this collective among the file's ranks; ""
-  // where they can.
+  // Why the row's bus bandwidths cannot be those of this collective among the file's ranks; "" if
+  // they can.
   [[nodiscard]] std::string bus_reason(BusBandwidths& bus, Collective kind,
                                        const RawRow& raw) const {
     for (const RawRow::Bandwidths& each : raw.bandwidths) {
@@ -553,10 +553,10 @@ class TextReader {
       if (!kind) {
         fail_at(raw.row.line,
                 "found nothing that names the table's collective; valid: a line \"# collective: "
-                "all_gather\" above it, or a file name that holds it");
+                "all_gather\" above it, or a file name that contains it");
       }
       if (set_.ranks == 1) {
-        set_.refused.push_back({raw.row.line, "one rank alone communicates nothing"});
+        set_.refused.push_back({raw.row.line, "a single rank communicates nothing"});
         continue;
       }
       if (std::string reason = bus_reason(bus, *kind, raw); !reason.empty()) {

@@ -20,7 +20,8 @@ class XmlReader {
 
   XmlElement document() {
     skip_between();
-    if (at_end()) fail("found the end; valid: an element such as <system version=\"1\">");
+    if (at_end())
+      fail("found the end of the file; valid: an element such as <system version=\"1\">");
     std::vector<XmlElement> open;  // from the root to the element that is being read
     while (true) {
       const bool closes = open_or_close(open);
@@ -31,10 +32,10 @@ class XmlReader {
         open.back().children.push_back(std::move(done));
       }
       skip_between();
-      if (at_end()) fail("found the end inside <" + open.back().name + ">");
+      if (at_end()) fail("found the end of the file inside <" + open.back().name + ">");
     }
     skip_between();
-    if (!at_end()) fail("found more after </" + open.front().name + ">; valid: one element");
+    if (!at_end()) fail("found more text after </" + open.front().name + ">; valid: one element");
     return std::move(open.front());
   }
 
@@ -88,7 +89,7 @@ class XmlReader {
     return std::string(text_.substr(start, position_ - start));
   }
   [[nodiscard]] std::string shown() const {
-    if (at_end()) return "the end";
+    if (at_end()) return "the end of the file";
     const char c = peek();
     return c > ' ' && c < 127 ? "\"" + std::string(1, c) + "\""
                               : "a byte that is not printable ASCII";
@@ -199,12 +200,13 @@ class NcclXml {
       walk(cpu, hash == nullptr ? "" : *hash, 0.0);
       ++cpus_;
     }
-    if (gpus_.empty()) fail(root, "found no <gpu> below a <cpu>; valid: one or more");
+    if (gpus_.empty()) fail(root, "found no <gpu> inside a <cpu>; valid: at least one");
     for (const Gpu& gpu : gpus_) ++by_host_[gpu.host];
     for (const auto& [host, count] : by_host_) {
       if (count != by_host_.begin()->second) {
         fail(root, "found hosts of " + std::to_string(by_host_.begin()->second) + " and of " +
-                       std::to_string(count) + " GPUs; valid: as many GPUs on each host");
+                       std::to_string(count) +
+                       " GPUs; valid: the same number of GPUs on each host");
       }
     }
   }
@@ -253,8 +255,8 @@ class NcclXml {
   }
 
   // The GB/s of a PCIe device in one direction: transfers per second times width, times the share
-  // of the line code that carries data (8 of 10 bits up to 5 GT/s, 128 of 130 above). 0 where the
-  // XML does not say.
+  // of the line code that carries data (8 of 10 bits up to 5 GT/s, 128 of 130 above). 0 if the XML
+  // does not say.
   static double pcie_gbps(const XmlElement& pci) {
     const std::string* speed = pci.attribute("link_speed");
     const std::string* width = pci.attribute("link_width");
@@ -292,7 +294,7 @@ class NcclXml {
     gpus_.push_back(std::move(gpu));
   }
 
-  // Where there are faster interfaces beside slower ones, the slower ones carry no collectives.
+  // Of interfaces of several speeds, only the fastest ones are assumed to carry collectives.
   void add_net(const XmlElement& element) {
     const double mbps = number(element, "speed", -1e9, 1e9);
     if (mbps <= 0 || mbps < best_net_mbps_) return;
@@ -312,7 +314,7 @@ class NcclXml {
     });
   }
 
-  // The GB/s between sockets, as NCCL's topo.h has them.
+  // The GB/s between sockets, from NCCL's topo.h.
   [[nodiscard]] double socket_gbps() const {
     if (cpu_arch_ == "arm64") return 6.0;
     if (cpu_arch_ == "ppc64") return 32.0;
@@ -365,7 +367,7 @@ class NcclXml {
     return levels;
   }
 
-  // The number of GPUs on each CPU that has GPUs; 0 where these numbers differ.
+  // The number of GPUs on each CPU that has GPUs; 0 if these numbers differ.
   [[nodiscard]] std::int64_t devices_of_each_cpu() const {
     std::map<std::size_t, std::int64_t> counts;
     for (const Gpu& gpu : gpus_) ++counts[gpu.cpu];

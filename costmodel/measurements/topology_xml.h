@@ -2,14 +2,14 @@
 //
 //   const Topology host = topology_of_nccl_xml(text, "host.xml", shipped_topologies);
 //
-// These are read: GPUs (compute capability), their NVLinks (how many, and whether they lead to a
-// switch), CPUs, PCIe speeds and widths, and network interfaces (speed in Mb/s). A dump of an
-// NVLink domain of several hosts holds all of them, told apart by host_hash. What the XML does not
-// hold (memory, peak rates, launch) is taken from the first known topology of the nearest compute
-// capability, and the source of the result says which one that is.
-// Source of the format: NCCL's user guide (NCCL_TOPO_DUMP_FILE) and its public files,
-// src/graph/xml.cc and topo.h (link rates, CPU links). Status: derived; the device's figures as in
-// the known topology.
+// The reader uses the GPUs (compute capability), their NVLinks (how many, and whether they lead to
+// a switch), CPUs, PCIe speeds and widths, and network interfaces (speed in Mb/s). A dump of an
+// NVLink domain of several hosts holds all of these hosts, which differ in host_hash. Figures that
+// the XML does not hold (memory, peak rates, launch) are taken from the first known topology of the
+// nearest compute capability, which the source of the result names. Source of the format: NCCL's
+// user guide (NCCL_TOPO_DUMP_FILE) and its public files, src/graph/xml.cc and topo.h (link rates,
+// CPU links). Status: derived; the figures of the device have the status that they have in the
+// known topology.
 #pragma once
 
 #include <span>
@@ -29,15 +29,15 @@ struct XmlElement {
   std::vector<std::pair<std::string, std::string>> attributes;
   std::vector<XmlElement> children;
 
-  // The value of an attribute; null where the element does not have it.
+  // The value of an attribute; null if the element does not have it.
   [[nodiscard]] const std::string* attribute(std::string_view key) const;
 };
 
-// Reads one element with all that it holds. Comments, a prolog and the five named entities are
+// Reads one element and everything inside it. Comments, a prolog and the five named entities are
 // understood; other markup is an error. Throws ConfigError with the line.
 [[nodiscard]] XmlElement parse_xml(std::string_view text, const std::string& file);
 
-// Throws ConfigError where the text is not NCCL's dialect, has no GPU, or has hosts that differ.
+// Throws ConfigError if the text is not NCCL's dialect, has no GPU, or has hosts that differ.
 // Assumes that `known` is not empty.
 [[nodiscard]] Topology topology_of_nccl_xml(std::string_view text, const std::string& file,
                                             std::span<const Topology> known);

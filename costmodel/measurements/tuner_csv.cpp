@@ -228,7 +228,7 @@ std::vector<TunerRule> tuner_rules(const CostModel& model, const GroupSpan& span
     };
     for (std::size_t i = 1; i < sizes.size(); ++i) {
       while (choice(sizes[i]) != now) {
-        // `low` is a size with the choice so far, `high` one with another choice.
+        // `low` is a size with the old choice, `high` a size with the new one.
         std::uint64_t low = std::max(sizes[i - 1], begin);
         std::uint64_t high = sizes[i];
         while (high - low > 1) {

@@ -1,5 +1,5 @@
 // The file that NCCL's example of a tuner plugin reads (NCCL_TUNER_CONFIG_FILE): which algorithm
-// and protocol to take for which sizes.
+// and protocol to use for which sizes.
 //
 //   collective_type,min_bytes,max_bytes,algorithm,protocol,channels,nNodes,nRanks,numPipeOps,
 //   regBuff (all in one line)
@@ -9,7 +9,7 @@
 //   const TunerRule* rule = find_rule(rules, TunerCollective::kAllReduce, 4096, 2, 16);
 //   tuner_csv_text(tuner_rules(model, span))           // what a cost model would choose
 //
-// -1 means "any"; for channels it means NCCL's own choice. The first rule that fits counts. A
+// -1 means "any"; for channels it means NCCL's own choice. The first rule that matches applies. A
 // plugin can't make NCCL take an algorithm that NCCL does not consider for the call. Source of the
 // format: NVIDIA/nccl, ext-tuner/example (README and plugin.c, 2.27).
 #pragma once
@@ -46,7 +46,7 @@ struct EnumNames<TunerCollective> {
                                         Named{TunerCollective::kAllReduce, "allreduce"}};
 };
 [[nodiscard]] std::string_view to_string(TunerCollective collective);
-// The tuner's name of a collective; nothing where NCCL's tuner is not asked about it.
+// The tuner's name of a collective; nothing if NCCL does not ask its tuner about it.
 [[nodiscard]] std::optional<TunerCollective> tuner_collective(Collective collective);
 
 inline constexpr std::uint64_t kAnySize = ~std::uint64_t{0};
@@ -74,11 +74,11 @@ struct TunerRule {
                                          TunerCollective collective, std::uint64_t bytes,
                                          std::int64_t nodes, std::int64_t ranks);
 
-// What a model that weighs alternatives takes for each collective among these ranks, size by size;
-// empty for a model that has one formula. A rule ends at the very byte where the choice changes.
-// Two changes within an eighth of an octave that cancel each other are missed.
+// What a model that weighs alternatives chooses for each collective among these ranks, by size;
+// empty for a model that has one formula. A rule ends exactly at the byte where the choice changes.
+// A change that is reversed within an eighth of an octave is missed.
 [[nodiscard]] std::vector<TunerRule> tuner_rules(const CostModel& model, const GroupSpan& span);
-// The model's choice for one query; nothing where the model weighs no algorithm of NCCL.
+// The model's choice for one query; nothing if the model weighs no algorithm of NCCL.
 struct NcclDecision {
   NcclAlgorithm algorithm;
   NcclProtocol protocol;
@@ -87,7 +87,7 @@ struct NcclDecision {
 [[nodiscard]] std::optional<NcclDecision> decision_of(const CostModel& model,
                                                       const CollectiveQuery& query);
 
-// What NCCL took in a measured run; empty where its rows do not say. The choice for a size holds up
+// What NCCL chose in a measured run; empty if its rows do not say. The choice for a size holds up
 // to the next size that was measured.
 [[nodiscard]] std::vector<TunerRule> tuner_rules_of(const MeasurementSet& set);
 

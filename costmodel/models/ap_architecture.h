@@ -13,9 +13,9 @@ namespace shardlab {
 enum class ApArchitecture : std::uint8_t { kAmpere, kHopper, kBlackwell };
 
 // `capability` is a CUDA compute capability times ten (80, 90, 100); a value between two of them
-// counts as the lower one. Where it is absent, the topology's bf16 peak in TFLOP/s decides: A100
-// has 312, H100 and H200 have 989, B200 has 2250, GB200 has 2500. Status: assumed limits, between
-// those figures.
+// counts as the lower one. If it is absent, the topology's bf16 peak in TFLOP/s decides: A100 has
+// 312, H100 and H200 have 989, B200 has 2250, GB200 has 2500. The limits lie between those figures
+// (status: assumed).
 [[nodiscard]] inline ApArchitecture ap_architecture(std::optional<double> capability,
                                                     const Topology& topology) {
   constexpr double kFastestAmpere = 500.0;   // TFLOP/s
@@ -34,6 +34,6 @@ enum class ApArchitecture : std::uint8_t { kAmpere, kHopper, kBlackwell };
 
 inline constexpr std::string_view kApArchitectureHelp =
     "GPU generation: 80 is Ampere, 90 Hopper, 100 Blackwell; default: the one that the topology's "
-    "bf16 peak points to";
+    "bf16 peak suggests";
 
 }  // namespace shardlab

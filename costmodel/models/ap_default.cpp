@@ -1,13 +1,13 @@
-// AutoParallel's model of collectives where it knows no NCCL topology: DTensor's rings
-// (dtensor.cpp), with an all-to-all at five times its ring.
+// AutoParallel's model of collectives when it has no NCCL topology: DTensor's rings (dtensor.cpp),
+// with an all-to-all at five times the price of its ring.
 //
 //   t = base + hops * hop_latency + (b * hops / n) / bandwidth * 1e6; 5 t for all_to_all
 //   t and base in us; b full_bytes in GiB, divided by GB/s as DTensor does; n ranks; hops n-1, for
 //   all_reduce 2(n-1); hop_latency in us; bandwidth in GB/s
-// A group is between hosts where its mesh dim's walk (GroupSpan::walk) exceeds the devices of an
-// NVLink domain.
-// Source: meta-pytorch/autoparallel at a54c252, cost_models/collective_runtime_estimation.py.
-// Valid: for what AutoParallel decides without a topology. Status: ported.
+// A group counts as being between hosts if its mesh dim's walk (GroupSpan::walk) exceeds the number
+// of devices in an NVLink domain. Source: meta-pytorch/autoparallel at a54c252,
+// cost_models/collective_runtime_estimation.py. Valid: for what AutoParallel decides without a
+// topology. Status: ported.
 #include <cmath>
 
 #include "costmodel/registry.h"
@@ -22,8 +22,9 @@ constexpr ParamSpec kParams[] = {
     {"bandwidth_gb_per_s", 87.7, 1e-6, 1e9,
      "bandwidth inside a host, by which sizes in GiB are divided"},
     {"inter_host_factor", 0.22, 1e-9, 1e9,
-     "bandwidth between hosts over the bandwidth inside a host"},
-    {"all_to_all_factor", 5.0, 0.0, 1e6, "price of an all_to_all over the price of its ring"},
+     "bandwidth between hosts, as a multiple of the bandwidth inside a host"},
+    {"all_to_all_factor", 5.0, 0.0, 1e6,
+     "price of an all_to_all, as a multiple of the price of its ring"},
 };
 
 constexpr ContractExemption kExemptions[] = {

@@ -8,7 +8,7 @@
 //   all other groups                    the formulas of every algorithm and protocol
 //   all_to_all                          copy engines, the network interface, or the SMs
 //
-// A letter behind each figure tells where it is from:
+// A letter after each figure gives its source:
 //   N   NCCL's tuning source, as AutoParallel carries it
 //   L   tuning logs of NCCL 2.27.5 on H100 with NVSwitch
 //   E   fitted by AutoParallel's authors to nccl-tests on such machines
@@ -144,7 +144,7 @@ constexpr double kSmEfficiency = 0.7;
 // table for an all_reduce by rings.
 struct Line {
   double latency = 0.0;
-  double bandwidth = 0.0;  // 0 where the table has no such line
+  double bandwidth = 0.0;  // 0 if the table has no such line
 };
 struct TableRow {
   std::int64_t nodes;
@@ -496,7 +496,7 @@ LoopTime loop_time(const Config& config, const Group& group, bool all_reduce, Al
 
 namespace {
 
-// What one alternative takes, in us.
+// One alternative and its times, in us.
 struct Option {
   std::string_view algorithm;
   std::string_view protocol;
@@ -691,11 +691,11 @@ constexpr ParamSpec kParams[] = {
 
 constexpr ContractExemption kExemptions[] = {
     {"all_queries_have_a_price", "the port has no broadcast, scatter or send_recv"},
-    {"never_falls_with_bytes", "size corrections jump between sizes"},
+    {"never_falls_with_bytes", "the corrections by size jump between sizes"},
     {"all_reduce_within_reduce_scatter_and_all_gather",
-     "all_reduce across nodes is priced by another formula than its halves"},
+     "all_reduce across nodes has another formula than reduce_scatter and all_gather"},
     {"reduce_scatter_within_all_reduce",
-     "reduce_scatter runs on rings alone, all_reduce on trees and NVLS too"},
+     "reduce_scatter uses only rings, but all_reduce uses trees and NVLS, too"},
 };
 
 }  // namespace

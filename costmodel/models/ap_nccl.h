@@ -81,7 +81,7 @@ struct Group {
 // Whether AutoParallel's loop over algorithms and protocols weighs this one.
 [[nodiscard]] bool is_eligible(const Config& config, const Group& group, bool all_reduce,
                                Algorithm algorithm, Protocol protocol);
-// The bandwidth in GB/s; 0 where the algorithm can't run this.
+// The bandwidth in GB/s; 0 if the algorithm can't run the collective on this group.
 [[nodiscard]] double bandwidth(const Config& config, const Group& group, bool all_reduce,
                                Algorithm algorithm, Protocol protocol);
 // The latency in us.
@@ -89,7 +89,7 @@ struct Group {
                              Algorithm algorithm, Protocol protocol);
 struct LoopTime {
   double latency;
-  double total;  // infinite where the algorithm can't run
+  double total;  // infinite if the algorithm can't run
 };
 // Latency and total with the corrections by size.
 [[nodiscard]] LoopTime loop_time(const Config& config, const Group& group, bool all_reduce,

@@ -5,13 +5,12 @@
 //   t and base in us; b full_bytes in GiB (bytes / 1024^3); n ranks; hops n-1, for all_reduce
 //   2(n-1); hop_latency in us; bandwidth in GB/s
 // PyTorch divides GiB by GB/s as if they were the same unit, which is 7.4 % off. That quirk is kept
-// on purpose. A group is between hosts where its mesh dim's walk (GroupSpan::walk) exceeds the
-// devices of an NVLink domain.
-// Source: PyTorch 2.13.0, torch/distributed/tensor/_collective_utils.py, allgather_cost and its
-// neighbours. The constants are NCCL's tuning figures for Ampere and Hopper: base 6.6 us, 0.6 us
-// per hop over NVLink, 2.7 us per hop over the network.
-// Valid: for what DTensor decides. Not: for what hardware does.
-// Status: ported (formula and constants), tested bit for bit against PyTorch 2.13.0.
+// on purpose. A group counts as being between hosts if its mesh dim's walk (GroupSpan::walk)
+// exceeds the number of devices in an NVLink domain. Source: PyTorch 2.13.0,
+// torch/distributed/tensor/_collective_utils.py, allgather_cost and its neighbours. The constants
+// are NCCL's tuning figures for Ampere and Hopper: base 6.6 us, 0.6 us per hop over NVLink, 2.7 us
+// per hop over the network. Valid: for what DTensor decides. Not: for what hardware does. Status:
+// ported (formula and constants), tested bit for bit against PyTorch 2.13.0.
 #include "costmodel/registry.h"
 
 namespace shardlab {
@@ -24,7 +23,7 @@ constexpr ParamSpec kParams[] = {
     {"bandwidth_gb_per_s", 87.7, 1e-6, 1e9,
      "bandwidth inside a host, by which sizes in GiB are divided"},
     {"inter_host_factor", 0.22, 1e-9, 1e9,
-     "bandwidth between hosts over the bandwidth inside a host"},
+     "bandwidth between hosts, as a multiple of the bandwidth inside a host"},
 };
 
 constexpr ContractExemption kExemptions[] = {

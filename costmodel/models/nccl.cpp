@@ -36,7 +36,7 @@ constexpr ParamSpec kParams[] = {
      "version as NCCL counts it: 22705 is 2.27.5; from 22800 on, the formulas and constants are "
      "those of 2.28.3",
      kTuning, "derived"},
-    {"ll128", 1, 0, 1, "1: LL128 is weighed where links inside hosts are NVLink", kTuning,
+    {"ll128", 1, 0, 1, "1: LL128 is weighed if the links inside hosts are NVLink", kTuning,
      "derived"},
     {"nvls", 1, 0, 1, "1: NVLS is weighed on NVSwitch of Hopper and Blackwell", kTuning, "derived"},
     {"collnet", 0, 0, 1, "1: CollNet (SHARP in the network) is weighed, and NVLS between hosts",
@@ -366,8 +366,8 @@ class NcclModel final : public CostModel {
   [[nodiscard]] double intra_latency(const Group& g, NcclAlgorithm a, std::size_t p) const {
     return (g.nvlink ? constants_.nvlink : constants_.pci)[to_index(a)][p];
   }
-  // With one rank per host nothing hides the network, so that NCCL takes a tree's latency for every
-  // algorithm.
+  // With one rank per host, no work inside the host hides the network, so NCCL uses the latency of
+  // a tree for every algorithm.
   [[nodiscard]] double inter_latency(const Group& g, NcclAlgorithm a, std::size_t p) const {
     const NcclAlgorithm used = g.ppn == 1 ? NcclAlgorithm::kTree : a;
     return constants_.network[to_index(used)][p] +
@@ -446,7 +446,7 @@ class NcclModel final : public CostModel {
     }
   }
 
-  // Weighs NVLS and CollNet, which reduce in a switch and have the protocol SIMPLE alone.
+  // Weighs NVLS and CollNet, which reduce in a switch and have only the protocol SIMPLE.
   void weigh_switches(const Group& g, const CollectiveQuery& query, Weighed& out) const {
     constexpr std::size_t p = to_index(NcclProtocol::kSimple);
     const bool reduces_all = query.kind == Collective::kAllReduce;
@@ -522,8 +522,9 @@ class NcclModel final : public CostModel {
             bytes, rate * factor(g));
   }
 
-  // Counts what one rank sends to the ranks of its own node and to the others. A scatter is what
-  // the root sends; a send_recv goes to one peer.
+  // Weighs sends and receives (P2P) by the bytes that one rank sends to peers on its own node and
+  // to peers on other nodes. That rank is any rank of an all_to_all, the root of a scatter, or the
+  // sender of a send_recv, which has a single peer.
   void weigh_p2p(const Group& g, const CollectiveQuery& query, Weighed& out) const {
     constexpr auto kRing = NcclAlgorithm::kRing;
     const bool single = query.kind == Collective::kSendRecv;
@@ -582,14 +583,15 @@ constexpr std::string_view kFitted[] = {"base_latency_factor", "step_latency_fac
                                         "network_latency_factor", "intra_bandwidth_factor",
                                         "inter_bandwidth_factor"};
 
-// The percentages count among a million random queries of CostModelContractSlow.
+// The percentages are of the million random queries in CostModelContractSlow.
 constexpr ContractExemption kExemptions[] = {
     {"never_falls_with_bytes",
-     "NCCL's correction of trees rises in steps at powers of two, so the price falls between "
-     "0.05 % of random pairs of sizes"},
+     "NCCL's bandwidth correction for trees rises in steps at powers of two, so in 0.05 % of "
+     "random "
+     "pairs of sizes the larger one is cheaper"},
     {"all_reduce_within_reduce_scatter_and_all_gather",
-     "the plateau of an all-reduce by ring counts its latency 1.4 times, and its parts may use "
-     "PAT; 11 % of random queries break the rule"},
+     "a large all-reduce by ring counts its latency 1.4 times, and the two collectives that it is "
+     "compared with may use PAT; 11 % of random queries break the rule"},
     {"reduce_scatter_within_all_reduce",
      "an all-reduce by tree takes 2 log2(hosts) steps between hosts, but a reduce-scatter is a "
      "ring or PAT; 25 % of random queries break the rule"},

@@ -70,7 +70,7 @@ class Piecewise final : public CostModel {
       for (const Row& other : rows_) {
         if (other.group == row.group) {
           input.rows_place.at(i).fail(
-              "found a second row of the same collective, ranks and hosts; valid: one");
+              "found a second row of the same collective, ranks and hosts; valid: at most one");
         }
       }
       rows_.push_back(std::move(row));
@@ -126,8 +126,8 @@ class Piecewise final : public CostModel {
 };
 
 constexpr ContractExemption kExemptions[] = {
-    {"all_reduce_within_reduce_scatter_and_all_gather", "measured curves need not keep it"},
-    {"reduce_scatter_within_all_reduce", "measured curves need not keep it"},
+    {"all_reduce_within_reduce_scatter_and_all_gather", "measured curves need not follow the rule"},
+    {"reduce_scatter_within_all_reduce", "measured curves need not follow the rule"},
 };
 
 }  // namespace

@@ -4,12 +4,12 @@
 //   t = max(launch, startup + max(bytes / (bandwidth * efficiency), flops / (peak * efficiency)))
 //   t, launch and startup in us; bytes read plus written; bandwidth, and the peak rate of the
 //   dtype, from the topology; efficiencies from 0 to 1
-// Kinds of kernels may have start-ups and efficiencies of their own. A start-up is there because
+// Kinds of kernels may have start-ups and efficiencies of their own. Start-ups exist because
 // filling and draining a device takes time that no traffic hides (Hockney's n_1/2, the size at
-// which a kernel reaches half its rate). A view counts as a copy.
-// Source: Williams, Waterman, Patterson 2009, "Roofline"; the efficiency 0.70 is AutoParallel's
-// figure. Valid: for kernels that are bound by one of the three. Not: for small GEMMs with odd
-// shapes or fused kernels. Status: derived; figures assumed until calibrated.
+// which a kernel reaches half its rate). A view counts as a copy. Source: Williams, Waterman,
+// Patterson 2009, "Roofline"; the efficiency 0.70 is AutoParallel's figure. Valid: for kernels that
+// are bound by one of the three. Not: for small GEMMs with odd shapes or fused kernels. Status:
+// derived; figures assumed until calibrated.
 #include <algorithm>
 
 #include "costmodel/registry.h"
@@ -26,7 +26,7 @@ constexpr ParamSpec kParams[] = {
     {"copy_efficiency", std::nullopt, 1e-6, 1.0,
      "share of the memory bandwidth that copies reach; default: memory_efficiency"},
     {"strided_copy_efficiency", std::nullopt, 1e-6, 1.0,
-     "share of the memory bandwidth that copies in pieces reach, as in a reshuffle; default: "
+     "share of the memory bandwidth that strided copies reach, as in a reshuffle; default: "
      "copy_efficiency"},
     {"elementwise_efficiency", std::nullopt, 1e-6, 1.0,
      "share of the memory bandwidth that elementwise kernels reach; default: memory_efficiency"},
@@ -39,8 +39,7 @@ constexpr ParamSpec kParams[] = {
     {"f8_flops_efficiency", std::nullopt, 1e-6, 1.0,
      "share of the peak rate that GEMMs of 8-bit floats reach; default: flops_efficiency"},
     {"copy_startup_us", 0.0, 0.0, 1e6, "start-up of a copy, on top of its traffic"},
-    {"strided_copy_startup_us", 0.0, 0.0, 1e6,
-     "start-up of a copy in pieces, on top of its traffic"},
+    {"strided_copy_startup_us", 0.0, 0.0, 1e6, "start-up of a strided copy, on top of its traffic"},
     {"elementwise_startup_us", 0.0, 0.0, 1e6,
      "start-up of an elementwise kernel, on top of its traffic"},
     {"reduction_startup_us", 0.0, 0.0, 1e6, "start-up of a reduction, on top of its traffic"},

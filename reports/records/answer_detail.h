@@ -4,7 +4,7 @@
 //   AnswerDetail detail = explainer.explain(question, choices, true);  // strategies/select
 //   detail.candidates.front().parts->transfer_us
 //
-// A price that is not there is impossible. Tested by
+// A candidate or step without a price is impossible. Tested by
 // tests/unit/reports/records/answer_detail_test.cpp.
 #pragma once
 
@@ -18,7 +18,7 @@
 namespace shardlab {
 namespace reports {
 
-// The parts of what redistributions cost; the kernel of the op itself is none of them.
+// The parts of the price of redistributions. The kernel of the op itself is not included.
 struct PartsOfPrice {
   double latency_us = 0.0;
   double transfer_us = 0.0;
@@ -69,7 +69,7 @@ struct Fields<reports::PartsOfPrice> {
   using Self = reports::PartsOfPrice;
   static constexpr std::string_view kName = "parts";
   static constexpr std::string_view kMeaning =
-      "parts of the price of redistributions, in microseconds; a kernel is no part of it";
+      "parts of the price of redistributions, in microseconds, without the op's kernel";
   static constexpr auto kList =
       std::tuple(field("latency", &Self::latency_us, ""), field("transfer", &Self::transfer_us, ""),
                  field("compute", &Self::compute_us, "local work of redistributing"),
@@ -91,8 +91,8 @@ template <>
 struct Fields<reports::DetailStep> {
   using Self = reports::DetailStep;
   static constexpr auto kList = std::tuple(
-      field("of", &Self::of, "what the step moves: input 0; empty for a redistribution"),
-      field("what", &Self::what, "all_gather on mesh dim 1, S(0) to R"),
+      field("of", &Self::of, "what the step moves, such as input 0; empty for a redistribution"),
+      field("what", &Self::what, "the step, such as all_gather on mesh dim 1, S(0) to R"),
       field("full_bytes", &Self::full_bytes, "bytes of the larger of one rank's two buffers"),
       field("price_us", &Self::price_us, ""), field("parts_us", &Self::parts, ""));
 };
@@ -102,12 +102,13 @@ struct Fields<reports::DetailFlip> {
   using Self = reports::DetailFlip;
   static constexpr std::string_view kName = "flip";
   static constexpr std::string_view kMeaning =
-      "the parameter whose change makes another choice as cheap, and by what factor";
-  static constexpr auto kList = std::tuple(
-      field("parameter", &Self::parameter, "latency, for instance"),
-      field("factor", &Self::factor,
-            "the parameter times this makes the other choice as cheap; beyond that it is cheaper"),
-      field("to", &Self::to, "the other choice"));
+      "the parameter whose change makes another choice equally cheap, and the factor";
+  static constexpr auto kList =
+      std::tuple(field("parameter", &Self::parameter, "the parameter's name, such as latency"),
+                 field("factor", &Self::factor,
+                       "with the parameter times this, both choices cost the same; beyond it, the "
+                       "other is cheaper"),
+                 field("to", &Self::to, "the other choice"));
 };
 
 template <>
@@ -118,7 +119,7 @@ struct Fields<reports::AnswerDetail> {
       "details of a decision that flips (see reports/records/answer_detail.h)";
   static constexpr auto kList =
       std::tuple(field("candidates", &Self::candidates, "the cheapest ones, by price"),
-                 field("steps", &Self::steps, "what the choice runs"),
+                 field("steps", &Self::steps, "the steps that the choice runs"),
                  optional_field("flips_first", &Self::flips_first,
                                 "null: none was found; absent: not looked for"));
 };

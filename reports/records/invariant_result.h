@@ -1,5 +1,5 @@
-// How often the prices of one stack break one invariant, and the case that breaks it most
-// (strategies/select/invariants.h checks them).
+// How often the prices of one stack break one invariant, and the case that breaks it by the largest
+// amount (strategies/select/invariants.h checks them).
 #pragma once
 
 #include <cstdint>
@@ -37,19 +37,19 @@ struct Fields<reports::InvariantWitness> {
   static constexpr auto kList =
       std::tuple(field("witness", &Self::witness, "S(0)R to RS(1) by way of RR on 2x4, f32[64,32]"),
                  field("amount_us", &Self::amount_us, "by how much the price is too high"),
-                 field("amount_percent", &Self::amount_percent, "null where the fair price is 0"));
+                 field("amount_percent", &Self::amount_percent, "null if the fair price is 0"));
 };
 
 template <>
 struct Fields<reports::InvariantResult> {
   using Self = reports::InvariantResult;
   static constexpr std::string_view kName = "invariant";
-  static constexpr auto kList =
-      std::tuple(field("stack", &Self::stack, ""),
-                 field("name", &Self::name, "triangle, monotone, zero_same_layout, ..."),
-                 field("checked", &Self::checked, ""), field("violated", &Self::violated, ""),
-                 field("worst", &Self::worst,
-                       "the case that breaks it most; null, and only then, if none does"));
+  static constexpr auto kList = std::tuple(
+      field("stack", &Self::stack, ""),
+      field("name", &Self::name, "triangle, monotone, zero_same_layout, ..."),
+      field("checked", &Self::checked, ""), field("violated", &Self::violated, ""),
+      field("worst", &Self::worst,
+            "the case that breaks it by the largest amount; null if, and only if, no case does"));
 };
 
 }  // namespace shardlab

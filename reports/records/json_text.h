@@ -1,6 +1,6 @@
-// Writes one large JSON object as text, key by key, without holding it as a tree: each key on a
-// line, each element of its long arrays on a line of its own, so that two files diff cleanly and
-// 20,000 questions cost one string.
+// Writes one large JSON object as text, key by key, without building a tree of it. Each key and
+// each element of a long array is on a line of its own, so that two files diff cleanly. Even 20,000
+// questions take only the memory of their text.
 //
 //   JsonObjectText text;
 //   text.value("schema", "shardlab/record/1");
@@ -9,8 +9,8 @@
 //   text.end_array();
 //   return text.finish();
 //
-// NaN and infinity become null (the caller writes the reason beside it); text that is not UTF-8
-// gets replacement characters.
+// NaN and infinity become null (the caller writes the reason beside it). Bytes that are not UTF-8
+// become replacement characters.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -26,7 +26,7 @@ class JsonObjectText {
   void begin_array(std::string_view key);
   void element(const nlohmann::ordered_json& json);
   void end_array();
-  // Closes the object and hands the text out, ending in a newline.
+  // Closes the object and returns the text, which ends in a newline.
   [[nodiscard]] std::string finish();
 
  private:
@@ -37,7 +37,7 @@ class JsonObjectText {
   bool is_first_element_ = true;
 };
 
-// `json` on one line, as above.
+// `json` on one line, with the same replacements.
 [[nodiscard]] std::string json_line(const nlohmann::ordered_json& json);
 
 }  // namespace shardlab::reports

@@ -1,11 +1,12 @@
-// A record says what the reference's price of a choice rests on, if the reference's collective
+// What the reference's price of a choice rests on. A record says this if the reference's collective
 // model has measured rows:
 //
 //   "rests_on": {"measured_steps": 2, "not_measured": ["all_gather of 16 ranks on 2 hosts"]}
 //
 // A communication step was measured if there are rows of the same collective among as many ranks on
-// as many hosts, at sizes from the smallest of these rows to the largest. The others are named by
-// what the rows lack. A choice without communication has neither. Tested by
+// as many hosts, and its size lies between the smallest and the largest of these rows. For every
+// other step, `not_measured` names what the rows lack. A choice without communication has no
+// measured steps and nothing that was not measured. Tested by
 // tests/unit/reports/records/price_basis_test.cpp.
 #pragma once
 
@@ -27,11 +28,12 @@ struct PriceBasis {
   friend bool operator==(const PriceBasis&, const PriceBasis&) = default;
 };
 
-// What a price rests on: that of one choice, or those of several choices that are compared.
+// What a price rests on: the price of one choice, or the prices of several choices that are
+// compared.
 enum class Basis {
-  kMeasured,     // every communication step was measured, and there is one
-  kCarriedOver,  // some were not: the price is carried over from other groups or sizes
-  kLocalWork,    // there is none: no measured row takes part
+  kMeasured,     // there is communication, and all of its steps were measured
+  kCarriedOver,  // some steps were not measured: their price comes from other groups or sizes
+  kLocalWork,    // there is no communication, so no measured row is used
 };
 inline constexpr std::array<Basis, 3> kBases = {Basis::kMeasured, Basis::kCarriedOver,
                                                 Basis::kLocalWork};
@@ -54,8 +56,8 @@ struct Fields<reports::PriceBasis> {
   using Self = reports::PriceBasis;
   static constexpr std::string_view kName = "price_basis";
   static constexpr std::string_view kMeaning =
-      "what the reference's price rests on, where its collectives have measured rows (see "
-      "reports/records/price_basis.h); there is a price";
+      "what the reference's price rests on, if there is a price and its collectives have measured "
+      "rows (see reports/records/price_basis.h)";
   static constexpr auto kList =
       std::tuple(field("measured_steps", &Self::measured_steps,
                        "how many communication steps are of a measured collective, group and size"),

@@ -3,8 +3,8 @@
 //
 // To add a figure, add a member here and a line to the list of fields below, set the member where
 // the answer is made (strategies/select/questionnaire.cpp), and show it in a section of the report.
-// Times are microseconds, sizes bytes. A price that is not there has its reason beside it. Tested
-// by tests/unit/reports/records/record_test.cpp.
+// Times are in microseconds, sizes in bytes. A missing price has its reason beside it. Tested by
+// tests/unit/reports/records/record_test.cpp.
 #pragma once
 
 #include <array>
@@ -95,7 +95,7 @@ struct Fields<reports::StackAnswer> {
       "what one stack chose; a price that is null has its reason beside it";
   static constexpr auto kList = std::tuple(
       field("choice", &Self::choice, "empty: nothing is possible"),
-      field("path", &Self::path, "the plan's steps, or one redistribution of an input each"),
+      field("path", &Self::path, "the steps of the plan, or one redistribution for each input"),
       field("price_us", &Self::price_us, "the stack's own price of its choice"),
       nullable_text("impossible", &Self::impossible, "why there is no price"),
       field("reference_us", &Self::reference_us, "the reference's price of the same choice"),
@@ -103,14 +103,14 @@ struct Fields<reports::StackAnswer> {
                     "why there is no reference_us"),
       field("ties", &Self::ties, "candidates at the lowest price: 2 or more are a tie"),
       field("flips_with_order", &Self::flips_with_order,
-            "another order of the candidates gives another choice"),
+            "whether another order of the candidates gives another choice"),
       field("margin_us", &Self::margin_us, "distance to the best different price"),
       field("kendall_tau", &Self::kendall_tau,
-            "tau-b of the prices of its candidates against the reference's"),
+            "Kendall's tau-b between its prices of the candidates and the reference's"),
       optional_field(
           "reference_kernel_us", &Self::reference_kernel_us,
-          "the part of reference_us that is the op's own kernel; older records have none"),
-      optional_field("cannot_run", &Self::cannot_run, "the step that no collective does"),
+          "the part of reference_us that is the op's own kernel; missing in older records"),
+      optional_field("cannot_run", &Self::cannot_run, "the step that no collective can do"),
       optional_field("rests_on", &Self::basis, "what reference_us rests on"),
       optional_field("detail", &Self::detail,
                      "details of the baseline's answer and of answers that differ from it"));
@@ -121,7 +121,7 @@ struct Fields<reports::RecordQuestion> {
   using Self = reports::RecordQuestion;
   static constexpr std::string_view kName = "question";
   static constexpr auto kList = std::tuple(
-      field("id", &Self::id, "no other question of the record has it",
+      field("id", &Self::id, "unique within the record",
             {.schema = R"({"type": "string", "minLength": 1})"}),
       field("suite", &Self::suite, ""), field("kind", &Self::kind, ""),
       field("op", &Self::op, "aten.mm.default, or redistribute"),
@@ -131,7 +131,7 @@ struct Fields<reports::RecordQuestion> {
       field("count", &Self::count, "how often the suite asks it: its weight", {.min = 1}),
       field("candidates", &Self::candidates, ""),
       field("best", &Self::best, "the cheapest choice by the reference, over all candidates"),
-      field("answers", &Self::answers, "one of each stack, in their order"));
+      field("answers", &Self::answers, "one for each stack, in the order of stacks"));
 };
 
 }  // namespace shardlab

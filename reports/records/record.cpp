@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-// Where a value is: "/questions" and 3 give "/questions/3".
+// The JSON pointer of an element: "/questions" and 3 give "/questions/3".
 std::string element_pointer(std::string_view array, std::size_t index) {
   return std::string(array) + "/" + std::to_string(index);
 }
@@ -41,7 +41,7 @@ std::optional<std::string> contradiction_in(const StackAnswer& answer) {
     return "reference_impossible has a reason, but there is a reference_us";
   }
   if (answer.basis && !answer.reference_us)
-    return "rests_on tells of a price, but reference_us is null";
+    return "rests_on describes a price, but reference_us is null";
   if (answer.ties < 0) return "ties is negative";
   return std::nullopt;
 }
@@ -66,7 +66,7 @@ std::optional<Contradiction> contradiction_in(const RecordQuestion& question, st
     return Contradiction{pointer + "/best", "expected either us or a reason for its absence"};
   }
   if (question.best.basis && !question.best.us) {
-    return Contradiction{pointer + "/best/rests_on", "rests_on tells of a price, but us is null"};
+    return Contradiction{pointer + "/best/rests_on", "rests_on describes a price, but us is null"};
   }
   for (std::size_t i = 0; i < question.answers.size(); ++i) {
     if (auto message = contradiction_in(question.answers[i])) {
@@ -83,7 +83,7 @@ std::optional<Contradiction> contradiction_in(const InvariantResult& invariant,
   }
   if (invariant.worst.has_value() != (invariant.violated > 0)) {
     return Contradiction{pointer + "/worst",
-                         "expected a witness where, and only where, violated is not 0"};
+                         "expected a witness if, and only if, violated is not 0"};
   }
   if (invariant.worst &&
       (!std::isfinite(invariant.worst->amount_us) || is_bad(invariant.worst->amount_percent))) {
@@ -110,7 +110,7 @@ std::optional<Contradiction> contradiction_in(const ComparisonRecord& record) {
     return Contradiction{"/stacks", "expected a baseline and at least one candidate"};
   }
   std::set<std::string_view> known(record.stacks.begin(), record.stacks.end());
-  if (known.size() != record.stacks.size()) return Contradiction{"/stacks", "a name stands twice"};
+  if (known.size() != record.stacks.size()) return Contradiction{"/stacks", "a name occurs twice"};
   if (known.contains("")) return Contradiction{"/stacks", "a name is empty"};
   if (record.reference.name.empty()) return Contradiction{"/reference/name", "the name is empty"};
   known.insert(record.reference.name);
@@ -146,20 +146,20 @@ std::optional<Contradiction> contradiction_in(const ComparisonRecord& record) {
   return std::nullopt;
 }
 
-// Turns each element of "questions" into a value as soon as it is parsed and drops its tree, so
-// that memory holds one question as JSON at a time.
+// Turns each element of "questions" into a value as soon as it is parsed and drops its JSON, so
+// that memory holds the JSON of only one question at a time.
 class QuestionStream {
  public:
   explicit QuestionStream(std::string_view file) : file_(file) {}
 
-  // The callback of nlohmann::json::parse: false drops the value. Depth 0 is the record, 1 its
-  // keys, 2 the elements.
+  // The callback of nlohmann::json::parse; returning false drops the value. Depth 0 is the record,
+  // depth 1 its keys, and depth 2 the elements of its arrays.
   bool keep(int depth, json::parse_event_t event, json& parsed) {
     using Event = json::parse_event_t;
     if (depth == 1 && event == Event::key) {
       top_key_ = parsed.get<std::string>();
       if (!seen_.insert(top_key_).second) {
-        throw ConfigError(file_, "/" + top_key_, "the key stands twice");
+        throw ConfigError(file_, "/" + top_key_, "the key occurs twice");
       }
     }
     const bool ends_element =
@@ -178,7 +178,7 @@ class QuestionStream {
   std::set<std::string> seen_;
 };
 
-// Puts one key of a record into its text: arrays of records have a line for each element.
+// Writes one key of a record as text; each element of an array gets a line of its own.
 template <class Value>
 void write_key(JsonObjectText& text, std::string_view key, const Value& value) {
   text.value(key, json_of(value));

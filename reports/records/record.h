@@ -7,17 +7,17 @@
 //   const std::string text = record_text(record);      // JSON, one question to a line
 //   const ComparisonRecord again = parse_record(text, "run.json");   // again == record
 //
-// Fill it once, then leave it alone: every reader takes it const. Times are microseconds, sizes
-// bytes. What has no number holds nothing and a reason, never infinity or NaN.
+// Fill it once and do not change it afterwards: every reader takes it const. Times are in
+// microseconds, sizes in bytes. A missing number is an empty optional with its reason beside it,
+// never infinity or NaN.
 //
 // The lists of fields (costmodel/base/fields.h) are the one description of this JSON: the writer,
 // the strict reader and configs/schema/record.schema.json follow from them. To add a figure to the
 // answers, see reports/records/question.h.
 //
-// Not for: conclusions (reports/comparison.h).
-// Cost: about 400 bytes an answer; 20,000 questions put to 8 stacks are some 60 MB. The text is
-// written and read a question at a time, without a JSON tree of the whole. Tested by
-// tests/unit/reports/records/record_test.cpp.
+// This file draws no conclusions; reports/comparison.h does. Cost: about 400 bytes per answer, so
+// 20,000 questions to 8 stacks take some 60 MB. The text is written and read one question at a
+// time, without a JSON tree of the whole. Tested by tests/unit/reports/records/record_test.cpp.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -58,9 +58,9 @@ struct ComparisonRecord : RunHeader {
   friend bool operator==(const ComparisonRecord&, const ComparisonRecord&) = default;
 };
 
-// Throws ContractError where the record contradicts itself: answers that do not match the stacks, a
-// NaN, two questions of one id, a missing price without its reason. Everything below assumes, and
-// the readers guarantee, that it passes.
+// Throws ContractError if the record contradicts itself: answers that do not match the stacks, a
+// NaN, two questions with the same id, a missing price without its reason. All other functions on
+// records assume that this check passes, and the readers guarantee it.
 void check_record(const ComparisonRecord& record);
 
 [[nodiscard]] nlohmann::ordered_json to_json(const ComparisonRecord& record);
@@ -72,14 +72,15 @@ void check_record(const ComparisonRecord& record);
 // The same content as to_json, one question, invariant and curve to a line.
 [[nodiscard]] std::string record_text(const ComparisonRecord& record);
 
-// A record's JSON whose questions have been read already, so that 20,000 of them are never held as
-// a tree.
+// The JSON of a record without its questions, which have been read already: 20,000 questions are
+// never held as a JSON tree.
 struct RecordTree {
   nlohmann::json value;
   std::vector<RecordQuestion> questions;
 };
 
-// Throws ConfigError for text that is not JSON, naming its line and column, and for bad questions.
+// Throws ConfigError, which names line and column, for text that is not JSON, and for bad
+// questions.
 [[nodiscard]] RecordTree parse_record_tree(std::string_view text, std::string_view file);
 // Throws ConfigError as from_json does.
 [[nodiscard]] ComparisonRecord from_tree(RecordTree tree, std::string_view file);
@@ -115,7 +116,7 @@ struct Fields<reports::ComparisonRecord> {
   static constexpr std::string_view kName = "compare_record";
   static constexpr auto kList = std::tuple_cat(
       std::tuple(ConstantField{"schema", reports::kRecordSchema},
-                 // Records that were written before there were other kinds name no kind.
+                 // Older records, from when comparisons were the only kind, do not name it.
                  ConstantField{"kind", reports::kCompareKind, KeyPresence::kOptional}),
       Fields<reports::RunHeader>::kList,
       std::tuple(field("stacks", &Self::stacks, "the baseline, then the candidates",

@@ -21,7 +21,7 @@ constexpr std::size_t kMostColumns = 120;
 std::string indent(std::size_t depth) { return std::string(2 * depth, ' '); }
 
 // Prints a value on one line if it fits after the `taken` columns of that line, and otherwise one
-// element to a line.
+// element per line.
 std::string pretty(const ordered_json& value, std::size_t depth, std::size_t taken) {
   std::string line = value.dump(-1, ' ');
   if (!value.is_structured() || value.empty()) return line;
@@ -41,7 +41,7 @@ std::string pretty(const ordered_json& value, std::size_t depth, std::size_t tak
   return fits ? spaced : lines + indent(depth) + close;
 }
 
-// The record of a command whose JSON stands under "result".
+// Adds the schema of one command's record, whose JSON is under "result".
 template <class Result>
 void add_kind(ordered_json& schema, std::string_view kind, SchemaDefinitions& definitions) {
   ordered_json record = schema_of<ResultRecord>(definitions);
@@ -79,8 +79,8 @@ std::string record_schema_text() {
   add_kind<ValidationRecord>(schema, kValidateKind, definitions);
   add_kind<SolutionRecord>(schema, kSolveKind, definitions);
   add_kind<SimulationRecord>(schema, kSimulateKind, definitions);
-  // The schema allows the keys of all kinds here; the condition of each kind says which of them it
-  // has.
+  // At the top level the schema allows the keys of all kinds. The condition of each kind then
+  // limits them to its own.
   for (const auto& [name, definition] : definitions.items()) {
     if (!name.ends_with("_record")) continue;
     for (const auto& [key, unused] : definition["properties"].items()) {

@@ -1,6 +1,6 @@
-// The JSON schema of records, from the lists of fields of their structs. What is shipped as
+// The JSON schema of records, made from the lists of fields of their structs. The shipped file
 // configs/schema/record.schema.json is this text: tests/unit/reports/records/record_schema_test.cpp
-// compares them, and rewrites the file where UPDATE_GOLDEN is set.
+// compares the two, and rewrites the file if UPDATE_GOLDEN is set.
 #pragma once
 
 #include <string>

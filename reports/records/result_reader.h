@@ -1,5 +1,5 @@
-// Reads what a command printed, which stands under "result" of its record. Only source files include
-// this header.
+// Reads the JSON that a command printed, which its record keeps under "result". Include this header
+// in source files only.
 #pragma once
 
 #include <string>

@@ -1,4 +1,5 @@
-// What every record begins with, whichever command wrote it: what ran, on which configuration.
+// What every record begins with, whichever command wrote it: the version and command that ran, and
+// its configuration.
 //
 //   {"schema": "shardlab/record/1", "kind": "ties", "context": {...}, "timing": {...},
 //    "configuration": {...}, ...}
@@ -55,7 +56,7 @@ struct ProgramSource {
 
 struct RunConfiguration {
   nlohmann::json topology = nlohmann::json::object();
-  std::vector<nlohmann::json> stacks;  // the reference, too, where it is not among those compared
+  std::vector<nlohmann::json> stacks;  // also the reference, if it is not among the compared stacks
   std::vector<SuiteSource> suites;
   std::optional<ProgramSource> program = {};
   std::vector<std::string> overrides;
@@ -69,13 +70,13 @@ struct RunHeader {
   friend bool operator==(const RunHeader&, const RunHeader&) = default;
 };
 
-// A record that holds the JSON of a command as it was printed: see reports/run_record.h.
+// A record that keeps the JSON that a command printed (reports/run_record.h).
 struct ResultRecord : RunHeader {
   std::string kind;
   nlohmann::json result;
 };
 
-// What contradicts itself in a header although each of its fields is valid; empty if nothing does.
+// The first contradiction in a header whose fields are each valid; empty if there is none.
 [[nodiscard]] std::optional<Contradiction> contradiction_in(const RunHeader& header);
 
 }  // namespace reports
@@ -85,7 +86,7 @@ struct Fields<reports::RunContext> {
   using Self = reports::RunContext;
   static constexpr std::string_view kName = "context";
   static constexpr std::string_view kMeaning =
-      "what ran, so that a number can be believed and made again";
+      "what ran, so that a number can be trusted and reproduced";
   static constexpr auto kList = std::tuple(
       field("shardlab_version", &Self::shardlab_version, ""), field("commit", &Self::commit, ""),
       field("compiler", &Self::compiler, ""), field("build_type", &Self::build_type, ""),
@@ -96,7 +97,7 @@ template <>
 struct Fields<reports::RunTiming> {
   using Self = reports::RunTiming;
   static constexpr std::string_view kName = "timing";
-  static constexpr std::string_view kMeaning = "what clocks said; left out with --no-timing";
+  static constexpr std::string_view kMeaning = "readings of clocks; left out with --no-timing";
   static constexpr auto kList =
       std::tuple(optional_field("started_utc", &Self::started_utc, "2025-01-17T09:30:00Z"),
                  keys_ending_in("_ms", &Self::ms));
@@ -126,11 +127,11 @@ struct Fields<reports::RunConfiguration> {
   static constexpr std::string_view kName = "configuration";
   static constexpr std::string_view kMeaning = "the effective configuration, after every override";
   static constexpr auto kList = std::tuple(
-      field("topology", &Self::topology, "shardlab/topology/1; {} where several were used"),
+      field("topology", &Self::topology, "shardlab/topology/1; {} if several were used"),
       field("stacks", &Self::stacks, "shardlab/stack/1, which has a schema of its own",
             {.schema = R"({"type": "array", "items": {"$ref": "#/definitions/named"}})"}),
       field("suites", &Self::suites, ""),
-      optional_field("program", &Self::program, "the program, where the command solves one"),
+      optional_field("program", &Self::program, "the program, if the command solves one"),
       field("overrides", &Self::overrides, "--set, as typed"));
 };
 

@@ -1,4 +1,4 @@
-// The record of a simulated run: what `simulate` prints of it, checked.
+// The record of a simulated run: the JSON that `simulate` prints, checked.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +46,7 @@ struct SimulationRecord : ResultRecord {
   std::vector<SimulatedStep> steps;
 };
 
-// Throws ConfigError, naming `file` and the JSON pointer, which begins with /result.
+// Throws ConfigError, which names `file` and a JSON pointer that begins with /result.
 [[nodiscard]] SimulationRecord read_simulation_record(ResultRecord record, std::string_view file);
 
 }  // namespace reports
@@ -74,7 +74,7 @@ struct Fields<reports::SimulatedStep> {
                  field("max_abs_error", &Self::max_abs_error, "null: there was no data"));
 };
 
-// The part of the record that stands under "result".
+// The part of the record that is under "result".
 template <>
 struct Fields<reports::SimulationRecord> {
   using Self = reports::SimulationRecord;

@@ -1,6 +1,6 @@
-// What a record of `solve` holds beside the plan: one part for each option that asked for more
+// What a record of `solve` holds besides the plan: one part for each option that asked for more
 // (--explain, --diff, --best, --then, --greedy, --sensitivity, --budget-curve, --compare-recipes).
-// A part that was not asked for is empty, and its section is left out of the report.
+// A part that was not asked for is empty, and the report leaves out its section.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct SolutionBreakdown {
   double transition_us = 0.0;
 };
 
-// A node or a parameter whose layout is another one in another plan.
+// A node or a parameter that has different layouts in two plans.
 struct LayoutChange {
   std::string what;
   std::string from;
@@ -65,7 +65,7 @@ struct FurtherPin {
   std::vector<std::string> conflict;
 };
 
-// A choice of the greedy walk, or a stretch of choices that are regretted only together.
+// A choice that the greedy walk regrets, or consecutive choices that it regrets only together.
 struct RegrettedNode {
   std::string op, chosen, instead;
   std::optional<double> dearer_there_us;
@@ -74,7 +74,7 @@ struct RegrettedNode {
 struct RegrettedChoice {
   std::string node, to_node;
   double regret_us = 0.0;
-  std::optional<RegrettedNode> choice;  // where `node` is `to_node`
+  std::optional<RegrettedNode> choice;  // set if `node` equals `to_node`
 };
 struct GreedyPlan {
   std::optional<double> objective_us;
@@ -130,7 +130,7 @@ struct RecipeCost {
   std::string recipe, title;
   std::string misfit;
   std::optional<double> objective_us;
-  std::optional<RecipeFigures> figures;  // of a recipe that fits
+  std::optional<RecipeFigures> figures;  // set if the recipe fits the program
 };
 
 struct SolutionAnswers {
@@ -176,10 +176,10 @@ struct Fields<reports::ExplainedNode> {
   using Self = reports::ExplainedNode;
   static constexpr auto kList = std::tuple(
       field("node", &Self::node, ""), field("chosen", &Self::chosen, ""),
-      field("chosen_us", &Self::chosen_us, "price of its kernel and of what moves to and from it"),
+      field("chosen_us", &Self::chosen_us, "price of its kernel and of the moves to and from it"),
       field("local_us", &Self::local_us,
-            "the same with the asked layout, all else as chosen; null: impossible"),
-      field("global_us", &Self::global_us, "the best total with the asked layout"));
+            "the same with the layout asked for, if all else stays as chosen; null: impossible"),
+      field("global_us", &Self::global_us, "the best total with the layout asked for"));
 };
 
 template <>
@@ -214,9 +214,10 @@ struct Fields<reports::FurtherPin> {
   using Self = reports::FurtherPin;
   static constexpr auto kList = std::tuple(
       field("pin", &Self::pin, "node=layout"), field("tried", &Self::is_tried, ""),
-      field("objective_us", &Self::objective_us, "null: the pin cannot be heeded"),
+      field("objective_us", &Self::objective_us, "null: the pin cannot be satisfied"),
       field("lower_bound_us", &Self::lower_bound_us, ""), field("optimal", &Self::optimal, ""),
-      field("dearer_us", &Self::dearer_us, "by how much the plan costs more than before this pin"),
+      field("dearer_us", &Self::dearer_us,
+            "how much more the plan costs than before this pin was added"),
       field("changed", &Self::changed, "the nodes that changed"),
       field("conflict", &Self::conflict, "what the pin contradicts"));
 };
@@ -233,25 +234,26 @@ struct Fields<reports::RegrettedNode> {
 template <>
 struct Fields<reports::RegrettedChoice> {
   using Self = reports::RegrettedChoice;
-  static constexpr auto kList =
-      std::tuple(field("node", &Self::node, ""),
-                 field("to_node", &Self::to_node,
-                       "the last of several nodes taken together, which have no op"),
-                 field("regret_us", &Self::regret_us, ""), all_or_none(&Self::choice));
+  static constexpr auto kList = std::tuple(
+      field("node", &Self::node, ""),
+      field("to_node", &Self::to_node,
+            "the last of several nodes that are regretted only together; these have no op"),
+      field("regret_us", &Self::regret_us, ""), all_or_none(&Self::choice));
   static std::optional<Contradiction> contradiction(const Self& choice);
 };
 
 template <>
 struct Fields<reports::GreedyPlan> {
   using Self = reports::GreedyPlan;
-  static constexpr auto kList = std::tuple(
-      field("objective_us", &Self::objective_us, "null: the walk is stuck"),
-      field("gap_us", &Self::gap_us, "distance above the optimum"),
-      field("gap_percent", &Self::gap_percent, ""),
-      nullable_text("stuck_at", &Self::stuck_at, "a node for which the constraints leave nothing"),
-      field("breakdown_us", &Self::breakdown, ""),
-      field("regret", &Self::choices, "the largest regret first"),
-      field("other_regret_us", &Self::other_regret_us, ""));
+  static constexpr auto kList =
+      std::tuple(field("objective_us", &Self::objective_us, "null: the walk is stuck"),
+                 field("gap_us", &Self::gap_us, "distance above the optimum"),
+                 field("gap_percent", &Self::gap_percent, ""),
+                 nullable_text("stuck_at", &Self::stuck_at,
+                               "a node for which the constraints leave no strategy"),
+                 field("breakdown_us", &Self::breakdown, ""),
+                 field("regret", &Self::choices, "the largest regret first"),
+                 field("other_regret_us", &Self::other_regret_us, ""));
   static std::optional<Contradiction> contradiction(const Self& greedy);
 };
 
@@ -269,8 +271,8 @@ struct Fields<reports::ParameterRange> {
   using Self = reports::ParameterRange;
   static constexpr auto kList =
       std::tuple(field("parameter", &Self::parameter, "a parameter of the stack"),
-                 field("below", &Self::below, "null: no other plan down to a 16th"),
-                 field("above", &Self::above, "null: no other plan up to 16 times"));
+                 field("below", &Self::below, "null: the same plan down to a 16th of the value"),
+                 field("above", &Self::above, "null: the same plan up to 16 times the value"));
 };
 
 template <>
@@ -280,18 +282,19 @@ struct Fields<reports::BudgetPoint> {
       field("kept", &Self::kept, "in the unit of the curve"),
       field("kept_bytes", &Self::kept_bytes, ""), field("objective_us", &Self::objective_us, ""),
       field("found_by", &Self::found_by, "hull or search"),
-      field("next_is_known", &Self::is_next_known, "no other optimum lies before the next point"),
-      field("changes", &Self::changes, "what differs from the point before"));
+      field("next_is_known", &Self::is_next_known,
+            "whether certainly no other optimum lies before the next point"),
+      field("changes", &Self::changes, "what differs from the previous point"));
 };
 
 template <>
 struct Fields<reports::BudgetCurveAnswer> {
   using Self = reports::BudgetCurveAnswer;
   static constexpr std::string_view kName = "budget_curve";
-  static constexpr auto kList =
-      std::tuple(field("parameters", &Self::parameters, ""), field("complete", &Self::complete, ""),
-                 field("given_up", &Self::given_up, ""),
-                 field("points", &Self::points, "points that keep less and less"));
+  static constexpr auto kList = std::tuple(
+      field("parameters", &Self::parameters, ""), field("complete", &Self::complete, ""),
+      field("given_up", &Self::given_up, ""),
+      field("points", &Self::points, "points, each of which keeps less than the previous one"));
 };
 
 template <>
@@ -299,7 +302,7 @@ struct Fields<reports::BudgetCurves> {
   using Self = reports::BudgetCurves;
   static constexpr auto kList =
       std::tuple(field("fractions", &Self::fractions, "kept: fractions summed over parameters"),
-                 field("bytes", &Self::bytes, "kept: bytes of a device"));
+                 field("bytes", &Self::bytes, "kept: bytes per device"));
 };
 
 template <>
@@ -323,11 +326,12 @@ struct Fields<reports::RecipeFigures> {
 template <>
 struct Fields<reports::RecipeCost> {
   using Self = reports::RecipeCost;
-  static constexpr auto kList = std::tuple(
-      field("recipe", &Self::recipe, ""), field("title", &Self::title, ""),
-      field("objective_us", &Self::objective_us, ""),
-      nullable_text("misfit", &Self::misfit, "why the recipe cannot be; then nothing more is told"),
-      all_or_none(&Self::figures));
+  static constexpr auto kList =
+      std::tuple(field("recipe", &Self::recipe, ""), field("title", &Self::title, ""),
+                 field("objective_us", &Self::objective_us, ""),
+                 nullable_text("misfit", &Self::misfit,
+                               "why the recipe does not fit; all further figures are then missing"),
+                 all_or_none(&Self::figures));
   static constexpr std::string_view kAlso = R"({
     "if": {"properties": {"misfit": {"type": "null"}}},
     "then": {"required": ["kernels_us"]}})";
@@ -339,7 +343,7 @@ struct Fields<reports::SolutionAnswers> {
   using Self = reports::SolutionAnswers;
   static constexpr std::string_view kName = "answers";
   static constexpr std::string_view kMeaning =
-      "what was asked beside the plan (see reports/records/solution_answers.h)";
+      "answers to further questions (see reports/records/solution_answers.h)";
   static constexpr auto kList = std::tuple(
       optional_field("explain", &Self::explained, ""), optional_field("diff", &Self::diff, ""),
       optional_field("best", &Self::best, "with --best: plans by what they change"),

@@ -1,4 +1,5 @@
-// The record of a solved program: what `solve` prints of it, with the phase of every node, checked.
+// The record of a solved program: the JSON that `solve` prints, with the phase of every node,
+// checked.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@ namespace reports {
 
 inline constexpr std::string_view kSolveKind = "solve";
 
-// An input that its reader wants in another layout than its producer gives.
+// An input whose producer gives it in another layout than its reader needs.
 struct SolvedMove {
   std::int64_t input = 0;
   std::string of;
@@ -41,7 +42,7 @@ struct SolvedNode {
   [[nodiscard]] double moves_us() const { return communication_us + transition_us; }
 };
 
-// The constraints that the plan had to heed.
+// The constraints that the plan satisfies.
 struct SolutionConstraints {
   std::string recipe;
   std::int64_t pins = 0;
@@ -72,7 +73,7 @@ struct SolutionRecord : ResultRecord {
   SolutionAnswers answers;
 };
 
-// Throws ConfigError, naming `file` and the JSON pointer, which begins with /result.
+// Throws ConfigError, which names `file` and a JSON pointer that begins with /result.
 [[nodiscard]] SolutionRecord read_solution_record(ResultRecord record, std::string_view file);
 
 }  // namespace reports
@@ -80,11 +81,11 @@ struct SolutionRecord : ResultRecord {
 template <>
 struct Fields<reports::SolvedMove> {
   using Self = reports::SolvedMove;
-  static constexpr auto kList =
-      std::tuple(field("input", &Self::input, ""), field("of", &Self::of, "the node that makes it"),
-                 field("tensor", &Self::tensor, "bf16[8192,4096], before it is cut"),
-                 field("from", &Self::from, ""), field("to", &Self::to, ""),
-                 field("us", &Self::us, "price of communication and transition"));
+  static constexpr auto kList = std::tuple(
+      field("input", &Self::input, ""), field("of", &Self::of, "the node that produces it"),
+      field("tensor", &Self::tensor, "the whole tensor, such as bf16[8192,4096]"),
+      field("from", &Self::from, ""), field("to", &Self::to, ""),
+      field("us", &Self::us, "price of communication and transition"));
 };
 
 template <>
@@ -100,12 +101,13 @@ struct Fields<reports::SolvedNode> {
                        "layer of the model, from 0; null: outside of all layers"),
       field("layout_in", &Self::layout_in, ""), field("layout_out", &Self::layout_out, ""),
       field("compute_us", &Self::compute_us, ""),
-      field("communication_us", &Self::communication_us, "price of bringing its inputs there"),
+      field("communication_us", &Self::communication_us,
+            "price of bringing its inputs into layout_in"),
       optional_field(
           "transition_us", &Self::transition_us,
-          "price of transitions between layouts; older records have it within communication_us"),
+          "price of transitions between layouts; older records include it in communication_us"),
       optional_field("moves", &Self::moves,
-                     "moves of a node's inputs to where it takes them; older records have none"),
+                     "redistributions of the node's inputs; missing in older records"),
       field("margin_us", &Self::margin_us, ""));
 };
 
@@ -120,7 +122,7 @@ struct Fields<reports::SolutionConstraints> {
                  field("memory_budget_bytes", &Self::memory_budget_bytes, ""));
 };
 
-// The part of the record that stands under "result".
+// The part of the record that is under "result".
 template <>
 struct Fields<reports::SolutionRecord> {
   using Self = reports::SolutionRecord;
@@ -129,7 +131,7 @@ struct Fields<reports::SolutionRecord> {
   static constexpr auto kList = std::tuple(
       field("program", &Self::program, ""), field("mesh", &Self::mesh, ""),
       field("stack", &Self::stack, ""),
-      optional_field("constraints", &Self::constraints, "what the plan had to heed"),
+      optional_field("constraints", &Self::constraints, "the constraints on the plan"),
       field("nodes", &Self::nodes, ""), field("edges", &Self::edges, ""),
       field("strategies", &Self::strategies, ""),
       field("objective_us", &Self::objective_us, "null: infeasible"),
@@ -143,7 +145,7 @@ struct Fields<reports::SolutionRecord> {
                        "time of the kernels and of the steps of all moves; null: a move can't run"),
       optional_or_null("unexecutable", &Self::unexecutable,
                        "the first move that can't run, and why"),
-      optional_field("answers", &Self::answers, "answers to what was asked beside the plan"));
+      optional_field("answers", &Self::answers, "answers to further questions"));
   static std::optional<Contradiction> contradiction(const Self& solution);
 };
 

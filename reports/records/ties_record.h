@@ -1,4 +1,4 @@
-// The record of a tie audit: what `ties` prints, checked.
+// The record of a tie audit: the JSON that `ties` prints, checked.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +46,7 @@ struct TiesRecord : ResultRecord {
   std::vector<TiesItem> items;
 };
 
-// Throws ConfigError, naming `file` and the JSON pointer, which begins with /result.
+// Throws ConfigError, which names `file` and a JSON pointer that begins with /result.
 [[nodiscard]] TiesRecord read_ties_record(ResultRecord record, std::string_view file);
 
 }  // namespace reports
@@ -67,7 +67,7 @@ struct Fields<reports::TiesItem> {
                  field("flip", &Self::flip, ""), field("tied", &Self::tied, ""));
 };
 
-// The part of the record that stands under "result".
+// The part of the record that is under "result".
 template <>
 struct Fields<reports::TiesRecord> {
   using Self = reports::TiesRecord;
@@ -79,7 +79,7 @@ struct Fields<reports::TiesRecord> {
       field("near_ties", &Self::near_ties, ""),
       field("order_dependent", &Self::order_dependent, ""),
       field("flipped_first_by", &Self::flipped_first_by,
-            "choices, by the parameter that flips them first"),
+            "for each parameter, how many choices its change flips first"),
       field("impossible", &Self::impossible, ""), field("not_asked", &Self::not_asked, ""),
       field("items", &Self::items, ""));
 };

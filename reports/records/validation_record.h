@@ -1,6 +1,6 @@
-// The record of predictions beside measurements: what `validate --rows` prints, checked, and where
-// each measured figure is from. Summaries of the errors are not read: reports/errors.h works them
-// out from the rows again.
+// The record of predictions beside measurements: the JSON that `validate --rows` prints, checked,
+// and the source of each measured figure. Its summaries of errors are ignored; reports/errors.h
+// computes them again from the rows.
 #pragma once
 
 #include <cstddef>
@@ -39,7 +39,7 @@ struct PredictedRow {
   std::string impossible;
 };
 
-// Parts of the summary, which have a schema and no reader.
+// Parts of the summary. They have a schema, but nothing reads them.
 struct ErrorSummary {
   std::int64_t points = 0;
   std::int64_t unpriced = 0;
@@ -71,7 +71,7 @@ struct ValidationRecord : ResultRecord {
   std::vector<std::string> warnings;
 };
 
-// Throws ConfigError, naming `file` and the JSON pointer, which begins with /result.
+// Throws ConfigError, which names `file` and a JSON pointer that begins with /result.
 [[nodiscard]] ValidationRecord read_validation_record(ResultRecord record, std::string_view file);
 
 }  // namespace reports
@@ -81,7 +81,7 @@ struct Fields<reports::MeasuredSet> {
   using Self = reports::MeasuredSet;
   static constexpr auto kList =
       std::tuple(field("name", &Self::name, ""), field("gpu", &Self::gpu, ""),
-                 field("scale", &Self::scale, "2x8: hosts times ranks of a host"),
+                 field("scale", &Self::scale, "2x8: hosts times ranks per host"),
                  nullable_text("date", &Self::date, ""),
                  nullable_text("nccl_version", &Self::nccl_version, ""),
                  nullable_text("health", &Self::health, ""), field("source", &Self::source, ""));
@@ -135,13 +135,13 @@ struct Fields<reports::ErrorRow> {
                  field("error_percent", &Self::error_percent, ""));
 };
 
-// The part of the record that stands under "result".
+// The part of the record that is under "result".
 template <>
 struct Fields<reports::ValidationRecord> {
   using Self = reports::ValidationRecord;
   static constexpr std::string_view kName = "validation";
   static constexpr std::string_view kMeaning =
-      "what `validate --rows` prints, and where each measured figure is from";
+      "what `validate --rows` prints, and the source of each measured figure";
   static constexpr auto kList =
       std::tuple(field("stack", &Self::stack, ""), field("measurement_sets", &Self::sets, ""),
                  field("rows", &Self::rows, ""), field("warnings", &Self::warnings, ""),

@@ -1,5 +1,5 @@
-// How well a stack predicts what was measured: four figures, and tables of the errors by what was
-// run, by its size and by the hardware.
+// How well a stack predicts measured times: four figures, and tables of the errors by collective,
+// size and hardware.
 #include <functional>
 #include <set>
 #include <string>

@@ -1,4 +1,4 @@
-// What the reference's judgement rests on, where its collective model has measured rows: how many
+// What the reference's verdicts rest on, if its collective model has measured rows: how many
 // decisions compare groups that were measured, and which groups were not.
 #include <algorithm>
 #include <string>
@@ -14,7 +14,7 @@ namespace basis_section {
 
 using namespace reports;
 
-// Meshes and groups beyond these share one row.
+// Meshes and groups beyond these limits share one row.
 constexpr std::size_t kMostMeshes = 24;
 constexpr std::size_t kMostGroups = 16;
 
@@ -45,7 +45,7 @@ Table table(const std::string& caption, const std::string& of, ColumnKind kind,
   return table;
 }
 
-// The groups that `of` gives for each candidate; groups with the same label are added up.
+// Collects the groups that `of` returns for each candidate, and adds up groups with the same label.
 template <class Of>
 std::vector<BasisGroup> over_candidates(const Comparison& comparison, const Of& of) {
   std::vector<BasisGroup> sums;
@@ -64,7 +64,7 @@ std::vector<BasisGroup> over_candidates(const Comparison& comparison, const Of& 
   return sums;
 }
 
-// The first `most` groups, and one group for all the others.
+// The first `most` groups, with all others added up in one more group.
 std::vector<BasisGroup> cut(std::vector<BasisGroup> groups, std::size_t most) {
   if (groups.size() <= most) return groups;
   BasisGroup others{
@@ -94,16 +94,16 @@ Table not_measured_table(const Comparison& comparison) {
 
 std::string definition(const ComparisonRecord& record) {
   const std::string reference = code(record.reference.name);
-  return "A decision is judged where " + reference +
-         " prices both choices. It rests on measured groups where every communication step of the "
-         "baseline's choice, of the candidate's and of the best one by the reference is of a "
-         "collective, a number of ranks and a number of hosts that " +
+  return "A decision is judged if " + reference +
+         " prices both choices. It rests on measured groups if every communication step of the "
+         "baseline's choice, of the candidate's and of the best one by the reference was "
+         "measured: " +
          reference +
-         " has measured rows of, and moves no fewer bytes than the smallest of these rows and no "
-         "more than the largest; between two rows it interpolates. With any other step the "
-         "decision "
-         "is carried over, from other groups or other sizes. Where none of the three choices "
-         "communicates it compares local work alone and rests on no measured row. Kernels, local "
+         " has measured rows of the same collective among as many ranks on as many hosts, and the "
+         "step moves no fewer bytes than the smallest of these rows and no more than the largest. "
+         "Between two rows the price is interpolated. With any other step, the decision is carried "
+         "over from other groups or other sizes. If none of the three choices communicates, the "
+         "decision compares local work alone and rests on no measured row. Kernels, local "
          "copies and waits follow the reference's other models in every case.";
 }
 
@@ -137,7 +137,6 @@ SectionContent render(const ComparisonRecord& record, const Comparison& comparis
   BasisGroup all;
   for (const BasisGroup& candidate : candidates) add_counts(all, candidate);
   content.answer = basis_sentence(all) + ".";
-  content.answer.front() = 'O';
   return content;
 }
 

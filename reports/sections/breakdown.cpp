@@ -1,4 +1,4 @@
-// Where the flips fall: by op, by size, by the dims of the mesh.
+// Where the flips are: by op, by tensor size, and by number of mesh dims.
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -15,8 +15,8 @@ namespace breakdown_section {
 
 using namespace reports;
 
-// Ops beyond these share one bar and one row. With several candidates each op has a bar and a row for
-// each candidate.
+// Ops beyond these limits share one bar and one row. With several candidates, each op has a bar and
+// a row for each of them.
 constexpr std::size_t kMostOps = 12;
 constexpr std::size_t kMostOpsOfSeveral = 6;
 
@@ -67,8 +67,8 @@ Groups by_leading_op(const Groups& by_op, const std::vector<std::string>& ops) {
   return groups;
 }
 
-// With one candidate the bars are stacked by verdict; with several there is one bar for each, side by
-// side.
+// With one candidate, its bars are stacked by verdict. With several, each has a bar of its own,
+// side by side.
 Chart chart(const Comparison& comparison, const std::string& id, const std::string& title,
             const std::string& axis, const std::vector<Groups>& by_candidate) {
   Chart chart;
@@ -100,7 +100,8 @@ Chart chart(const Comparison& comparison, const std::string& id, const std::stri
   return chart;
 }
 
-// The labels of the first `names` groups are names, which are set as code; the others are words.
+// The labels of the first `names` groups are names, which are set as code; the other labels are
+// words.
 Table table(const Comparison& comparison, const std::string& caption, const std::string& axis,
             const std::vector<Groups>& by_candidate, std::size_t names) {
   const bool has_one_candidate = by_candidate.size() == 1;
@@ -149,7 +150,7 @@ std::pair<std::string, std::int64_t> leader(const std::vector<Groups>& by_candid
 SectionContent render(const ComparisonRecord& record, const Comparison& comparison) {
   SectionContent content;
   if (comparison.flips.empty()) {
-    content.answer = "Nowhere: there are none.";
+    content.answer = "There are no flips.";
     return content;
   }
   const std::vector<std::string> ops = leading_ops(comparison);
@@ -176,8 +177,8 @@ SectionContent render(const ComparisonRecord& record, const Comparison& comparis
   };
   const auto [op, op_flips] = leader(by_op, ops.size());
   const auto [band, band_flips] = leader(by_size, kSizeBands.size());
-  content.answer = "Most on " + code(op) + " (" + of_all(op_flips) + ") and on tensors of " +
-                   code(band) + " (" + of_all(band_flips) + ").";
+  content.answer = "Most flips are on " + code(op) + " (" + of_all(op_flips) +
+                   ") and on tensors of " + code(band) + " (" + of_all(band_flips) + ").";
   return content;
 }
 

@@ -55,9 +55,10 @@ SectionContent render(const SolutionRecord& record) {
   const BudgetCurveAnswer& bytes = record.answers.budget_curves->bytes;
   const BudgetCurveAnswer& fractions = record.answers.budget_curves->fractions;
   content.blocks.emplace_back(Paragraph{
-      "Kept are parameters, their gradients and Adam's state. Points of the hull are optima for "
-      "some price of a byte; those between are found by search. A point's plan is the best for all "
-      "budgets from its own bytes up to those of the row above."});
+      "What a device keeps are parameters, their gradients and Adam's state. Points of the hull "
+      "are optima if a kept byte has a certain price; the points between them are found by search. "
+      "A point's plan is the best for all budgets from its own bytes up to those of the row "
+      "above."});
   if (bytes.given_up || fractions.given_up) {
     content.blocks.emplace_back(
         Paragraph{"Searches between corners of the hull took too long: other optima may lie "

@@ -1,4 +1,5 @@
-// What ran: versions, command, effective configuration, and what the stacks differ in.
+// What ran: versions, command, effective configuration, and the settings in which the stacks
+// differ.
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -17,8 +18,8 @@ using namespace reports;
 
 using Leaves = std::map<std::string, std::string>;
 
-// Maps the --set path of every leaf of a stack to its value: "collective_model.params.latency_us" to
-// "3.0". Empty objects and arrays have no leaf.
+// Maps the path of every leaf of a stack, as --set writes it, to its value:
+// "collective_model.params.latency_us" to "3.0". Empty objects and arrays have no leaves.
 void collect_leaves(const nlohmann::json& value, const std::string& path, Leaves& leaves) {
   if (value.is_structured()) {
     for (const auto& item : value.items()) {
@@ -38,7 +39,7 @@ Leaves leaves_of(const nlohmann::json& stack) {
   return leaves;
 }
 
-// Keys that say what a stack is come before those that say how it is set.
+// Orders the keys: those that identify a stack come first, its settings after them.
 std::vector<std::string> in_reading_order(const std::set<std::string>& paths) {
   const auto place = [](const std::string& path) {
     if (path == "title") return 0;
@@ -52,8 +53,8 @@ std::vector<std::string> in_reading_order(const std::set<std::string>& paths) {
   return ordered;
 }
 
-// A column for each stack, and only the rows in which two of them differ. Where there are more stacks
-// than columns there are more tables, and each of them begins with the first stack.
+// A column for each stack, and only the rows in which at least two stacks differ. If there are more
+// stacks than columns in a table, there are several tables, and each begins with the first stack.
 std::vector<Table> difference_tables(const std::vector<nlohmann::json>& stacks) {
   std::vector<Leaves> all;
   std::set<std::string> paths;

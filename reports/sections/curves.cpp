@@ -20,7 +20,8 @@ struct Family {
   std::vector<const PriceCurve*> curves;
 };
 
-// "all_gather over tp, 8 ranks, on 8x8"; a mesh of one dim says no more than its group.
+// "all_gather over tp, 8 ranks, on 8x8". A mesh with one dim is left out, because its group says
+// the same.
 std::string title_of(const PriceCurve& curve) {
   const bool is_one_dim = curve.mesh.find_first_not_of("0123456789") == std::string::npos;
   std::string title = curve.collective;
@@ -90,7 +91,7 @@ std::string answer(const ComparisonRecord& record, const std::vector<Family>& fa
     if (baseline == family.curves.end()) continue;
     const PriceByBytes baseline_prices = price_by_bytes(**baseline);
     for (const PriceCurve* curve : family.curves) {
-      // The reference may be drawn without being compared.
+      // The reference may be drawn although it is not among the compared stacks.
       const bool is_compared = std::find(record.stacks.begin(), record.stacks.end(),
                                          curve->stack) != record.stacks.end();
       if (!is_compared) continue;
@@ -102,13 +103,13 @@ std::string answer(const ComparisonRecord& record, const std::vector<Family>& fa
         if (ratio <= widest) continue;
         widest = ratio;
         text = "The stacks differ most for " + family.title + " at " + bytes_text(curve->bytes[i]) +
-               ": " + code(curve->stack) + " asks " + fixed(*to, 2) + " us, " +
-               code(record.stacks[0]) + " " + fixed(*from, 2) + " us, a ratio of " +
+               ": " + code(curve->stack) + " prices it at " + fixed(*to, 2) + " us and " +
+               code(record.stacks[0]) + " at " + fixed(*from, 2) + " us, a ratio of " +
                fixed(*to / *from, 2) + ".";
       }
     }
   }
-  return text.empty() ? "The candidates ask what the baseline asks." : text;
+  return text.empty() ? "The candidates' prices are those of the baseline." : text;
 }
 
 SectionContent render(const ComparisonRecord& record, const Comparison&) {
@@ -119,7 +120,7 @@ SectionContent render(const ComparisonRecord& record, const Comparison&) {
   }
   const std::vector<Family> all = families(record);
   content.blocks.emplace_back(
-      Paragraph{"Both axes are logarithmic; a price of 0 has no place on them. Bytes are the "
+      Paragraph{"Both axes are logarithmic, so a price of 0 is not shown. Bytes are the "
                 "larger of one rank's two buffers."});
   Charts charts;
   for (const Family& family : all) charts.charts.push_back(chart(family, charts.charts.size() + 1));
@@ -133,7 +134,7 @@ SectionContent render(const ComparisonRecord& record, const Comparison&) {
 REPORT_SECTION(curves){
     .id = "curves",
     .title = "Price against bytes",
-    .question = "What does each stack ask for a collective as it grows?",
+    .question = "How does each stack's price of a collective grow with its size?",
     .order = 70,
     .render = curves_section::render,
 };

@@ -37,7 +37,7 @@ std::string label_of(const SimulatedStep& step) {
   return step.change.empty() ? step.name : step.name + " " + step.change;
 }
 
-// A chart of the steps that cost most.
+// A chart of the steps with the highest prices.
 Chart chart_of(const SimulationRecord& run) {
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < run.steps.size(); ++i) {

@@ -1,4 +1,4 @@
-// Why the nodes that could have another layout do not have it.
+// Why nodes that could have a given layout have another one.
 #include <algorithm>
 #include <limits>
 #include <optional>
@@ -15,8 +15,8 @@ namespace explained_section {
 
 using namespace reports;
 
-// How much dearer the whole plan becomes if the node has the layout; empty if the constraints
-// forbid it.
+// How much more the whole plan costs if the node has the layout; empty if the constraints forbid
+// it.
 std::optional<double> dearer_us(const SolutionRecord& record, const ExplainedNode& node) {
   if (!node.global_us || !record.objective_us) return std::nullopt;
   return *node.global_us - *record.objective_us;
@@ -72,8 +72,9 @@ SectionContent render(const SolutionRecord& record) {
     return content;
   }
   content.blocks.emplace_back(Paragraph{
-      "The cost there is that of the node's kernel and of what moves to and from it, with all "
-      "other nodes as chosen; the best total lets all of them follow. A dash means that the "
+      "The cost there is the price of the node's kernel and of the moves to and from it, if all "
+      "other nodes stay as chosen; for the best total, all of them may change. A dash means that "
+      "the "
       "layout is impossible with these constraints, or with the neighbours as chosen."});
   content.blocks.emplace_back(browser_of(record, explained));
   const auto as_good =
@@ -82,8 +83,8 @@ SectionContent render(const SolutionRecord& record) {
         return dearer && *dearer <= 0.0;
       });
   content.answer = counted(static_cast<std::int64_t>(explained.nodes.size()), "node", "nodes") +
-                   " can have " + code(explained.layout) + "; at " + grouped(as_good) +
-                   " of them it costs nothing in all.";
+                   " can have " + code(explained.layout) + "; for " + grouped(as_good) +
+                   " of them the whole plan then costs no more.";
   return content;
 }
 

@@ -1,4 +1,4 @@
-// Every flipped decision: both choices, their prices and what the reference says.
+// Every flipped decision: both choices, their prices and the reference's verdict.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -13,7 +13,7 @@ namespace flips_section {
 
 using namespace reports;
 
-// Rows beyond these are not even prepared. Every flip stands in report.json.
+// The browser holds at most this many rows and details. report.json has every flip.
 constexpr std::size_t kMostRows = 24000;
 constexpr std::size_t kMostDetails = 4000;
 constexpr const char* kNotJudged = "not judged";
@@ -27,14 +27,14 @@ Cell choice_cell(const StackAnswer& answer, const std::string& note) {
                                : Cell(answer.choice, note);
 }
 
-// The gain in microseconds, where there is one.
+// The gain in microseconds, if there is one.
 std::string gain_note(const Flip& flip) {
   const bool is_change = flip.verdict == Verdict::kBetter || flip.verdict == Verdict::kWorse;
   if (!is_change) return "";
   if (!flip.gain_us) {
     return flip.verdict == Verdict::kBetter ? "the baseline's cannot run" : "cannot run";
   }
-  // A gain that is not zero must not look like zero.
+  // Digits are added to a small gain, so that it does not look like zero.
   const int digits = std::abs(*flip.gain_us) < 0.005 ? 6 : 2;
   return signed_fixed(*flip.gain_us, digits) + " us";
 }
@@ -71,7 +71,7 @@ Row answer_row(const std::string& stack, const StackAnswer& answer) {
           answer.cannot_run.empty() ? Cell("yes") : Cell("no: " + answer.cannot_run)};
 }
 
-// "latency x 1.32, then R, R -> R is cheaper".
+// "latency x 1.3200, then cheaper: R, R -> R".
 std::string flips_first(const RecordQuestion& question, const AnswerDetail& detail) {
   const std::optional<DetailFlip> first = detail.flips_first.value_or(std::nullopt);
   if (first) {
@@ -82,13 +82,13 @@ std::string flips_first(const RecordQuestion& question, const AnswerDetail& deta
                             : "not looked for: other flips gain or lose more";
 }
 
-// The part of a price that is neither latency nor transfer nor kernel: local work of redistributing,
+// The part of a price that is not latency, transfer or kernel: local work of redistributing,
 // waiting for stragglers, and a stack's fixed charge for every transition.
 std::optional<double> rest_of(const std::optional<double>& total_us,
                               const std::optional<PartsOfPrice>& parts, double kernel_us) {
   if (!total_us || !parts) return std::nullopt;
   const double rest = *total_us - parts->latency_us - parts->transfer_us - kernel_us;
-  // The parts are rounded: a remainder this small is rounding and no part of the price.
+  // The parts are rounded, so a remainder this small is only a rounding error.
   return std::abs(rest) < 1e-9 * std::abs(*total_us) ? 0.0 : rest;
 }
 
@@ -119,7 +119,7 @@ void add_steps(const std::string& stack, const AnswerDetail& detail, std::vector
   }
 }
 
-// "groups that ref has measured", or the groups of the choices that it has not measured.
+// "groups and sizes that ref has measured rows of", or the groups that it has no measured rows of.
 std::string rests_on_text(const ComparisonRecord& record, const Flip& flip) {
   if (!flip.basis) return "";
   switch (*flip.basis) {
@@ -212,8 +212,8 @@ Browser browser(const ComparisonRecord& record, const Comparison& comparison) {
   browser.noun_one = "flip";
   browser.noun_many = "flips";
   browser.order_text =
-      "losses first, then the undecided, the gains and the equal, the largest change first";
-  browser.cut_text = "as many of each verdict while they last, those with the largest gain or loss";
+      "losses first, then undecided, better and equal ones, each by size of change";
+  browser.cut_text = "as many of each verdict as possible, those with the largest gain or loss";
   browser.total = comparison.flips.size();
   browser.columns = {
       {"verdict", ColumnKind::kVerdict},
@@ -302,19 +302,18 @@ SectionContent render(const ComparisonRecord& record, const Comparison& comparis
                   [](const StackSummary& stack) { return stack.regret.cannot_run > 0; });
   if (!comparison.flips.empty()) {
     content.blocks.emplace_back(Paragraph{
-        "A decision flips where the candidate's choice is not the baseline's. The reference, " +
+        "A decision flips if the candidate's choice differs from the baseline's. The reference, " +
         code(record.reference.name) +
         (record.reference.label.empty() ? "" : " (" + record.reference.label + ")") +
-        ", prices both choices: better is cheaper, and the gain is its share of the baseline's "
+        ", prices both choices: better is cheaper, and the gain is a share of the baseline's "
         "price. " +
-        (has_what_cannot_run ? "A choice that cannot run, since no collective does one of its "
-                               "steps, is worse than any that runs, whatever its price. "
+        (has_what_cannot_run ? "A choice that cannot run, because no collective does one of its "
+                               "steps, is worse than any that can, whatever its price. "
                              : "") +
-        (comparison.tells_basis ? "Under the verdict stands what it rests on, as defined below. "
+        (comparison.tells_basis ? "What a verdict rests on is written under it, and defined below. "
                                 : "") +
-        "Under each choice stands the price its own stack gave it. A row opens: the candidates "
-        "with the "
-        "parts of their prices, the steps, and what would flip each choice first."});
+        "The price under each choice is that of its own stack. Open a row to see the candidates "
+        "with the parts of their prices, the steps, and what would flip each choice first."});
     content.blocks.emplace_back(browser(record, comparison));
   }
   content.answer = answer(record, comparison);

@@ -1,4 +1,4 @@
-// What each of several pins costs when the pins are added one after the other.
+// What each of several pins costs when they are added one after the other.
 #include <string>
 
 #include "reports/number_text.h"

@@ -1,4 +1,4 @@
-// The whole comparison on one screen: four figures and a row per stack.
+// The whole comparison on one screen: four figures and one row per stack.
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -122,7 +122,7 @@ Table stack_table(const Comparison& comparison) {
 
 // "The largest gain is 45.0 % (`q12`) and the largest loss 3.1 % (`q88`)."
 std::string answer(const ComparisonRecord& record, const Comparison& comparison) {
-  // Flips come in reading order, so the first of a verdict is its largest.
+  // Flips come in reading order, so the first flip with a verdict is the largest one.
   const Flip* loss = nullptr;
   const Flip* gain = nullptr;
   for (const Flip& flip : comparison.flips) {

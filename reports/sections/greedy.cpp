@@ -1,4 +1,4 @@
-// A walk that chooses node by node without looking ahead, beside the best plan.
+// The plan of a walk that chooses node by node without looking ahead, compared with the best plan.
 #include <string>
 
 #include "reports/number_text.h"

@@ -1,4 +1,4 @@
-// What every price should obey, and where it does not.
+// The laws that every price should obey, and where a stack breaks them.
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -27,7 +27,8 @@ constexpr Meaning kMeanings[] = {
     {"zero_same_layout", "staying in a layout is free"},
 };
 
-// "`triangle`: going directly ...; `zero_same_layout`: ...", for the names that occur.
+// "`triangle`: going directly ...; `zero_same_layout`: ...", for the invariants that the record
+// has.
 std::string meanings(const ComparisonRecord& record) {
   std::string text;
   for (const Meaning& meaning : kMeanings) {
@@ -71,7 +72,7 @@ std::string answer(const ComparisonRecord& record) {
   std::vector<std::string> parts;
   std::vector<std::string> names = record.stacks;
   for (const InvariantResult& invariant : record.invariants) {
-    // The reference may be checked without being compared.
+    // The reference may be checked although it is not among the compared stacks.
     if (std::find(names.begin(), names.end(), invariant.stack) == names.end())
       names.push_back(invariant.stack);
   }

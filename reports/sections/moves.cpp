@@ -1,4 +1,4 @@
-// What a solved program moves: the redistributions of its plan, of which equal ones share a row.
+// The redistributions of a solved program's plan. Equal ones share a row.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -22,7 +22,7 @@ struct Group {
   double dearest_us = 0.0;
 };
 
-// Sorted by cost, the dearest first.
+// Groups equal redistributions; the group that costs most comes first.
 std::vector<Group> groups_of(const SolutionRecord& record) {
   std::map<std::tuple<std::string, std::string, std::string, std::string>, std::size_t> places;
   std::vector<Group> groups;
@@ -50,7 +50,7 @@ SectionContent render(const SolutionRecord& record) {
   SectionContent content;
   const std::vector<Group> groups = groups_of(record);
   if (groups.empty()) {
-    // Records of older versions hold only the costs.
+    // Older records hold only the costs of moves, not the moves themselves.
     const bool is_still =
         std::none_of(record.assignment.begin(), record.assignment.end(),
                      [](const SolvedNode& node) { return node.moves_us() > 0.0; });
@@ -81,9 +81,9 @@ SectionContent render(const SolutionRecord& record) {
   content.blocks.emplace_back(std::move(table));
   const Group& most = groups.front();
   content.answer = counted(moves, "redistribution costs ", "redistributions cost ") +
-                   duration_text(all_us) + "; most, " + percent(most.us / all_us) + ", is " +
-                   code(most.tensor) + " from " + code(most.from) + " to " + code(most.to) +
-                   " in the " + most.phase + " pass.";
+                   duration_text(all_us) + "; the largest part, " + percent(most.us / all_us) +
+                   ", is " + code(most.tensor) + " from " + code(most.from) + " to " +
+                   code(most.to) + " in the " + most.phase + " pass.";
   return content;
 }
 

@@ -1,4 +1,4 @@
-// Another plan beside the best: what it costs, and where it differs.
+// Another plan compared with the best one: what it costs, and where it differs.
 #include <string>
 
 #include "reports/number_text.h"

@@ -1,4 +1,5 @@
-// Predicted against measured times, all of them: on one diagonal, as residuals, and row by row.
+// All predicted and measured times: against each other in a chart, as residuals by size, and row by
+// row.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -33,7 +34,7 @@ std::size_t error_band(const PredictedRow& row) {
   return band;
 }
 
-// The names of the hardware with the most rows; all other hardware shares one name.
+// The names of the hardware with the most rows. All other hardware shares one more name.
 std::vector<std::string> leading_hardware(const ValidationRecord& record) {
   std::map<std::string, std::size_t> count;
   for (const PredictedRow& row : record.rows) ++count[record.sets[row.set].gpu];
@@ -67,7 +68,7 @@ Chart diagonal(const ValidationRecord& record, const std::vector<std::string>& n
   for (const PredictedRow& row : record.rows) {
     if (!row.predicted_us || *row.predicted_us <= 0.0 || row.measured_us <= 0.0) continue;
     Series& series = chart.series[hardware_of(record, row, names)];
-    // A mark shows less than three digits, and three digits take half the bytes.
+    // A mark on a chart cannot show more than three digits, and three digits take half the bytes.
     const auto short_of = [](double value) {
       const double unit = std::pow(10.0, std::floor(std::log10(value)) - 2.0);
       return std::round(value / unit) * unit;
@@ -129,8 +130,7 @@ Browser browser(const ValidationRecord& record) {
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   const auto size_of_error = [&](std::size_t i) {
     const auto& error = record.rows[i].error_percent;
-    return error ? std::abs(*error)
-                 : HUGE_VAL;  // a row without a prediction sorts as the furthest off
+    return error ? std::abs(*error) : HUGE_VAL;  // rows without a prediction come first
   };
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return size_of_error(a) > size_of_error(b);

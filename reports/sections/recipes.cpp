@@ -1,4 +1,4 @@
-// Experts' recipes beside the best plan, and where their time goes.
+// Experts' recipes compared with the best plan, and where their time goes.
 #include <string>
 
 #include "reports/number_text.h"
@@ -66,8 +66,8 @@ Table misfit_table(const std::vector<RecipeCost>& recipes) {
   return table;
 }
 
-// The walks without looking ahead. Each starts with parameters and inputs where the recipe's best plan
-// has them.
+// The plans of walks that do not look ahead. Each walk starts with the layouts that the recipe's
+// best plan gives to parameters and inputs.
 Table greedy_table(const std::vector<RecipeCost>& recipes) {
   Table table;
   table.caption = "Without looking ahead, from the layouts of the sources";

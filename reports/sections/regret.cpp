@@ -47,7 +47,7 @@ Table regret_table(const Comparison& comparison) {
   return table;
 }
 
-// Counts the answers that have no regret. There is no table if all have one.
+// Counts the answers without a regret. There is no table if every answer has one.
 std::optional<Table> unjudged_table(const Comparison& comparison) {
   Table table;
   table.caption = "Decisions without a regret";
@@ -69,7 +69,7 @@ std::optional<Table> unjudged_table(const Comparison& comparison) {
   return table;
 }
 
-// A table of each stack's choices with the largest regret.
+// The choices of each stack with the largest regret.
 std::optional<Table> worst_table(const ComparisonRecord& record) {
   Table table;
   table.caption = "The costliest choices";
@@ -82,7 +82,7 @@ std::optional<Table> worst_table(const ComparisonRecord& record) {
                    {"best choice", ColumnKind::kCode}};
   for (std::size_t stack = 0; stack < record.stacks.size(); ++stack) {
     std::vector<std::pair<double, std::size_t>>
-        losses;  // negative regret, question: sorts the largest first
+        losses;  // negative regret and question, so that the largest comes first
     for (std::size_t i = 0; i < record.questions.size(); ++i) {
       const std::optional<double> value = regret(record.questions[i], stack);
       const bool counts = value && *value > 0.0 && record.questions[i].answers[stack].price_us;
@@ -104,9 +104,9 @@ std::optional<Table> worst_table(const ComparisonRecord& record) {
   return table;
 }
 
-// The time that all choices of a stack take together by the reference's prices, each counted as
-// often as its suite asks it, and how much of that is communication. Only questions count that the
-// reference prices for every stack.
+// The total time of each stack's choices by the reference's prices, and the share of it that is
+// communication. Each choice counts as often as its suite asks its question. Only questions count
+// for which the reference prices the choices of all stacks.
 std::optional<Table> time_table(const ComparisonRecord& record) {
   std::vector<double> total_us(record.stacks.size());
   std::vector<double> kernel_us(record.stacks.size());
@@ -176,8 +176,8 @@ std::string answer(const ComparisonRecord& record, const Comparison& comparison)
 SectionContent render(const ComparisonRecord& record, const Comparison& comparison) {
   SectionContent content;
   std::string text =
-      "Regret is what a choice costs above the best known one, both priced by the reference, over "
-      "the best. "
+      "Regret is how much more a choice costs than the best known one, as a share of the best "
+      "one's price, both priced by the reference. "
       "Percentiles interpolate linearly. Kendall's tau-b compares the order in which a stack and "
       "the reference put "
       "the candidates of a question: 1 is the same order, -1 the reverse; the figure is the mean "

@@ -1,4 +1,4 @@
-// How far each parameter of the stack may move before another plan is better.
+// How far each parameter of the stack may change before another plan is better.
 #include <cmath>
 #include <string>
 

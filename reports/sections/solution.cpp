@@ -1,4 +1,4 @@
-// The solution of a program on one screen, and its plan by layer.
+// The solution of a program on one screen, and its costs by layer.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -46,13 +46,13 @@ struct Stretch {
 
 bool is_backward(const SolvedNode& node) { return node.phase == "backward"; }
 
-// The layer of each node: a number from 0, or one of these.
+// The layer of each node: a number from 0, or one of these two.
 constexpr std::int64_t kBefore = -1;
 constexpr std::int64_t kAfter = std::numeric_limits<std::int64_t>::max();
 using Places = std::vector<std::int64_t>;
 
-// Takes the layers that the record names. A node of no layer stands where its phase passes it; the
-// backward pass goes through the layers from the last to the first.
+// Takes the layers that the record names. A node without a layer is before or after all layers,
+// depending on where it runs; the backward pass goes through the layers from the last to the first.
 std::optional<Places> named_places(const SolutionRecord& record) {
   std::array<std::set<std::int64_t>, 2> layers;
   std::array<bool, 2> has_ops = {false, false};
@@ -78,7 +78,7 @@ std::optional<Places> named_places(const SolutionRecord& record) {
   return places;
 }
 
-// Finds the layers by ops that repeat, equally often in both passes.
+// Finds the layers as sequences of ops that repeat equally often in both passes.
 std::optional<Places> repeated_places(const SolutionRecord& record) {
   Places places(record.assignment.size(), kAfter);
   std::size_t forward_layers = 0;
@@ -106,8 +106,8 @@ std::optional<Places> repeated_places(const SolutionRecord& record) {
   return places;
 }
 
-// The stretches in the order of the forward pass: the nodes before the layers, each layer, and the
-// nodes after them.
+// The costs of the nodes before the layers, of each layer, and of the nodes after them, in the
+// order of the forward pass.
 std::vector<Stretch> stretches_of(const SolutionRecord& record, const Places& places) {
   std::map<std::int64_t, Stretch> stretches;
   for (std::size_t i = 0; i < record.assignment.size(); ++i) {
@@ -169,7 +169,7 @@ Table table_of(const std::vector<Stretch>& stretches) {
   return table;
 }
 
-// Says what the steps of the plan sum up to, where that differs from its objective.
+// States the cost of the plan's steps if it differs from the objective.
 std::string executed_text(const SolutionRecord& record) {
   if (!record.unexecutable.empty()) {
     return "This plan can't run as it is: " + record.unexecutable + ".";
@@ -177,9 +177,8 @@ std::string executed_text(const SolutionRecord& record) {
   if (!record.executed_us) return "";
   const double priced = record.breakdown->compute_us + record.breakdown->communication_us;
   if (std::abs(*record.executed_us - priced) <= 1e-9 * *record.executed_us) return "";
-  return "Kernels and the steps that its moves run sum up to " +
-         duration_text(*record.executed_us) +
-         ": the stack prices moves otherwise than step by step.";
+  return "Its kernels and the steps of its moves take " + duration_text(*record.executed_us) +
+         " in sum, because the stack prices moves in another way than step by step.";
 }
 
 SectionContent render(const SolutionRecord& record) {
@@ -203,10 +202,10 @@ SectionContent render(const SolutionRecord& record) {
         std::string(is_named ? "Layers are those that the program's labels name."
                              : "The program names no layers: these are the longest stretch of ops "
                                "that repeats one sequence.") +
-        " Communication stands with the op whose inputs it brings" +
+        " Communication is counted with the op whose inputs it brings" +
         (record.breakdown->transition_us > 0.0
              ? "; transitions, " + duration_text(record.breakdown->transition_us) +
-                   " in all, stand apart."
+                   " in all, are counted apart."
              : ".")});
     content.blocks.emplace_back(Charts{{chart_of(stretches)}});
     content.blocks.emplace_back(table_of(stretches));

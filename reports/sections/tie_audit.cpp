@@ -1,4 +1,5 @@
-// An audit of ties on one screen: four figures, the ops they fall on, and what flips choices first.
+// An audit of ties on one screen: four figures, the ops with the most ties, and the parameters that
+// flip choices first.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -112,7 +113,8 @@ SectionContent render(const TiesRecord& record) {
   }
   if (!record.flipped_first_by.empty()) content.blocks.emplace_back(parameters_table(record));
   if (ops.empty()) {
-    content.answer = "None: every choice is cheaper than all others by more than that.";
+    content.answer =
+        "None: every choice is cheaper than all other candidates by more than this percentage.";
   } else {
     const OpTies& most = ops.front();
     content.answer = "Most ties are of " + code(most.op) + ": " + grouped(most.exact) + " exact, " +

@@ -46,8 +46,8 @@ RowDetail detail(const TiesItem& item) {
   return detail;
 }
 
-// The largest ties come first; among ties of one size come those that the order of candidates decides,
-// and then the order of the suite.
+// Decisions that depend on the order of the candidates come first, then those with more exact ties,
+// then those that come first in the suite.
 std::vector<std::size_t> in_order(const std::vector<TiesItem>& items) {
   std::vector<std::size_t> order(items.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -64,7 +64,7 @@ Browser browser(const TiesRecord& record) {
   browser.caption = "Decisions with ties";
   browser.noun_one = "decision";
   browser.noun_many = "decisions";
-  browser.order_text = "those that the order decides first, the largest ties first";
+  browser.order_text = "those that depend on the order first, then the largest ties";
   browser.cut_text = "the first in that order";
   browser.total = record.items.size();
   browser.columns = {{"tie", ColumnKind::kText},
@@ -113,9 +113,9 @@ SectionContent render(const TiesRecord& record) {
     return content;
   }
   content.blocks.emplace_back(Paragraph{
-      "Exact: another candidate has the very price of the choice. Near: none has, but one comes "
-      "within the percentage asked for. A choice flips first with the parameter that has to change "
-      "least until another candidate is cheaper."});
+      "A tie is exact if another candidate has the same price as the choice, and near if none has "
+      "but at least one is within the percentage that was asked for. A choice is flipped first by "
+      "the parameter that needs the smallest change until another candidate is cheaper."});
   content.blocks.emplace_back(browser(record));
   content.answer = counted(static_cast<std::int64_t>(record.items.size()), "decision is listed",
                            "decisions are listed") +

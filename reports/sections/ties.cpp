@@ -38,8 +38,8 @@ Table counts_table(const ComparisonRecord& record, const Comparison& comparison)
   return table;
 }
 
-// The choices that change with the order of the candidates: a few of each stack, the largest ties
-// first.
+// The choices that change with the order of the candidates: a few of each stack, those with the
+// most ties first.
 std::optional<Table> order_dependent_table(const ComparisonRecord& record) {
   Table table;
   table.columns = {{"stack", ColumnKind::kName},

@@ -1,5 +1,5 @@
-// Files built into the library by reports/embed_file.cmake, so that one HTML file is enough
-// anywhere.
+// Files that reports/embed_file.cmake compiles into the library, so that one HTML file needs no
+// others.
 #pragma once
 
 #include <span>
@@ -7,7 +7,8 @@
 
 namespace shardlab::reports {
 
-// A file comes in pieces, since a compiler need not accept a string literal above 65,536 characters.
+// A file is stored as several strings, since a compiler need not accept a string literal above
+// 65,536 characters.
 using EmbeddedFile = std::span<const std::string_view>;
 
 [[nodiscard]] EmbeddedFile embedded_page_css();

@@ -18,8 +18,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// How much a page holds. Budgets are tried from the most generous to the tersest, until the page is
-// below its limit. Chart.js takes 200 KB of that.
+// How much a page holds. Budgets are tried in turn, the largest first, until the page is below its
+// limit. Chart.js takes 200 KB of that limit.
 struct Budget {
   std::size_t browser_bytes;
   std::size_t chart_bytes;
@@ -37,7 +37,7 @@ constexpr std::array<Budget, 4> kBudgets = {{
 constexpr std::size_t kRowsWithoutScript = 25;
 constexpr std::size_t kOpenCharts = 6;
 
-// Chart.js names its licence but does not carry its text, which must travel with every copy.
+// Chart.js names its licence but does not contain the text, which must accompany every copy.
 constexpr std::string_view kChartLicence =
     R"(Chart.js and @kurkle/color, which it contains, are under the MIT licence:
 
@@ -58,8 +58,8 @@ void append(std::string& text, EmbeddedFile file) {
   for (const std::string_view piece : file) text += piece;
 }
 
-// A script ends at the first "</script", wherever it stands; in a JavaScript string "<\/script" is
-// the same text.
+// A browser ends a script at the first "</script", even inside a string. In a JavaScript string,
+// "<\/script" means the same text.
 std::string script_safe(EmbeddedFile file) {
   constexpr std::string_view kEnd = "</script";
   std::string text;
@@ -70,7 +70,7 @@ std::string script_safe(EmbeddedFile file) {
   return text;
 }
 
-// JSON has "<" within strings only, where an escape says the same.
+// In JSON, "<" occurs only within strings, where an escape means the same character.
 std::string json_script_safe(const std::string& json) {
   std::string text;
   text.reserve(json.size());
@@ -84,7 +84,7 @@ std::string json_script_safe(const std::string& json) {
   return text;
 }
 
-// A number and its percent sign stay on one line.
+// Keeps a number and its percent sign on one line.
 std::string with_whole_percents(std::string html) {
   for (std::size_t at = html.find(" %"); at != std::string::npos; at = html.find(" %", at)) {
     html.replace(at, 1, "&nbsp;");
@@ -134,7 +134,7 @@ std::string verdict_html(std::string_view verdict) {
          std::string(verdict_symbol(verdict)) + "</span> " + html_escape(verdict) + "</span>";
 }
 
-// Long names may break after their separators rather than anywhere, and an arrow breaks nowhere.
+// Allows line breaks in long names only after their separators, and never inside an arrow.
 std::string breakable(std::string_view text) {
   std::string html;
   std::size_t start = 0;
@@ -157,7 +157,7 @@ std::string breakable(std::string_view text) {
   return html;
 }
 
-// A unit stays on the line of what it measures: "price,&nbsp;us".
+// Keeps a unit on the line of what it measures: "price,&nbsp;us".
 std::string title_html(std::string_view title) {
   std::string html = inline_html(title);
   for (std::size_t at = html.find(", "); at != std::string::npos; at = html.find(", ", at)) {
@@ -203,7 +203,7 @@ std::string row_html(const std::vector<Column>& columns, const Row& row) {
   return html + "</tr>\n";
 }
 
-// A table that scrolls sideways within itself, by keyboard too.
+// Opens a table that scrolls sideways on its own, also by keyboard.
 std::string open_table(std::string_view caption) {
   return "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"" +
          html_escape(plain_text(caption)) + "\"><table><caption><span>" + inline_html(caption) +
@@ -212,7 +212,7 @@ std::string open_table(std::string_view caption) {
 
 // ---- data for the page's script
 
-// Keeps each text once; rows hold its number.
+// Keeps each text once; rows refer to a text by its index.
 class TextTable {
  public:
   std::size_t add(const std::string& text) {
@@ -232,7 +232,7 @@ class TextTable {
   std::size_t bytes_ = 0;
 };
 
-// A number as the page shows it, so that script and tables round alike.
+// A number, rounded as the page shows it, so that script and tables agree.
 std::string data_number(const Column& column, double number) {
   if (column.kind == ColumnKind::kBytes) return exact(number);
   std::string text = fixed(number, digits_of(column));
@@ -240,7 +240,7 @@ std::string data_number(const Column& column, double number) {
   return text;
 }
 
-// As many rows as fit come first; then, in the same order, as many of their details as still fit.
+// Takes as many rows as fit, and then, in the same order, as many of their details as still fit.
 class BrowserData {
  public:
   BrowserData(const Browser& browser, std::size_t budget) : browser_(browser) {
@@ -305,7 +305,7 @@ class BrowserData {
     return value;
   }
 
-  // A number, a text's place in `texts`, or null; with a note [value, place of the note].
+  // A number, the index of a text in `texts`, or null. With a note: [value, index of the note].
   std::string cell_text(const Column& column, const Cell& cell) {
     std::string text = "null";
     if (const auto* number = std::get_if<double>(&cell.value)) {
@@ -336,7 +336,7 @@ class BrowserData {
     return text + "]";
   }
 
-  // facts (label, text, is it code, label, ...), tables of rows
+  // The facts as (label, text, whether it is code, label, ...), then the rows of the tables.
   std::string detail_text(const RowDetail& detail) {
     std::string text = "[";
     for (std::size_t i = 0; i < detail.facts.size(); ++i) {
@@ -449,15 +449,15 @@ class HtmlBlockWriter {
           "<p class=\"cut\">This page holds " + grouped(static_cast<std::int64_t>(data.size())) +
           " of " +
           counted(static_cast<std::int64_t>(browser.total), browser.noun_one, browser.noun_many) +
-          ": " + html_escape(browser.cut_text) + ". All of them stand in report.json.</p>\n";
+          ": " + html_escape(browser.cut_text) + ". All of them are in report.json.</p>\n";
     }
     if (!browser.details.empty() && data.detailed() < data.size()) {
       html +=
           "<p class=\"cut\">" +
           counted(static_cast<std::int64_t>(data.detailed()), browser.noun_one, browser.noun_many) +
-          " can be opened here; what would stand under the others is in report.json.</p>\n";
+          " can be opened here; the details of the others are in report.json.</p>\n";
     }
-    // Without JavaScript the first rows in reading order are all there is.
+    // Without JavaScript, only the first rows in reading order are shown.
     std::vector<const BrowserRow*> first;
     for (std::size_t i = 0; i < data.size(); ++i) first.push_back(&browser.rows[i]);
     std::sort(first.begin(), first.end(), [](const BrowserRow* left, const BrowserRow* right) {

@@ -1,5 +1,5 @@
-// The text of a document cut into plain words and code: "`dtensor-v4` flips 2" is code "dtensor-v4"
-// and plain " flips 2". A backtick without its partner is plain.
+// Splits the text of a document into plain words and code: "`dtensor-v4` flips 2" is the code
+// "dtensor-v4" and the plain text " flips 2". A backtick without a partner is plain text.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ struct InlineRun {
 // The runs point into `text`.
 [[nodiscard]] std::vector<InlineRun> inline_runs(std::string_view text);
 
-// The text without its backticks, for places that cannot set code: a terminal, a title.
+// The text without its backticks, for places that cannot show code: a terminal, a title.
 [[nodiscard]] std::string plain_text(std::string_view text);
 
 // "▲" for better, "▼" for worse, "=" for equal, "?" for undecided, "✓" for holds, "✗" for broken;

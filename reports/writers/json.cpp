@@ -142,7 +142,7 @@ ordered_json flip_json(const ComparisonRecord& record, const Flip& flip) {
   } else if (!flip.gain_us) {
     value["reason"] = cannot_run_reason(record, flip);
   } else if (!flip.gain_percent) {
-    value["reason"] = "the reference finds the baseline's choice free: there is no percentage";
+    value["reason"] = "the reference prices the baseline's choice at 0, so there is no percentage";
   }
   if (flip.basis) {
     value["rests_on"] = name_of(*flip.basis);

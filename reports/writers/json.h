@@ -9,9 +9,9 @@
 //               "reference_us": {baseline, candidate}, "verdict", "gain_us", "gain_percent", ...}],
 //    "order_dependent": [...], "curves": [...], "context", "configuration", "timing"}
 //
-// Regret is a fraction, 0.032 for 3.2 %. `baseline` and `candidate` of a flip are the two choices.
-// Every flip is there, losses first. A number that does not exist is null, with its reason beside
-// it. Tested by tests/unit/reports/json_test.cpp.
+// Regret is a fraction: 0.032 means 3.2 %. `baseline` and `candidate` of a flip are the two
+// choices. All flips are listed, losses first. A missing number is null, with its reason beside it.
+// Tested by tests/unit/reports/json_test.cpp.
 #pragma once
 
 #include <string>

@@ -13,7 +13,7 @@
 namespace shardlab::reports {
 namespace {
 
-// How much of the report is written. Details are tried from the most generous to the tersest, until
+// How much of the report is written. Levels of detail are tried in turn, the fullest first, until
 // the text fits.
 struct Detail {
   std::size_t browser_rows;
@@ -55,7 +55,8 @@ bool opens_html(std::string_view text, std::size_t at) {
          next == '?';
 }
 
-// An underscore within a word needs no escape.
+// Whether the character is an underscore that opens emphasis; one between letters or digits does
+// not.
 bool opens_emphasis(std::string_view text, std::size_t at) {
   const auto is_word = [&](std::size_t i) {
     return i < text.size() && std::isalnum(static_cast<unsigned char>(text[i])) != 0;
@@ -89,7 +90,7 @@ std::string escape_plain(std::string_view text, bool is_in_table) {
   return escaped;
 }
 
-// In a table even code must escape its bars: `P(sum)\|R`.
+// A bar must be escaped in a table, even within code: `P(sum)\|R`.
 std::string code_span(std::string_view text, bool is_in_table) {
   std::string escaped;
   bool has_backtick = false;
@@ -222,7 +223,7 @@ class MarkdownBlockWriter {
 
   std::string operator()(const Listing& listing) const {
     if (listing.text.size() > detail_.listing_bytes) return {};
-    // The fence is longer than any run of backticks inside it.
+    // The fence must be longer than any run of backticks inside it.
     const std::string fence = listing.text.find("```") == std::string::npos ? "```" : "``````";
     return "<details><summary>" + escape_plain(listing.title, false) + "</summary>\n\n" + fence +
            "\n" + listing.text + "\n" + fence + "\n\n</details>\n";
@@ -253,7 +254,7 @@ std::string heading(const RenderedReport& report) {
          inline_markdown(report.sentence, false) + "**\n";
 }
 
-// A text that is too long even at the tersest is cut at the end of a line.
+// Cuts a text that is too long even at the lowest level of detail, at the end of a line.
 std::string cut(std::string text, std::size_t limit) {
   constexpr std::string_view kNote = "\n\n(cut here; the rest is in report.json)\n";
   if (text.size() < limit) return text;

@@ -1,8 +1,8 @@
 // A report as Markdown (GitHub's dialect), for a pull request comment.
 //
-// The text stays below the limit whatever the record holds: long tables are cut and say what is
-// missing, and then charts and listings are left out. Charts become tables of their numbers. Tested by
-// tests/unit/reports/markdown_test.cpp and, word for word, by
+// The text stays below the limit whatever the record holds: long tables are cut and say how many
+// rows are missing, and if that is not enough, charts and listings are left out. Charts become
+// tables of their numbers. Tested by tests/unit/reports/markdown_test.cpp and, word for word, by
 // tests/unit/reports/golden_report_test.cpp.
 #pragma once
 
@@ -18,7 +18,7 @@ inline constexpr std::size_t kMarkdownSummaryLimit = 4'000;  // bytes
 
 [[nodiscard]] std::string write_markdown(const RenderedReport& report);
 
-// The sentence, a row per stack and the first few flips.
+// The summary sentence, one row per stack and the first few flips.
 [[nodiscard]] std::string write_markdown_summary(const RenderedReport& report);
 
 }  // namespace shardlab::reports

@@ -1,8 +1,8 @@
 // The environment variables that shardlab reads and sets; nothing else touches the environment.
 //   SHARDLAB_CONFIGS  folder of the shipped configurations
 //   NO_COLOR          no colour on a terminal
-// `measure` also reads what launchers say (runner/launch/place.h) and sets what NCCL reads
-// (runner/measure/nccl_environment.h).
+// `measure` also reads the variables of launchers (runner/launch/place.h) and sets variables that
+// NCCL reads (runner/measure/nccl_environment.h).
 #pragma once
 
 #include <string>

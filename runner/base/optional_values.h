@@ -15,7 +15,7 @@ template <class Value>
   return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
 }
 
-// The value with this many digits after the point, or `missing` where there is none.
+// The value with this many digits after the point, or `missing` if there is no value.
 [[nodiscard]] inline std::string fixed_or(const std::optional<double>& value, int digits,
                                           std::string_view missing) {
   return value ? format_fixed(*value, digits) : std::string(missing);

@@ -11,7 +11,7 @@ namespace shardlab {
 
 class StopWatch {
  public:
-  // Milliseconds since the watch was made.
+  // Milliseconds since the watch was constructed.
   [[nodiscard]] double ms() const {
     return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin_)
         .count();

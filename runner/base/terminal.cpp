@@ -14,8 +14,8 @@ bool is_number(const std::string& cell) {
   return !cell.empty() && (cell.find_first_of("0123456789+-.") == 0 || cell == "inf");
 }
 
-// The length in bytes of the UTF-8 letter that a text begins with; 0 when it begins with none.
-// Overlong forms and surrogates count as none.
+// The length in bytes of the UTF-8 letter at the start of a text; 0 if there is none. Overlong
+// forms and surrogates are not letters.
 std::size_t utf8_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byte(0);
@@ -36,7 +36,7 @@ std::size_t utf8_length(std::string_view text) {
       return 0;
     }
   }
-  // C1 control characters steer terminals too.
+  // C1 control characters control terminals too.
   if (length == 2 && lead == 0xc2 && byte(1) < 0xa0) return 0;
   return length;
 }

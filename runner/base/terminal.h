@@ -9,8 +9,8 @@
 
 namespace shardlab {
 
-// Each column is as wide as its widest cell. Cells that are numbers (they begin with a digit, a
-// sign or a point) stand to the right. Cells are made printable().
+// Each column is as wide as its widest cell. Numbers (cells that begin with a digit, a sign or a
+// point) are aligned to the right. Cells are made printable().
 class TextTable {
  public:
   explicit TextTable(std::vector<std::string> header) { add(std::move(header)); }
@@ -21,13 +21,14 @@ class TextTable {
   std::vector<std::vector<std::string>> rows_;
 };
 
-// The text, with control characters and bytes that are not UTF-8 written as \x1b, so that a quoted
-// text cannot steer a terminal.
+// The text, with control characters and bytes that are not UTF-8 written as \x1b, so that text
+// quoted from a file cannot control the terminal.
 [[nodiscard]] std::string printable(std::string_view text);
 
-// Progress as one line on stderr, rewritten in place once a command takes longer than a second: how
-// much is done, the rate, and the time that is left at that rate ("questions 120 of 1000, 60/s, 15
-// s left"). It appears only on terminals, and not with --quiet. Safe to call from several threads.
+// Progress as one line on stderr, which is rewritten in place once a command takes longer than a
+// second. It shows how much is done, the rate, and the time left at that rate ("questions 120 of
+// 1000, 60/s, 15 s left"). It appears only on terminals, and not with --quiet. Safe to call from
+// several threads.
 [[nodiscard]] std::string progress_text(const std::string& what, std::size_t done,
                                         std::size_t total, std::size_t skipped, double seconds);
 

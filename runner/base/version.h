@@ -1,5 +1,5 @@
-// What this binary is: one translation unit reads the generated header, so a new commit recompiles
-// only that.
+// The version of this binary. Only one translation unit reads the generated header, so that a new
+// commit recompiles only that unit.
 #pragma once
 
 #include <string_view>

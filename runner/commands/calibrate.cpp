@@ -48,8 +48,8 @@ struct Result {
   std::string tuner_csv;
 };
 
-// Which rows a fit does not see: the second and third of every four rows of a group, so that both
-// halves have small and large sizes.
+// Which rows the fit must not see: the second and third of every four rows of a group. Both halves
+// then have small and large sizes.
 std::vector<bool> held_out_rows(const std::vector<std::string>& groups) {
   std::map<std::string, int> seen;
   std::vector<bool> held;
@@ -263,16 +263,15 @@ std::string result_text(const Result& result) {
   if (fit.more_rows > 0) {
     text += "  " + std::to_string(fit.more_rows) +
             (fit.sizes_of_curves > 0
-                 ? " more rows are wanted, one at each size whose prediction is not within 5 % (of "
-                   "the " +
+                 ? " more rows are needed, one at each size whose prediction is not within 5 % (" +
                        std::to_string(fit.sizes_of_curves) +
-                       " sizes looked at, 1 KiB to 1 GiB); these help most:\n"
+                       " sizes from 1 KiB to 1 GiB were checked); these help most:\n"
                  : " more rows would bring every interval within 5 %; these sizes help most:\n");
     for (const NextSize& next : fit.next_sizes) {
-      text += "    " + std::string(to_string(next.query.kind)) + " among " +
-              std::to_string(next.query.group.ranks) + " ranks, " +
-              format_bytes(next.query.full_bytes) + ": " +
-              format_fixed(next.variance_left_percent, 1) + " % of the variance would be left\n";
+      text += "    " + std::string(to_string(next.query.kind)) + " of " +
+              format_bytes(next.query.full_bytes) + " among " +
+              std::to_string(next.query.group.ranks) + " ranks would leave " +
+              format_fixed(next.variance_left_percent, 1) + " % of the variance\n";
     }
   }
   return text;

@@ -1,5 +1,5 @@
-// The commands: to add one, write its file in this folder, declare its function below, and give it
-// a row in the table of runner/command_line.cpp.
+// The commands. To add one, write its file in this folder, declare its function below, and add a
+// row to the table in runner/command_line.cpp.
 #pragma once
 
 #include <span>
@@ -10,7 +10,8 @@
 
 namespace shardlab {
 
-// A command is one function that adds it to the program, in the file of its name.
+// A command is one function, in a file of the command's name, which adds the command to the
+// program.
 struct CommandRow {
   std::string_view name;
   void (*add)(const Command& root, Session& session);

@@ -1,5 +1,5 @@
-// shardlab compare: which decisions does a change of stack flip, and at what regret? Load, ask,
-// record, report.
+// shardlab compare: which decisions does a change of stack flip, and at what regret? It loads the
+// stacks, asks the questions, writes the record and prints the report.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -35,7 +35,7 @@ struct CompareArguments {
   std::string reference = "alpha-beta";
 };
 
-// What a comparison runs on, with every override applied.
+// The topology, stacks and suites of a comparison, with every override applied.
 struct Comparison {
   Topology topology;
   std::vector<Stack> stacks;  // the baseline first
@@ -43,8 +43,8 @@ struct Comparison {
   std::vector<Suite> suites;
 };
 
-// --set stack.* is the change under evaluation: it applies to the candidates. If no candidate is
-// named, the changed baseline is the candidate.
+// --set stack.* is the change under evaluation, so it applies to the candidates only. If no
+// candidate is named, the candidate is the baseline with this change.
 Comparison load(const CompareArguments& arguments, const Session& session) {
   const ConfigStore changed = session.store();
   std::vector<Override> others;
@@ -103,7 +103,7 @@ reports::StackAnswer to_record(const Answer& answer) {
 reports::RecordQuestion to_record(const Question& question, const std::string& suite,
                                   const QuestionResult& result) {
   reports::RecordQuestion out;
-  // Recorded questions carry their suite's name already.
+  // The ids of recorded questions already begin with the suite's name.
   out.id = question.id.starts_with(suite + "/") ? question.id : suite + "/" + question.id;
   out.suite = suite;
   out.kind = question.kind == Question::Kind::kPlan ? reports::QuestionKind::kPlan
@@ -122,7 +122,7 @@ reports::RecordQuestion to_record(const Question& question, const std::string& s
   return out;
 }
 
-// Asks all questions, and returns those that were asked in the order of record.questions.
+// Asks all questions, and returns those with an answer, in the order of record.questions.
 std::vector<const Question*> ask_all(const Comparison& comparison, const Session& session,
                                      ComparisonRecord& record) {
   std::vector<const Question*> questions;
@@ -182,7 +182,7 @@ void check_all_invariants(const Comparison& comparison, const Session& session,
   }
 }
 
-// Adds the price of the four collectives as a function of their bytes, within one host and across
+// Adds curves of the price of the four collectives against their bytes, within one host and across
 // eight.
 void draw_curves(const Comparison& comparison, ComparisonRecord& record) {
   struct Change {
@@ -234,7 +234,7 @@ void draw_curves(const Comparison& comparison, ComparisonRecord& record) {
 std::string reference_label(const Stack& reference) {
   const ModelChoice& collectives = reference.collective_model;
   const std::string_view model = collectives.entry->name;
-  // `calibrate` writes constants like this: the measured rows themselves are not in the stack.
+  // `calibrate` writes such a stack: it has fitted constants, but not the measured rows.
   if (reference.source.starts_with("fitted:") && !collectives.entry->fitted.empty() &&
       !collectives.params.empty()) {
     return "collectives from constants fitted to measured rows, kernels from the datasheet";

@@ -101,7 +101,7 @@ nlohmann::json model_json(const ModelEntry& entry) {
           {"params", params},         {"exemptions", exemptions}};
 }
 
-// One model as Markdown. costmodel/README.md consists of these.
+// One model as Markdown. costmodel/README.md is made of these sections.
 std::string model_text(const ModelEntry& entry) {
   const nlohmann::json json = model_json(entry);
   const auto text = [&](const char* key) { return json.at(key).get<std::string>(); };
@@ -162,7 +162,7 @@ void describe_topology(const std::string& name, Session& session) {
   session.print(session.store().topology(name).to_json());
 }
 
-// Prints a file as it is, once `Read` has made sure that it is valid.
+// Prints a file unchanged, once `Read` has checked that it is valid.
 template <ConfigKind kKind, auto Read>
 void describe_file(const std::string& name, Session& session) {
   const std::filesystem::path path = session.store().find(kKind, name);
@@ -178,7 +178,7 @@ void describe_experiment(const std::string& name, Session& session) {
   session.print(store.experiment_json(store.find(ConfigKind::kExperiment, name)));
 }
 
-// Prints a tuner's file, or writes what NCCL chose in a measured run as such a file.
+// Prints a tuner's file, or writes NCCL's choices in a measured run as such a file.
 void describe_tuner(const std::string& name, Session& session) {
   if (name.empty()) {
     throw InputError(
@@ -218,7 +218,7 @@ void describe_tuner(const std::string& name, Session& session) {
   session.print(nlohmann::json{{"rules", list}});
 }
 
-// Prints one document, or an array of them where a trace has groups of several shapes.
+// Prints one document, or an array of documents if a trace has groups of several shapes.
 void describe_measurement(const std::string& name, Session& session) {
   const std::vector<std::string> files = {name};
   const std::vector<MeasurementSet> sets = read_measurements(session.store(), files, {});
@@ -246,7 +246,7 @@ void describe_all_models(Session& session) {
   session.print(nlohmann::json{{"models", models}});
 }
 
-// Describes all models where no name is given.
+// Describes one model, or all of them if no name is given.
 void describe_model(const std::string& name, Session& session) {
   if (name.empty()) return describe_all_models(session);
   const ModelEntry* entry = find_cost_model(name);
@@ -276,8 +276,8 @@ void describe_op(const std::string& name, Session& session) {
 // -- The registries -------------------------------------------------------------------------------
 
 struct Registry {
-  std::string_view one;   // as `describe` calls it
-  std::string_view many;  // as `list` calls it
+  std::string_view one;   // its name for `describe`
+  std::string_view many;  // its name for `list`
   std::vector<Item> (*items)(const ConfigStore& store);
   void (*describe)(const std::string& name, Session& session);
 };

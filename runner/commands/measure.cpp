@@ -29,10 +29,10 @@ namespace shardlab {
 namespace {
 
 constexpr std::int64_t kMostMeasuredRanks = 4096;
-// The meeting gives up this many seconds after the watchdog, because the watchdog's message says
-// what was going on.
+// The rendezvous times out this many seconds after the watchdog, because the watchdog's message
+// says what was running.
 constexpr double kGrace = 1.0;
-// Seconds to wait for the other ranks: those that are started together meet within seconds, or
+// Seconds to wait for the other ranks. Ranks that are started together meet within seconds, or
 // within a minute on a busy cluster.
 constexpr double kPatience = 60.0;
 
@@ -42,7 +42,7 @@ struct MeasureArguments {
   std::string max_bytes = "64MiB";
   double step_factor = 2.0;
   std::vector<std::string> dtypes = {"f32"};
-  std::int64_t ranks = 0;  // 0 means as many as the launcher says, or else one per GPU
+  std::int64_t ranks = 0;  // 0 means the launcher's number, or one per GPU without a launcher
   int iterations = 20;
   int warmup = 5;
   bool one_gpu = false;
@@ -99,7 +99,7 @@ std::string now_text(const char* format) {
   return {text.data(), std::strftime(text.data(), text.size(), format, &utc)};
 }
 
-// The version of the kernel driver, which CUDA does not tell: the number after "Kernel Module".
+// The version of the kernel driver, which CUDA does not report: the number after "Kernel Module".
 std::string driver_version() {
   std::string text;
   try {
@@ -114,8 +114,8 @@ std::string driver_version() {
   return text.substr(begin, text.find_first_not_of("0123456789.", begin) - begin);
 }
 
-// A file that NCCL writes its choices into. It stays if the user named it; a temporary one is
-// removed at the end.
+// A file into which NCCL writes its choices. It is kept if the user named it; otherwise it is
+// temporary, and removed at the end.
 class ChoicesFile {
  public:
   ChoicesFile(bool wanted, const std::string& kept) : is_kept_(!kept.empty()) {
@@ -173,7 +173,7 @@ RankRange ranks_of(const MeasureArguments& arguments, const std::optional<Launch
   if (place) {
     range.world = place->world;
     range.first = place->rank;
-    // Some launchers show each rank only a GPU of its own.
+    // Some launchers make only its own GPU visible to each rank.
     const bool is_bound = place->launcher != "shardlab" && visible_gpus() == 1;
     range.first_device = is_bound ? 0 : place->local_rank;
   } else {
@@ -183,7 +183,7 @@ RankRange ranks_of(const MeasureArguments& arguments, const std::optional<Launch
   return range;
 }
 
-// A set without rows: what was measured, where and when.
+// A set that describes where and when was measured, without its rows.
 MeasurementSet set_of(const MeasureArguments& arguments, const BackendFacts& facts,
                       const RankRange& range, std::int64_t hosts) {
   MeasurementSet set;
@@ -205,7 +205,7 @@ MeasurementSet set_of(const MeasureArguments& arguments, const BackendFacts& fac
   return set;
 }
 
-// What every process of the world does; process 0 returns what was measured.
+// What every process of the world runs. Process 0 returns the measured set.
 MeasurementSet measure(const MeasureArguments& arguments, const Session& session,
                        const std::optional<LaunchPlace>& place, std::int64_t ranks,
                        std::vector<std::string>& remarks) {
@@ -272,7 +272,7 @@ MeasurementSet measure(const MeasureArguments& arguments, const Session& session
   meeting.barrier();
   watchdog.stop();
   choices.name_choices(set.rows);
-  // Nobody leaves before all are done.
+  // No process leaves before all are done.
   meeting.barrier();
   return set;
 }
@@ -305,7 +305,7 @@ void print_set(const MeasureArguments& arguments, Session& session, const Measur
   if (set.verified_plans && set.verified_plans->failed > 0) session.exit_code = kGateSaidNo;
 }
 
-// How many ranks to start where no launcher has started any.
+// The number of ranks to start if no launcher has started any.
 std::int64_t ranks_wanted(const MeasureArguments& arguments) {
   if (arguments.ranks > 0) return arguments.ranks;
   return arguments.on_cpu() || arguments.one_gpu ? 2 : std::max<std::int64_t>(visible_gpus(), 1);

@@ -21,8 +21,8 @@ nlohmann::json parts_json(const Price& price) {
           {"straggler", price.straggler.value()}};
 }
 
-// The alternatives that the model weighed for a step, the cheapest first; none for models that have
-// one formula.
+// The alternatives that the model weighed for a step, the cheapest first; empty for models that
+// have only one formula.
 std::vector<Alternative> alternatives_of(const PlanStep& step, StackEvaluator& evaluator,
                                          const DeviceMesh& mesh) {
   const Redistributor& redistributor = evaluator.on(mesh);
@@ -78,7 +78,8 @@ std::string alternatives_text(std::span<const std::vector<Alternative>> steps) {
   return out;
 }
 
-// What selection adds to the price of a plan for a tensor that changes its layout.
+// The charge for a transition that selection adds to the price of a plan if the tensor changes its
+// layout.
 double transition_us(const Plan& plan, StackEvaluator& evaluator) {
   return plan.from.placements == plan.to.placements ? 0.0 : evaluator.stack().transition_us;
 }

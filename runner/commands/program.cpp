@@ -22,7 +22,7 @@ std::vector<std::string> program_names() {
   return names;
 }
 
-// A file with a larger tensor could not be read back.
+// Throws InputError for a tensor that is so large that the program's file could not be read back.
 void expect_tensors_within_bounds(const Program& program) {
   for (const ProgramNode& node : program.nodes) {
     for (const TensorMeta& meta : node.outputs) {

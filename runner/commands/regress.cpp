@@ -1,5 +1,5 @@
-// shardlab regress: checks the corpus of historical cases; if one case is named, tells its whole
-// story.
+// shardlab regress: checks the corpus of historical cases. If one case is named, prints everything
+// about that case.
 #include <algorithm>
 #include <limits>
 #include <memory>
@@ -31,7 +31,7 @@ Case read_case(const std::filesystem::path& path) {
   return Case::parse(read_json_file(path), {path.string(), ""});
 }
 
-// The cases that the command line names. Names select among the corpus and the files; without
+// The cases that the command line names. Names select from the corpus and the given files. Without
 // names, all files are run, or the whole corpus if there are no files.
 std::vector<Case> chosen_cases(const RegressArguments& arguments, const ConfigStore& store) {
   std::vector<Case> files;
@@ -64,8 +64,8 @@ std::vector<Case> chosen_cases(const RegressArguments& arguments, const ConfigSt
   return chosen;
 }
 
-// Gives cases their stacks and topologies by name. A stack that is written out in a case stands on
-// a shipped one.
+// Loads the stacks and topologies that cases name. A stack that is written inside a case has a
+// shipped stack as its base.
 CaseSources sources_from(const ConfigStore& store) {
   const auto named = [&store](const std::string& name, const JsonPlace& place) {
     try {
@@ -148,8 +148,8 @@ std::string summary_text(const std::vector<CaseReport>& reports) {
 
 // -- The story of one case ---------------------------------------------------------------
 
-// Breaks a text into lines at blanks, or after "->" where there are none. Lines after the first are
-// indented.
+// Breaks a text into lines at blanks, or after "->" if there is no blank. All lines but the first
+// are indented.
 std::string wrapped(std::string_view text, const std::string& indent, std::size_t hanging = 0) {
   std::string out;
   std::string margin = indent;
@@ -172,7 +172,7 @@ std::string wrapped(std::string_view text, const std::string& indent, std::size_
   return out + margin + std::string(text) + "\n";
 }
 
-// The prefix that all stacks' names share, which the table says once.
+// The prefix that all stack names share. The table shows it only once.
 std::string common_prefix(const std::vector<std::string>& stacks) {
   const std::string prefix = "dtensor-";
   const bool all = std::all_of(stacks.begin(), stacks.end(), [&](const std::string& stack) {
@@ -195,7 +195,8 @@ struct SelectTable {
   std::vector<const SelectView*> views;
 };
 
-// One row per candidate and one column per stack; below them, who is chosen under which order.
+// One row per candidate and one column per stack. The rows below them name the chosen candidate for
+// each order of the candidates.
 std::string select_table_text(const SelectTable& table) {
   std::vector<std::string> stacks;
   std::vector<std::string> orders;
@@ -215,8 +216,8 @@ std::string select_table_text(const SelectTable& table) {
                                  [&](const auto& total) { return total.first == candidate; });
     return it == view.totals.end() ? std::optional<double>() : it->second;
   };
-  // Candidates are numbered as the first view lists them. If there are many, only the cheapest are
-  // shown.
+  // Candidates are numbered in the order of the first view. If there are many, only the cheapest
+  // are shown.
   std::vector<std::string> all;
   for (const SelectView* view : table.views) {
     for (const auto& [text, unused] : view->totals) {
@@ -269,7 +270,7 @@ std::string select_table_text(const SelectTable& table) {
   return out + text.text("  ");
 }
 
-// One heading per question; stacks with the same plan and price share a line.
+// One heading per question. Stacks with the same plan and price share a line.
 std::string plans_text(const std::vector<PlanView>& plans) {
   std::vector<std::string> questions;
   for (const PlanView& plan : plans) {
@@ -301,8 +302,8 @@ std::string plans_text(const std::vector<PlanView>& plans) {
   return out;
 }
 
-// The checks that no table shows: relations with their numbers, and other checks with what they
-// saw.
+// The checks that no table shows: relations with their numbers, and other checks with the values
+// they got.
 std::string other_checks_text(const CaseReport& report) {
   std::vector<std::string> lines;
   std::string previous;

@@ -1,4 +1,4 @@
-// shardlab report: writes a report again from the record that a run left.
+// shardlab report: writes a report again from the record of a run.
 #include <filesystem>
 #include <map>
 
@@ -13,9 +13,9 @@ struct ReportArguments {
   std::vector<std::string> records;
 };
 
-// Where the report of each record goes. A single record's report goes into the folder of --out
-// itself. Several records get a folder each inside it, named after the record's file, or after the
-// folder of a file called record.json.
+// The folder of each record's report. A single record's report goes into the folder of --out
+// itself. Several records get one folder each inside it, named after the record's file, or after
+// the file's folder if the file is called record.json.
 std::vector<std::string> folders_of(const std::vector<std::string>& records,
                                     const std::string& out) {
   if (records.size() == 1) return {out};
@@ -57,8 +57,8 @@ void run_report(const ReportArguments& arguments, Session& session) {
   }
   std::vector<std::string> folders(arguments.records.size());
   if (!session.out.empty()) folders = folders_of(arguments.records, session.out);
-  // All records are read before any report is written, so that a damaged record leaves nothing half
-  // done.
+  // All records are read before any report is written, so that a damaged record does not leave half
+  // of the reports behind.
   std::vector<reports::RunRecord> records;
   for (const std::string& file : arguments.records) {
     records.push_back(read_record(file));

@@ -47,7 +47,7 @@ RuleProofOptions options_of(const RulesArguments& arguments) {
   return options;
 }
 
-// The rules to prove: those of the ops that were named, or all that can be proved.
+// The rules to prove: those of the named ops, or all that can be proved.
 std::vector<const OpRule*> rules_of(const RulesArguments& arguments, RuleSet set) {
   std::vector<const OpRule*> rules;
   for (const std::string& op : arguments.ops) {

@@ -30,7 +30,7 @@ std::vector<std::string> texts(const std::vector<Placements>& layouts) {
   return out;
 }
 
-// Says why the redistribution of an input is impossible. The planner is asked once per layout.
+// Says why the redistribution of an input is impossible. Asks the planner only once per layout.
 class Reasons {
  public:
   Reasons(const OpCall& call, Redistributor& redistributor)
@@ -158,7 +158,7 @@ void run_select(const SelectArguments& arguments, Session& session) {
     }
     return;
   }
-  // Each element of the lists is an op of its own, with its own choice.
+  // Each element of the lists is handled as an op of its own, with its own choice.
   nlohmann::json children = nlohmann::json::array();
   std::string text;
   for (std::size_t i = 0; i < foreach_size(call); ++i) {

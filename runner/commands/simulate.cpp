@@ -22,7 +22,7 @@ namespace {
 struct SimulateArguments {
   RedistributionArguments redistribution;  // its mesh and stack serve all three kinds of run
   OpArguments op;
-  SimulateProgramArguments program;  // its mesh and simulation are filled in from the other members
+  SimulateProgramArguments program;  // its mesh and simulation are copied from the other members
   SimulationArguments simulation;
   // Options that belong to one kind of run, with the word for that kind.
   std::vector<std::pair<CommandOption, std::string>> options;
@@ -32,8 +32,8 @@ struct SimulateArguments {
 
 // -- A redistribution ----------------------------------------------------------------------------
 
-// A note for replicas that differ although they ought to be equal: could one reduction replace
-// several?
+// A note for replicas that differ although they ought to be equal: whether one reduction could
+// replace several.
 std::string about_merging(const Plan& plan) {
   std::string out =
       "replicas differ, because groups that reduce one after the other round in different orders; ";
@@ -107,14 +107,13 @@ nlohmann::json choice_json(const ChosenOp& op) {
   return {{"op", op.call.op}, {"inputs", inputs}, {"outputs", outputs}};
 }
 
-// What a run with data found: the redistribution of each input, then the op itself.
+// The results of a run with data: the redistribution of each input, then the op itself.
 struct OpData {
   std::vector<ExecutionResult> moves;
   OpExecution execution;
 };
 
-// What an op's samples say about the values of each tensor: which are indices, and which must be
-// positive.
+// The kinds of values that an op's samples give its tensors: some must be indices, others positive.
 std::vector<SampleCall::Values> values_of(const OpCall& call) {
   for (const SampleCall& sample : sample_calls_of(call.op, 1)) {
     if (sample.values.size() == call.tensors().size()) return sample.values;
@@ -122,7 +121,8 @@ std::vector<SampleCall::Values> values_of(const OpCall& call) {
   return std::vector<SampleCall::Values>(call.tensors().size());
 }
 
-// Indices stay below every extent of the other tensors, and differ along the last dim if they can.
+// Random indices that are below every extent of the other tensors, and differ along the last dim if
+// possible.
 HostTensor indices_of(const Executor& executor, const OpCall& call, std::size_t which) {
   const auto specs = call.tensors();
   std::int64_t limit = std::int64_t{1} << 20U;
@@ -208,8 +208,9 @@ void run_simulate(const SimulateArguments& arguments, Session& session) {
             : !runs_op || (!arguments.op.op.empty() && !arguments.op.inputs.empty());
   if (kinds != 1 || !complete) {
     throw InputError(
-        "simulate: found not exactly one thing to run; valid: a redistribution (--tensor, --from "
-        "and --to), an op (--op and --inputs), or a program");
+        "simulate: found nothing to run, or more than one thing; valid: a redistribution "
+        "(--tensor, "
+        "--from and --to), an op (--op and --inputs), or a program");
   }
   const std::string kind = moves ? "a redistribution" : runs_op ? "an op" : "a program";
   for (const auto& [option, belongs] : arguments.options) {
@@ -226,7 +227,7 @@ void run_simulate(const SimulateArguments& arguments, Session& session) {
     SimulateProgramArguments program = arguments.program;
     program.mesh = move.mesh;
     program.simulation = arguments.simulation;
-    // Whole models are too large to run with data unless that was asked for.
+    // A whole model is too large to run with data, so a program's data is off by default.
     if (!arguments.data->is_given()) program.simulation.data = "off";
     simulate_program(program, store, evaluator, session);
   } else if (runs_op) {

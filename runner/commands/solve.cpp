@@ -1,5 +1,5 @@
-// shardlab solve: finds the best layouts of a whole program, and proves that they are. With
-// --problem it does what solve-network does.
+// shardlab solve: finds the best layouts of a whole program, and proves that they are the best.
+// With --problem it does the same as solve-network.
 #include <memory>
 
 #include "runner/commands/commands.h"
@@ -51,7 +51,7 @@ void run_solve(const SolveArguments& arguments, Session& session) {
       session);
 }
 
-// Options that say what is solved, and under which constraints.
+// Options that define the problem and its constraints.
 void add_constraints(const Command& command, SolveProgramArguments& program) {
   command.option("--mesh", program.mesh, "8x8, or dp=8,tp=8");
   command.option("--stack", program.stack, "shipped name or path").show_default();
@@ -77,7 +77,7 @@ void add_constraints(const Command& command, SolveProgramArguments& program) {
   command.flag("--strided", program.strided, "let products and views keep strided shards");
 }
 
-// Options that ask for something beside the plan, or instead of it.
+// Options that ask for something besides the plan, or instead of it.
 void add_questions(const Command& command, SolveProgramArguments& program, SolveQuestions& asked) {
   command.option("--explain", asked.explain,
                  "say where this layout is available, what it costs there if all else stays as "
@@ -111,8 +111,8 @@ void add_questions(const Command& command, SolveProgramArguments& program, Solve
                "say for each variable how much dearer the best assignment with another value is; "
                "also count the optima");
   command.flag("--nodes", asked.all_nodes,
-               "print every node; without this flag, a program of more than 60 nodes is summed up "
-               "by its sources and by what moves");
+               "print every node; without this flag, a program of more than 60 nodes is "
+               "summarised by its sources and moves");
   command.option("--best", asked.best, "print this many different assignments, the cheapest first")
       .check(integer_from(1, 100000))
       .show_default();

@@ -1,4 +1,5 @@
-// shardlab solve-network: finds the cheapest assignment of a cost-function network, with a proof.
+// shardlab solve-network: finds the cheapest assignment of a cost-function network, and proves that
+// it is the cheapest.
 #include "runner/solve/solve_network.h"
 
 #include <memory>

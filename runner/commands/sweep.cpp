@@ -1,5 +1,5 @@
-// shardlab sweep: runs an experiment, which may be split over machines and resumed, and writes its
-// rows as it goes.
+// shardlab sweep: answers the questions of an experiment and writes each row as soon as it is done.
+// The work can be split over machines, and resumed.
 #include "runner/evaluation/sweep.h"
 
 #include <chrono>
@@ -23,8 +23,8 @@ struct SweepArguments {
   std::optional<CommandOption> seed;  // --seed, which replaces the experiment's seed
 };
 
-// The part that --part names; without it the launcher's rank decides, and without a launcher there
-// is one part.
+// The part to run: the one of --part, else the one of the launcher's rank, else the whole
+// experiment as one part.
 SweepPart part_of(const SweepArguments& arguments, bool& launched) {
   launched = false;
   if (!arguments.part.empty()) return SweepPart::parse(arguments.part);
@@ -69,8 +69,8 @@ void run_sweep(const SweepArguments& arguments, Session& session) {
   });
   const Sweep::Merge merge = sweep.merge();
   const bool merged = merge != Sweep::Merge::kPartsMissing;
-  // When a launcher started several processes, only one of them prints: the one that merged the
-  // parts, or the first if nothing was left to merge.
+  // If a launcher started several processes, only one of them prints: the one that merged the
+  // parts, or the first if the parts were merged already.
   const bool speaks = merge == Sweep::Merge::kMade || (merged && was_merged && part.part == 0);
   if (launched && !speaks) return;
   nlohmann::json json = {{"experiment", experiment.name},

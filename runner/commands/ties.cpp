@@ -29,19 +29,19 @@ struct TiesArguments {
 struct Audit {
   std::vector<Question> questions;
   std::vector<TieItem> items;
-  nlohmann::json topology;  // both as they are after --set
+  nlohmann::json topology;  // topology and stack as they are after --set
   nlohmann::json stack;
   std::vector<reports::SuiteSource> suites;
   std::size_t exact = 0;
   std::size_t near = 0;
   std::size_t order_dependent = 0;
   std::map<std::string, std::size_t>
-      flips;  // parameter -> number of choices that it is the first to flip
+      flips;  // for each parameter, how many choices its change flips first
   std::size_t impossible = 0;
   std::size_t not_asked = 0;
 };
 
-// Each thread has its own, since evaluators keep caches.
+// Each thread has its own auditor, because evaluators keep caches.
 struct Auditor {
   Auditor(const Stack& stack, const Topology& topology)
       : evaluator(stack, topology), flips(stack, topology) {}
@@ -118,7 +118,7 @@ nlohmann::json item_json(const Question& question, const TieItem& item) {
           {"tied", item.tied}};
 }
 
-// "latency x1.25", or an empty text where nothing flips the choice.
+// "latency x1.25", or "" if nothing flips the choice.
 std::string flip_text(const std::optional<PriceFlip>& flip) {
   if (!flip) return "";
   return std::string(flip->parameter) + " x" + format_fixed(flip->factor, 3);
@@ -134,8 +134,9 @@ std::string audit_text(const Audit& audit, const TiesArguments& arguments) {
   if (audit.not_asked > 0) text += ", " + std::to_string(audit.not_asked) + " not asked";
   text += "\n";
   for (const auto& [parameter, choices] : audit.flips) {
-    text += "  " + std::to_string(choices) + " choices are flipped first by a change of " +
-            parameter + "\n";
+    text += "  for " + std::to_string(choices) + (choices == 1 ? " choice, " : " choices, ") +
+            parameter + " is the parameter whose smallest change flips " +
+            (choices == 1 ? "it\n" : "them\n");
   }
   TextTable table(
       {"question", "mesh", "us", "ties", "near", "order decides", "flips at", "choice"});

@@ -57,8 +57,8 @@ Validation validate(const ValidateArguments& arguments, const Session& session) 
   Validation out;
   if (arguments.files.empty()) {
     out.sets = healthy_measurements(store);
-    out.warnings.push_back("no FILE is given; all " + std::to_string(out.sets.size()) +
-                           " healthy measurement sets that are shipped stand in");
+    out.warnings.push_back("no FILE is given, so all " + std::to_string(out.sets.size()) +
+                           " healthy measurement sets that are shipped are used");
   } else {
     out.sets = read_measurements(store, arguments.files, hints_of(arguments));
   }
@@ -117,7 +117,7 @@ RowsByGroup grouped(const Validation& result, const Name& name_of) {
   return groups;
 }
 
-// The rows whose predictions are furthest off, the furthest first.
+// The rows with the largest errors, the largest first.
 std::vector<RowPrediction> worst_of(const Validation& result) {
   constexpr std::size_t kWorst = 10;
   std::vector<RowPrediction> rows;
@@ -273,7 +273,7 @@ struct CheckedTable {
   NcclTableCheck check;
 };
 
-// Takes ranks and hosts from the log, or from the options where the log does not say.
+// Takes ranks and hosts from the log, or from the options if the log lacks them.
 NcclTable placed_table(NcclTable table, const std::string& file,
                        const ValidateArguments& arguments) {
   if (arguments.hosts) table.hosts = *arguments.hosts;
@@ -395,7 +395,7 @@ void print_tables(const ValidateArguments& arguments, const Session& session) {
   }
 }
 
-// Where the measured times come from, set by set.
+// Describes the source of the measured times of each set.
 nlohmann::json sets_json(const Validation& result) {
   nlohmann::json sets = nlohmann::json::array();
   for (const MeasurementSet& set : result.sets) {
@@ -417,7 +417,7 @@ void write_validation(const Validation& result, const ValidateArguments& argumen
   header.configuration.stacks = {session.store().stack(arguments.stack).to_json()};
   nlohmann::json document = validation_json(result, arguments, true);
   document["measurement_sets"] = sets_json(result);
-  // Each row carries the position of its set, because two files may share a name.
+  // Each row carries the index of its set, because two files may have the same name.
   for (std::size_t i = 0; i < result.rows.size(); ++i)
     document["rows"][i]["set"] = result.rows[i].set;
   write_run(session, {.kind = reports::kValidateKind,

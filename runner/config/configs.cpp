@@ -21,8 +21,8 @@ bool is_configs_folder(const fs::path& path) {
   return fs::is_directory(path / "stacks", error);
 }
 
-// Returns what `read` makes of a file's JSON after --set. If only the changed JSON is bad, the
-// message blames the command line and not the file.
+// Returns what `read` makes of a file's JSON after --set. If the JSON is bad only after the
+// changes, the message blames --set and not the file.
 template <class Read>
 auto read_changed(const nlohmann::json& json, const nlohmann::json& changed,
                   const std::string& overrides, const Read& read) {
@@ -104,7 +104,7 @@ std::vector<std::string> ConfigStore::names(ConfigKind kind) const {
 
 namespace {
 
-// What to add to a message about an unknown program: how `shardlab program` can write one.
+// The end of a message about an unknown program: how `shardlab program` can write one.
 std::string how_to_write(std::string_view name) {
   std::vector<std::string_view> names;
   for (const BuiltInProgram& program : all_built_in_programs()) names.push_back(program.name);
@@ -120,7 +120,8 @@ fs::path ConfigStore::find(ConfigKind kind, const std::string& name, const fs::p
   const bool is_path = name.find('/') != std::string::npos;
   fs::path shipped = root_ / folder_of(kind) / (name + ".json");
   std::error_code error;
-  // Sets that shardlab measured itself lie in a folder of their own and are called own/NAME.
+  // Sets that shardlab measured itself are in a folder of their own, and their names begin with
+  // own/.
   const bool may_be_shipped = !is_path || name.starts_with("own/");
   if (may_be_shipped && fs::exists(shipped, error)) return shipped;
   fs::path given = fs::path(name).is_absolute() ? fs::path(name) : folder / name;
@@ -156,7 +157,7 @@ nlohmann::json ConfigStore::with_overrides(nlohmann::json json, std::string_view
     nlohmann::json* at = &json;
     for (const std::string& key : change.keys) {
       if (at->is_array()) {
-        // An element is named by its position or by its "name".
+        // An element is addressed by its index or by its "name".
         nlohmann::json* element = nullptr;
         std::vector<std::string> valid;
         for (std::size_t i = 0; i < at->size() && element == nullptr; ++i) {
@@ -177,7 +178,7 @@ nlohmann::json ConfigStore::with_overrides(nlohmann::json json, std::string_view
         at = element;
         continue;
       }
-      // A model may be written as its name alone.
+      // A model may be given as its name alone, without an object around it.
       if (at->is_string()) *at = nlohmann::json{{"name", *at}};
       if (!at->is_object() && !at->is_null()) {
         throw InputError("--set " + change.text + ": found " + describe_json(*at) + " before \"" +
@@ -215,7 +216,7 @@ nlohmann::json ConfigStore::with_base(const nlohmann::json& json, const fs::path
       base_place.fail(error.what());
     }
     if (!found.is_object() || !found.contains("schema") || found["schema"] != "shardlab/stack/1") {
-      base_place.fail("found \"" + base + "\", which is no stack");
+      base_place.fail("found \"" + base + "\", which is not a stack");
     }
     return found;
   });

@@ -1,11 +1,11 @@
-// Shipped configurations and files: finds them, reads them, applies --set.
+// Finds and reads shipped configurations and other files, and applies --set.
 //
 //   ConfigStore store(configs_root(), overrides);
 //   Stack stack = store.stack("dtensor-v3");            // a shipped name or a path
 //   Topology topology = store.topology("h100");
 //
-// Throws ConfigError (broken JSON with its line, unknown keys ...) and InputError (no such name;
-// the valid ones are listed).
+// Throws ConfigError (broken JSON with its line, unknown keys ...) and InputError (an unknown name;
+// the message lists the valid ones).
 #pragma once
 
 #include <filesystem>
@@ -25,16 +25,16 @@
 
 namespace shardlab {
 
-// The folder `configs`: $SHARDLAB_CONFIGS, else beside the binary's build tree, else the source
-// tree it was built from.
+// The folder `configs`: $SHARDLAB_CONFIGS if set, else the one in a folder above the binary, else
+// the one in the source tree that the binary was built from.
 [[nodiscard]] std::filesystem::path configs_root();
 
-// One --set PATH=VALUE. Paths begin with "stack.", "topology." or "experiment."; all others address
-// the topology.
+// One --set PATH=VALUE. A path that begins with "stack." or "experiment." changes a stack or the
+// experiment; any other path, with or without "topology." in front, changes the topology.
 struct Override {
   std::string target;             // stack, topology, experiment
   std::vector<std::string> keys;  // path inside it
-  nlohmann::json value;           // JSON; a text where what was typed is no JSON
+  nlohmann::json value;           // the JSON that was typed, or a string of it if it is not JSON
   std::string text;               // as it was typed
 
   [[nodiscard]] static Override parse(std::string_view text);  // throws TextError
@@ -97,8 +97,8 @@ class ConfigStore {
 
   // Names of the shipped files of a kind, sorted.
   [[nodiscard]] std::vector<std::string> names(ConfigKind kind) const;
-  // The file behind a shipped name or a path; a relative path starts from `folder`, or where the
-  // program was started.
+  // The file of a shipped name or a path. A relative path starts from `folder`, or, if that is
+  // empty, from the working directory.
   [[nodiscard]] std::filesystem::path find(ConfigKind kind, const std::string& name,
                                            const std::filesystem::path& folder = {}) const;
 
@@ -106,14 +106,14 @@ class ConfigStore {
   // shipped name or a path relative to the file.
   [[nodiscard]] nlohmann::json stack_json(const std::string& name) const;
   [[nodiscard]] Stack stack(const std::string& name) const;
-  // A stack that is written out inside another file, at `place` in the file `path`.
+  // A stack that is written inside another file, at `place` in the file `path`.
   [[nodiscard]] Stack stack(const nlohmann::json& json, const std::filesystem::path& path,
                             const JsonPlace& place) const;
   // A file that ends in .xml is NCCL's topology XML (costmodel/measurements/topology_xml.h).
   [[nodiscard]] Topology topology(const std::string& name) const;
-  // A topology whose hosts have this many devices, whatever its file says.
+  // The same with this many devices per host, whatever the file says.
   [[nodiscard]] Topology topology(const std::string& name, std::int64_t devices_per_host) const;
-  // A `seed` takes the place of the generator's own, if the suite has a generator.
+  // A `seed` replaces that of the suite's generator, if the suite has one.
   [[nodiscard]] Suite suite(const std::string& name, std::optional<std::uint64_t> seed = {}) const;
   [[nodiscard]] nlohmann::json experiment_json(const std::filesystem::path& path) const;
   [[nodiscard]] Program program(const std::string& name) const;
@@ -124,8 +124,8 @@ class ConfigStore {
   [[nodiscard]] nlohmann::json read_stack(const std::filesystem::path& path,
                                           std::vector<std::filesystem::path> above) const;
   // Merges `json` onto its base (strategies/select/stack.h), which is a shipped name or a path
-  // relative to the file `path`. A base may have a base of its own, but none of the files `above`,
-  // because those are based on this one.
+  // relative to the file `path`. A base may have a base of its own, but that must not be one of the
+  // files `above`, which are based on this one.
   [[nodiscard]] nlohmann::json with_base(const nlohmann::json& json,
                                          const std::filesystem::path& path, const JsonPlace& place,
                                          const std::vector<std::filesystem::path>& above) const;
@@ -138,8 +138,8 @@ class ConfigStore {
   StackSource* stack_source_ = nullptr;
 };
 
-// Questions are told apart by their suite's name and their id. Throws InputError when the last
-// suite has the name of one before it.
+// Throws InputError if the last suite has the name of an earlier one, because a question is
+// identified by its suite's name and its id.
 void expect_new_suite(const std::vector<Suite>& suites);
 
 }  // namespace shardlab

@@ -1,4 +1,4 @@
-// Reports what is wrong with a program at its place in the file that the program came from.
+// Adds to errors about a program's node the file and place that the program came from.
 //
 //   const ProgramStrategies all = in_program(file, [&] { return enumerate_strategies(program, mesh); });
 #pragma once
@@ -10,7 +10,7 @@
 
 namespace shardlab {
 
-// A NodeError becomes a ConfigError that names the file. Other exceptions pass through.
+// A NodeError becomes a ConfigError that names the file. All other exceptions pass through.
 template <class Work>
 auto in_program(const std::string& file, Work&& work) -> decltype(work()) {
   try {

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Builds a document, and stops at the first fault, which a Probe then names.
+// Builds a document, and stops at the first fault. A Probe then finds out what the fault is.
 class Builder {
  public:
   [[nodiscard]] nlohmann::json take() { return std::move(document_); }
@@ -73,8 +73,8 @@ class Builder {
   }
 
   nlohmann::json document_;
-  std::vector<nlohmann::json*> open_;  // the objects and arrays that the walk is inside of
-  nlohmann::json* member_ = nullptr;   // the value of the last key
+  std::vector<nlohmann::json*> open_;  // the objects and arrays around the current position
+  nlohmann::json* member_ = nullptr;   // where the value of the last key goes
 };
 
 // Walks a document without building it, and stops at the first fault.
@@ -91,11 +91,11 @@ class Probe final : public nlohmann::json_sax<nlohmann::json> {
   [[nodiscard]] bool is_in_text() const { return in_text_; }
   [[nodiscard]] const std::string& key() const {
     return key_;
-  }  // the key that stands twice, for kDuplicateKey
+  }  // the key that occurs twice, for kDuplicateKey
   [[nodiscard]] bool is_inside() const { return !frames_.empty(); }
   [[nodiscard]] bool is_in_object() const { return is_inside() && frames_.back().is_object; }
   [[nodiscard]] bool is_after_key() const { return after_key_; }
-  // The pointer of the object or array that the walk is in.
+  // The pointer of the innermost object or array around the current position.
   [[nodiscard]] std::string pointer() const {
     JsonPlace place;
     for (std::size_t i = 0; i + 1 < frames_.size(); ++i) {
@@ -139,7 +139,7 @@ class Probe final : public nlohmann::json_sax<nlohmann::json> {
  private:
   struct Frame {
     bool is_object = false;
-    std::size_t index = 0;  // index of the element that the walk is in
+    std::size_t index = 0;  // index of the current element
     std::string key;
     std::set<std::string> keys;
   };
@@ -190,7 +190,7 @@ bool begins_with_letter(std::string_view word) {
          ((word[0] >= 'a' && word[0] <= 'z') || (word[0] >= 'A' && word[0] <= 'Z'));
 }
 
-// What may stand after the text read so far.
+// What may follow the text that was read so far.
 std::string valid_after(std::string_view before, const Probe& probe) {
   const std::size_t last = before.find_last_not_of(" \t\r\n");
   if (last == std::string_view::npos) return "a JSON document";
@@ -210,7 +210,7 @@ std::string valid_after(std::string_view before, const Probe& probe) {
   }
 }
 
-// Says what was found and what is valid, for a fault of the syntax at byte `at`.
+// The message for a syntax error at byte `at`: what was found and what is valid.
 std::string syntax_message(std::string_view text, std::size_t at, const Probe& probe) {
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {
     return "found nothing; valid: a JSON document";
@@ -248,8 +248,8 @@ std::string syntax_message(std::string_view text, std::size_t at, const Probe& p
   return "found " + quoted_excerpt(here.substr(0, 1)) + "; valid: " + valid;
 }
 
-// The position of the fault. The reader stops inside a word at the first letter that makes it no
-// JSON word.
+// The position of the fault. Within a word such as "trux", the JSON library stops at the first
+// wrong letter, but the word's beginning is the better place to report.
 std::size_t fault_position(std::string_view text, const Probe& probe) {
   const std::size_t read = probe.position();
   const std::size_t at = std::min(read == 0 ? 0 : read - 1, text.size());
@@ -284,7 +284,7 @@ nlohmann::json parse_json(std::string_view text, const std::string& name) {
                  name);
   if (probe.fault() == Probe::Fault::kDuplicateKey) {
     throw ConfigError(name, probe.pointer(),
-                      "key " + quoted_excerpt(probe.key()) + " stands twice");
+                      "key " + quoted_excerpt(probe.key()) + " occurs twice");
   }
   if (probe.fault() == Probe::Fault::kTooDeep) {
     throw ConfigError(
@@ -303,7 +303,7 @@ std::string read_text_file(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
   std::string text;
   if (in) {
-    // read() reports a failure, which a stream's iterators would hide.
+    // read() reports failures, which stream iterators would hide.
     char buffer[1 << 14];
     while (in.read(buffer, sizeof buffer) || in.gcount() > 0) {
       text.append(buffer, static_cast<std::size_t>(in.gcount()));

@@ -20,7 +20,7 @@ std::string text_at(const nlohmann::json& object, const char* key, const JsonPla
   return json_text(member(object, key, place), place.at(key));
 }
 
-// "(S(0)R, None, RR)" is "S(0)R, RR": parts without a tensor have no layout.
+// "(S(0)R, None, RR)" becomes "S(0)R, RR": an element that is not a tensor has no layout.
 std::string without_tuple(std::string text) {
   if (!text.starts_with('(')) return text;
   std::vector<std::string> parts;
@@ -109,7 +109,7 @@ std::vector<SavedNode> read_saved_plan(const nlohmann::json& json, const JsonPla
   std::vector<SavedNode> plan;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const JsonPlace at = place.at(key).at(i);
-    // AutoParallel also lists the graph's return, which makes no choice.
+    // AutoParallel also lists the graph's output node, which has no layout to choose.
     if (!is_own && nodes[i].is_object() && nodes[i].value("op", "") == "output") continue;
     plan.push_back(is_own ? own_node(nodes[i], at) : autoparallel_node(nodes[i], at));
   }

@@ -1,11 +1,11 @@
-// The layouts of a program's nodes as a file tells them: what `shardlab solve --format json`
-// prints, or a solution that AutoParallel saves as JSON.
+// Reads the layouts of a program's nodes from a file: the output of `shardlab solve --format json`,
+// or a solution that AutoParallel saves as JSON.
 //
 //   for (const SavedNode& node : read_saved_plan(parse_json(text, file), {file, ""})) ...
 //
-// Source of the second format: meta-pytorch/autoparallel at a54c252 (get_json): `mesh` with
-// `shape`, `nodes` with `name`, `placement` ("S(0)R", of tuples "(S(0)R, None, RR)") and `inputs`
-// with `dst_placement`.
+// Source of the second format: meta-pytorch/autoparallel at a54c252 (get_json). It has `mesh` with
+// `shape`, and `nodes` with `name`, `placement` ("S(0)R", or "(S(0)R, None, RR)" for a tuple) and
+// `inputs` with `dst_placement`.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -21,11 +21,11 @@ namespace shardlab {
 struct SavedNode {
   std::string node;
   std::vector<std::string> in;
-  std::string out;  // the layouts of several outputs read "S(0)R, RR"
+  std::string out;  // if there are several outputs: "S(0)R, RR"
   JsonPlace place;
 };
 
-// What the plan was made for, where the file says it. AutoParallel's files name no stack.
+// What the plan was made for, as far as the file says. AutoParallel's files do not name a stack.
 struct SavedRun {
   std::optional<std::string> mesh = {};
   std::optional<std::string> stack = {};
@@ -33,8 +33,8 @@ struct SavedRun {
 // Throws ConfigError.
 [[nodiscard]] SavedRun read_saved_run(const nlohmann::json& json, const JsonPlace& place);
 
-// Throws ConfigError where the plan was made for a mesh of other extents. The names of mesh dims
-// don't matter.
+// Throws ConfigError if the plan was made for a mesh of other extents. The names of mesh dims are
+// ignored.
 void expect_mesh(const SavedRun& run, const std::string& file, const DeviceMesh& mesh);
 
 // Throws ConfigError.

@@ -13,12 +13,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Reads every element of a list, which must not be empty. If `read` refuses an element, the error
-// names its place in the list.
+// Reads every element of a list, which must not be empty. If `read` throws for an element, the
+// error names that element's place in the list.
 template <class Read>
 void read_each(ObjectReader& reader, std::string_view key, Read&& read) {
   const nlohmann::json& list = reader.array(key);
-  if (list.empty()) reader.place(key).fail("found an empty array; valid: at least one");
+  if (list.empty())
+    reader.place(key).fail("found an empty array; valid: an array of at least one element");
   for (std::size_t i = 0; i < list.size(); ++i) {
     const JsonPlace at = reader.place(key).at(i);
     try {
@@ -39,7 +40,7 @@ void expect_new(const std::vector<Named>& before, const std::string& name, const
     }
   };
   if (std::ranges::any_of(before, is_same)) {
-    at.fail("found \"" + name + "\" a second time; valid: each once");
+    at.fail("found \"" + name + "\" a second time; valid: each name only once");
   }
 }
 
@@ -47,7 +48,7 @@ std::uint64_t hash_of(std::uint64_t hash, std::string_view text) {
   for (const char c : text) {  // FNV-1a
     hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
   }
-  return (hash ^ 0xffU) * 0x100000001b3U;  // so that texts do not run into each other
+  return (hash ^ 0xffU) * 0x100000001b3U;  // so that "ab", "c" and "a", "bc" get different hashes
 }
 
 }  // namespace

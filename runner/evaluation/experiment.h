@@ -6,9 +6,9 @@
 //    "stacks": ["dtensor-v3", {"base": "alpha-beta", "name": "slow-start", "transition_us": 1}],
 //    "reference": "alpha-beta", "seed": 7}
 //
-// Names are shipped ones, or paths relative to the file. A stack may be written out, upon a base.
-// `reference` judges the choices (default: alpha-beta). `seed` makes generated suites draw other
-// questions; without it they draw their own.
+// A name is a shipped one, or a path relative to the file. A stack may also be written out, based
+// on another one. `reference` judges the choices (default: alpha-beta). `seed` replaces the seeds
+// of generated suites, so that they draw other questions; without it each suite uses its own seed.
 #pragma once
 
 #include <cstdint>
@@ -28,12 +28,12 @@ struct Experiment {
   Stack reference;
   std::optional<std::uint64_t> seed;
 
-  // Reads a shipped name or a path. Throws ConfigError for bad keys, kinds, and names that stand
-  // twice; InputError where there is no such experiment.
+  // Reads a shipped name or a path. Throws ConfigError for wrong keys, wrong types and names that
+  // occur twice, and InputError if there is no such experiment.
   [[nodiscard]] static Experiment read(const ConfigStore& store, const std::string& name);
-  [[nodiscard]] std::size_t questions() const;  // over all suites and topologies
-  // A digest of everything that decides the rows: configurations in full, questions, the seed, and
-  // this build.
+  [[nodiscard]] std::size_t questions() const;  // for all pairs of a suite and a topology
+  // A digest of everything that the rows depend on: all configurations, the questions, the seed,
+  // and this build.
   [[nodiscard]] std::string digest() const;
 };
 

@@ -13,7 +13,7 @@
 namespace shardlab {
 namespace {
 
-// The flips of one question, and the baseline's answer beside them.
+// The flips of one question, and the baseline's answer to it.
 struct Job {
   std::size_t question = 0;
   std::set<std::size_t> stacks;
@@ -23,7 +23,7 @@ struct Job {
 std::vector<Job> jobs_of(const reports::ComparisonRecord& record) {
   const reports::Comparison comparison = reports::compare(record);
   std::vector<Job> jobs;
-  std::map<std::size_t, std::size_t> job_of;  // the job of each question
+  std::map<std::size_t, std::size_t> job_of;  // index of the job for each question
   std::size_t taken = 0;
   for (const std::size_t place : reports::most_telling_first(comparison)) {
     if (taken == kMostExplained) break;

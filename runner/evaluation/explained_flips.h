@@ -1,13 +1,12 @@
-// Puts into a comparison's record why its flips are decided as they are: candidates with the parts
-// of their prices, steps, and the parameter that flips each choice first
-// (strategies/select/explanation.h).
+// Adds to a comparison's record an explanation of its flips: candidates with the parts of their
+// prices, steps, and the parameter that flips each choice first (strategies/select/explanation.h).
 //
 //   explain_flips({.stacks = stacks, .reference = reference, .topology = topology,
 //                  .questions = questions, .threads = 4, .quiet = true}, record);
 //
-// The most telling flips come first (reports/comparison.h) and as many as kMostExplained are
-// explained; the parameter, whose search takes some 10 ms with the graph planner, is looked for in
-// the first kMostFlippedFirst of them.
+// The first kMostExplained flips in the order of most_telling_first (reports/comparison.h) are
+// explained. The search for the parameter takes some 10 ms with the graph planner, so it is made
+// only for the first kMostFlippedFirst flips.
 #pragma once
 
 #include <span>

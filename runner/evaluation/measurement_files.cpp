@@ -29,7 +29,8 @@ MeasurementSet judged(MeasurementSet set) {
 
 constexpr std::string_view kSpace = " \t\r\n";
 
-// A log may begin with a bracket as well: "[1,0]<stdout>...".
+// The start of a JSON array of objects. A bracket alone proves nothing, since a log may begin with
+// one: "[1,0]<stdout>...".
 bool is_array_of_objects(std::string_view text) {
   const std::size_t bracket = text.find_first_not_of(kSpace);
   if (bracket == std::string_view::npos || text[bracket] != '[') return false;
@@ -46,7 +47,7 @@ CollectiveTrace chakra_json_trace(const nlohmann::json& json, const std::string&
   return read_chakra_trace(read_chakra_json(json, {file, ""}), file);
 }
 
-// A trace, or the one set of another file.
+// One trace of a run, or the only set of any other file.
 using Content = std::variant<CollectiveTrace, MeasurementSet>;
 
 Content content_of(std::string_view text, const SourceHints& hints, const std::string& file) {
@@ -59,7 +60,7 @@ Content content_of(std::string_view text, const SourceHints& hints, const std::s
   if (is_array_of_objects(text)) return chakra_json_trace(parse_json(text, file), file);
   if (begin != '{') {
     MeasurementSet set = read_nccl_tests_text(text, hints, file);
-    // A log's own word that it is healthy does not count: it is judged like every other.
+    // A log that calls itself healthy is judged like every other.
     if (set.health == Health::kHealthy) set.health = Health::kUnknown;
     return judged(std::move(set));
   }
@@ -69,7 +70,7 @@ Content content_of(std::string_view text, const SourceHints& hints, const std::s
   return judged(MeasurementSet::from_json(json, {file, ""}));
 }
 
-// Appends the sets of the run, and begins another.
+// Appends the sets of the current run, and begins a new run.
 void finish_run(std::vector<CollectiveTrace>& run, const SourceHints& hints,
                 std::vector<MeasurementSet>& sets) {
   if (run.empty()) return;
@@ -104,8 +105,8 @@ MeasurementSet parse_measurement(std::string_view text, const SourceHints& hints
   std::vector<MeasurementSet> sets = parse_measurements(text, hints, file);
   if (sets.size() > 1) {
     throw ConfigError(file, "",
-                      "found a trace of groups of " + std::to_string(sets.size()) +
-                          " shapes, each a set of measurements; valid: one set");
+                      "found a trace whose groups have " + std::to_string(sets.size()) +
+                          " shapes, so it makes several sets; valid: a trace that makes one set");
   }
   return std::move(sets.front());
 }
@@ -124,7 +125,7 @@ std::vector<MeasurementSet> read_measurements(const ConfigStore& store,
   std::set<std::filesystem::path> seen;
   for (const std::string& file : files) {
     const std::filesystem::path path = store.find(ConfigKind::kMeasurement, file);
-    // Rows that count twice would look like proof of themselves.
+    // Rows that are read twice could be fitted and then seem to confirm the fit.
     std::error_code ignored;
     if (!seen.insert(std::filesystem::weakly_canonical(path, ignored)).second) {
       throw InputError("measurement set \"" + file + "\" is named twice");

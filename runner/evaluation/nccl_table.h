@@ -1,5 +1,5 @@
-// Compares the table of latencies and bandwidths that NCCL writes to its log with the figures that
-// a stack's model of NCCL's algorithms reckons with.
+// Compares the table of latencies and bandwidths in NCCL's log with the figures that a stack's
+// model of NCCL's algorithms uses.
 //
 //   NcclTableCheck check = check_nccl_table(stack, topology, read_nccl_tables(text).front());
 //   check.same_latencies, check.latencies      // to the digit that NCCL prints
@@ -28,14 +28,14 @@ struct NcclCellCheck {
 struct NcclTableCheck {
   std::int64_t ranks = 0;
   std::int64_t hosts = 0;
-  std::vector<NcclCellCheck> cells;  // those that NCCL can take, in the log's order
+  std::vector<NcclCellCheck> cells;  // those of algorithms that NCCL can take, in the log's order
   std::int64_t compared = 0;
   std::int64_t same_latencies = 0;
   std::int64_t same_bandwidths = 0;
 };
 
-// Assumes that the table knows its ranks and hosts. Throws InputError if the stack's collectives
-// are not priced by NCCL's algorithms.
+// Assumes that the table has its ranks and hosts. Throws InputError if the stack does not price
+// collectives by NCCL's algorithms.
 [[nodiscard]] NcclTableCheck check_nccl_table(const Stack& stack, const Topology& topology,
                                               const NcclTable& table);
 

@@ -1,4 +1,4 @@
-// Rows of measurement sets as a calibration takes them.
+// Turns the rows of measurement sets into the observations that a calibration fits.
 #pragma once
 
 #include <span>

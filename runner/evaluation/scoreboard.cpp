@@ -25,7 +25,7 @@ std::size_t band_index(Bytes bytes) {
   return static_cast<std::size_t>(it - std::begin(kSizeBands));
 }
 
-// Errors of stacks by band, in the order in which stacks came first.
+// The errors of stacks by band of sizes, in the order in which the stacks were first added.
 class Errors {
  public:
   void add(std::string_view stack, Bytes bytes, double predicted, double measured) {
@@ -61,7 +61,7 @@ bool is_one_collective(const MeasurementSet& set) {
   });
 }
 
-// The indices of kFitted of n rows, evenly spaced; of all rows if there are fewer.
+// kFitted indices of n rows, evenly spaced; all indices if there are fewer rows.
 std::vector<std::size_t> fitted_rows(std::size_t n) {
   std::vector<std::size_t> out;
   for (std::size_t i = 0; i < std::min(n, kFitted); ++i) {
@@ -164,7 +164,7 @@ class Board {
   }
 
  private:
-  // Adds the errors of every stack on `test`; false when no curve can be fitted to `train`.
+  // Adds the errors of every stack on `test`. Returns false if no curve can be fitted to `train`.
   [[nodiscard]] bool score(std::span<const MeasurementSet> train, const MeasurementSet& test,
                            const Topology& topology, Errors& errors) const {
     Calibration fit;

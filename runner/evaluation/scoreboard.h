@@ -1,9 +1,9 @@
-// The scoreboard: stacks side by side on runs that they were not fitted to.
+// The scoreboard compares stacks on runs that they were not fitted to.
 //
 //   const Scoreboard board = make_scoreboard(store, sets, threads);
 //   scoreboard_text(board)       // reports/scoreboard.md
 //
-// It has three protocols, over the healthy sets:
+// It has three protocols, each over the healthy sets:
 //   sizes   held-out sizes of a known log: every set that has at least 12 rows of one collective
 //           takes part. The curve is fitted to 6 of its rows, evenly spaced in index, first and
 //           last included, and all others are predicted;
@@ -11,8 +11,8 @@
 //           the family, at least one of which has the log's scale, whatever its collectives;
 //   scale   a held-out scale: the stack is fitted to a family's sets on up to 4 hosts, and the
 //           family's sets on 8 hosts and more are predicted.
-// Errors are pooled over rows; the bands are those of validation.h. scoreboard_decisions.h works
-// out what the stacks' choices cost.
+// Errors are pooled over rows, in the bands of validation.h. scoreboard_decisions.h computes what
+// the stacks' choices cost.
 #pragma once
 
 #include <array>

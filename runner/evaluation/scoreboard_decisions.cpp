@@ -32,7 +32,7 @@ constexpr std::pair<Collective, std::string_view> kShortNames[] = {
 
 using RankCounts = std::set<std::pair<std::int64_t, std::int64_t>>;  // ranks, hosts
 
-// One family of hardware: its sets, and the stacks built from them.
+// One family of hardware: its sets, and the stacks made from them.
 struct System {
   std::string name;
   std::vector<MeasurementSet> sets;
@@ -71,8 +71,8 @@ std::vector<System> systems_of(const ConfigStore& store, std::span<const Measure
   return systems;
 }
 
-// The rows of the model `table`. Measured rows of the same question become one row, their geometric
-// mean.
+// The rows of the model `table`. Several measured rows for the same query become one row with their
+// geometric mean.
 nlohmann::json table_rows(const System& system) {
   struct Sum {
     double logs = 0.0;
@@ -109,7 +109,7 @@ Stack with_model(const ConfigStore& store, std::string name, ModelChoice model) 
   return stack;
 }
 
-// Fitted to six sizes of each set, as the protocol of held-out sizes does.
+// A model that is fitted to six sizes of each set, as in the protocol of held-out sizes.
 ModelChoice calibrated(const System& system) {
   std::vector<MeasurementSet> parts;
   for (const MeasurementSet& set : system.sets) parts.push_back(sparse_rows(set));
@@ -126,7 +126,7 @@ bool is_measured(const DeviceMesh& mesh, const System& system) {
   return true;
 }
 
-// Regrets of the stacks in percent; empty when the question does not count.
+// The regret of each stack in percent; empty if the question does not count.
 std::vector<double> regrets(const QuestionResult& result) {
   if (!result.error.empty() || !result.best.us || !(*result.best.us > 0.0)) return {};
   std::vector<double> out;
@@ -144,7 +144,7 @@ std::vector<double> regrets(const QuestionResult& result) {
   return moves && times.size() > 1 ? out : std::vector<double>{};
 }
 
-// "AG RS AR A2A": what was measured in one of `groups`.
+// "AG RS AR A2A": the collectives that were measured in one of `groups`.
 std::string measured_collectives(const System& system, const RankCounts& groups) {
   std::set<Collective> kinds;
   for (const Observation& row : observations_of(system.sets, system.topology).rows) {
@@ -223,7 +223,7 @@ Summary summary_of(std::span<const double> regrets) {
   return out;
 }
 
-// The question of the largest regret, with its system.
+// The question with the largest regret, and its family of hardware.
 std::string worst_of(std::span<const SystemScores> systems, std::size_t stack) {
   std::string where;
   double worst = 0.0;

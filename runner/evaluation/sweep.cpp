@@ -1,4 +1,4 @@
-// Writes the parts of a sweep into their files, and merges these into one.
+// Writes each part of a sweep into a file, and merges these files into one.
 #include "runner/evaluation/sweep.h"
 
 #include <fcntl.h>
@@ -29,8 +29,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Rows that go to a part at a time. Status: assumed; enough that neighbours share cached prices,
-// few enough that parts end together.
+// Rows in each block that goes to a part. Status: assumed; enough that neighbouring rows share
+// cached prices, and few enough that parts end at about the same time.
 constexpr std::size_t kBlock = 64;
 constexpr int kMostParts = 9999;
 
@@ -51,14 +51,14 @@ nlohmann::ordered_json answer_json(const Answer& answer, const Stack& stack) {
   return json;
 }
 
-// A file that this process alone writes.
+// A file that only this process may write.
 class LockedFile {
  public:
   enum class Wait : std::uint8_t { kNo, kYes };
   explicit LockedFile(const fs::path& path, Wait wait = Wait::kNo) : path_(path) {
     fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     if (fd_ < 0) fail("can't be opened");
-    // Some shared folders do not support locks. The launcher must then see to it that no two
+    // Some shared folders do not support locks. There the launcher must make sure that no two
     // processes write the same part.
     if (::flock(fd_, wait == Wait::kYes ? LOCK_EX : LOCK_EX | LOCK_NB) != 0 &&
         errno == EWOULDBLOCK) {
@@ -92,7 +92,7 @@ class LockedFile {
   int fd_ = -1;
 };
 
-// Whole lines of a text, without their ends; a torn last one is left out.
+// The complete lines of a text, without their newlines. An incomplete last line is left out.
 std::vector<std::string_view> whole_lines(std::string_view text) {
   std::vector<std::string_view> lines;
   for (std::size_t end; (end = text.find('\n')) != std::string_view::npos;) {
@@ -267,7 +267,7 @@ std::size_t Sweep::run(int threads, bool resume, const Advance& advance) {
   if (lines.empty()) file.append(head + "\n");
   advance(done);
 
-  // Blocks are answered in any order, but written in the order of their rows.
+  // Blocks are answered in any order but written in the order of their rows.
   const std::size_t left = rows_.size() - done;
   const std::size_t blocks = (left + kBlock - 1) / kBlock;
   std::mutex mutex;
@@ -318,19 +318,19 @@ Sweep::Merge Sweep::merge() const {
   std::vector<std::ifstream> parts;
   std::string line;
   for (int part = 0; part < part_.parts; ++part) {
-    std::getline(parts.emplace_back(part_path(part)), line);  // the head
+    std::getline(parts.emplace_back(part_path(part)), line);  // skips the head
   }
   for (std::size_t row = 0; row < total_; ++row) {
     std::ifstream& part = parts[row / kBlock % parts.size()];
     if (!std::getline(part, line) || !line.starts_with(row_begin(row))) {
       throw EnvironmentError(folder_.string() + ": row " + std::to_string(row) +
-                             " went away while the parts were merged");
+                             " disappeared while the parts were merged");
     }
     merged += line;
     merged += '\n';
   }
-  // The file is named after the part: where files can't be locked, two processes may write at once,
-  // and then each writes a file of its own with the same bytes.
+  // The file is named after the part. Where files can't be locked, two processes may merge at the
+  // same time; each then writes a file of its own, with the same bytes.
   const fs::path temporary = folder_ / ("results.part-" + padded(part_.part + 1) + ".tmp");
   write_file(temporary, merged);
   std::error_code error;
@@ -370,7 +370,7 @@ nlohmann::json Sweep::summary() const {
       if (answer["reference_us"].is_null() || json["best_us"].is_null()) continue;
       const double best = json["best_us"].get<double>();
       const double own_us = answer["reference_us"].get<double>();
-      if (best <= 0.0 && own_us > 0.0) continue;  // a free best choice leaves no ratio
+      if (best <= 0.0 && own_us > 0.0) continue;  // there is no ratio to a best choice that is free
       ++own.judged;
       if (best > 0.0) own.regret_percent += 100.0 * (own_us - best) / best;
     }

@@ -1,20 +1,20 @@
-// An experiment's questions, answered row by row into files that a killed run leaves usable.
+// Answers an experiment's questions row by row. The files that a killed run leaves can be resumed.
 //
 //   Sweep sweep(experiment, folder, {.part = 0, .parts = 2});
 //   sweep.run(threads, resume, progress);
 //   if (sweep.merge() == Sweep::Merge::kMade) ...   // whoever finishes last
 //
-// Row n is question n; questions are counted by topology, then by suite, then in the order of the
-// suite. A row is one line of JSON and has the same bytes whichever process writes it. Blocks of
-// rows go to the parts in turn. A part is one file, FOLDER/part-I-of-N.jsonl:
+// Row n is question n. Questions are numbered by topology, then by suite, then in the order of the
+// suite. A row is one line of JSON, with the same bytes whichever process writes it. Blocks of rows
+// are dealt to the parts in turn. A part is one file, FOLDER/part-I-of-N.jsonl:
 //   {"schema": "shardlab/sweep/1", "experiment", "digest", "shardlab", "commit", "topologies", "suites", "stacks",
 //    "reference", "seed", "part", "parts", "rows"}
 //   {"row", "topology", "suite", "question", "op", "mesh", "bytes", "count", "best_us", "best_choice",
 //    "answers": [{"stack", "choice", "price_us", "reference_us", "ties", "margin_us", "flips_with_order"}]}
-// The first line is the head, and the rows follow in their order. So a kill leaves a prefix of the
-// file, perhaps with a torn last line, which a resumed run cuts off. FOLDER/results.jsonl holds the
-// rows of all parts in their order, under a head of its own. A file is locked while it is written
-// (flock(2)), so that no two processes write one part.
+// The first line is the head, and the rows follow in their order. A killed run therefore leaves the
+// beginning of the file, perhaps with an incomplete last line, which a resumed run cuts off.
+// FOLDER/results.jsonl holds the rows of all parts in their order, under a head of its own. A file
+// is locked while it is written (flock(2)), so that no two processes write the same part.
 #pragma once
 
 #include <cstdint>
@@ -36,24 +36,24 @@ struct SweepPart {
 
 class Sweep {
  public:
-  // Keeps a reference.
+  // Keeps a reference to the experiment.
   Sweep(const Experiment& experiment, std::filesystem::path folder, SweepPart part);
 
   [[nodiscard]] std::size_t rows() const { return rows_.size(); }  // number of rows in this part
-  // Answers the rows that are missing; `advance` is called once per row, from any thread. Returns
-  // how many rows were there already. Throws InputError if the file is there and may not be
-  // resumed, or is another sweep's, and EnvironmentError if it can't be written or another process
-  // writes it.
+  // Answers the rows that are missing, and calls `advance` once per row, from any thread. Returns
+  // how many rows were there already. Throws InputError if the file exists and `resume` is false,
+  // or if it belongs to another sweep. Throws EnvironmentError if the file can't be written or
+  // another process writes it.
   using Advance = std::function<void(std::size_t rows)>;
   [[nodiscard]] std::size_t run(int threads, bool resume, const Advance& advance);
 
-  // Writes results.jsonl if all parts are complete and no other process has written it.
+  // Writes results.jsonl if all parts are complete and it does not exist yet.
   enum class Merge : std::uint8_t { kPartsMissing, kMade, kWasThere };
   [[nodiscard]] Merge merge() const;
   [[nodiscard]] bool is_merged() const;
   [[nodiscard]] std::filesystem::path results() const { return folder_ / "results.jsonl"; }
-  // Summarises the merged file. For each topology, suite and stack: questions, ties, flips against
-  // the first stack, regret.
+  // Summarises the merged file: questions, ties, flips against the first stack, and regret for each
+  // topology, suite and stack.
   [[nodiscard]] nlohmann::json summary() const;
 
  private:

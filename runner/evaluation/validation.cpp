@@ -19,7 +19,7 @@ struct GpuName {
   std::string_view word;
   std::string_view topology;
 };
-// Longer names first: "GH200" holds "H200" and is another machine.
+// Longer names come first: "GH200" contains "H200" but is another machine.
 constexpr std::array<GpuName, 8> kGpus = {{{"gb200", "gb200"},
                                            {"gb300", "gb200"},
                                            {"gh200", ""},
@@ -104,11 +104,12 @@ TopologyChoice topology_for(const ConfigStore& store, const std::string& named,
     name = topology_of_gpu(set.gpu);
     if (name.empty()) {
       name = kFallback;
-      warning = "no topology of the GPU \"" + set.gpu + "\" is shipped; " + name + " stands in";
+      warning =
+          "no topology of the GPU \"" + set.gpu + "\" is shipped; " + name + " is used instead";
     }
   }
-  // The topology stays as shipped if its hosts have as many devices as the set's. Setting that
-  // number anew would drop an NVLink domain that is larger than a host.
+  // If the hosts of the shipped topology have as many devices as the set's, the topology is used
+  // unchanged: setting that number would remove an NVLink domain that is larger than a host.
   Topology whole = store.topology(name);
   const std::int64_t per_host = (set.ranks + set.hosts - 1) / set.hosts;
   if (whole.devices_per_host() == per_host) return {std::move(whole), std::move(warning)};

@@ -1,13 +1,13 @@
-// Compares predicted with measured times: what `validate` prints, and what the scoreboard's
-// protocols (held-out sizes, logs, scales) are made of.
+// Compares predicted with measured times. `validate` prints the result, and the scoreboard's
+// protocols (held-out sizes, logs, scales) use it.
 //
 //   const auto rows = predict(stack, [&](const MeasurementSet& set) {
 //                       return topology_for(store, "", set).topology; }, sets);
 //   summarize(rows).median_ape_percent
 //
-// A row's error is (predicted - measured) / measured of its out-of-place time. Percentiles are
-// reports::percentile's (linear between neighbours at p (n - 1): type 7 of Hyndman and Fan, NumPy's
-// default). `bias` is the mean of the signed errors.
+// A row's error is (predicted - measured) / measured, for the out-of-place time. Percentiles are
+// those of reports::percentile (linear between neighbours at p (n - 1): type 7 of Hyndman and Fan,
+// NumPy's default). `bias` is the mean of the signed errors.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,7 @@ struct RowPrediction {
   Bytes bytes = 0.0;
   double measured_us = 0.0;
   double predicted_us = 0.0;    // infinite where the model can't price it
-  std::string impossible = {};  // why
+  std::string impossible = {};  // why the model can't price it
 
   [[nodiscard]] bool is_priced() const { return impossible.empty(); }
   // (predicted - measured) / measured, in percent.
@@ -50,7 +50,7 @@ struct ErrorSummary {
 };
 
 // Errors of the measured kernels of one kind under a stack's compute model. `unpriced` counts empty
-// launches and kernels that the model does not price.
+// launches and kernels that the model can't price.
 struct KernelErrors {
   std::string kernel;
   ErrorSummary errors;
@@ -60,42 +60,43 @@ struct KernelErrors {
 // Summarises signed errors in percent.
 [[nodiscard]] ErrorSummary summarize_errors(std::span<const double> errors_percent);
 
-// The bands of sizes, in decimal units: below 1e6 bytes, below 64e6 bytes, and above.
+// The bands of sizes, in decimal units: below 1e6 bytes, from there to below 64e6 bytes, and above.
 inline constexpr std::string_view kSizeBands[] = {"<1MB", "1-64MB", ">=64MB"};
 [[nodiscard]] std::string_view size_band(Bytes bytes);
 
-// "2x8": hosts times ranks of a host.
+// "2x8": hosts times ranks per host.
 [[nodiscard]] std::string scale_of(const MeasurementSet& set);
 
-// A GPU's name up to its first parenthesis, and the fabric: the first word that states it and the
-// GB/s of a host (health.h): "H100-SXM5-80GB, InfiniBand, 400 GB/s a host".
+// A GPU's name up to its first parenthesis, then the name of the fabric and the GB/s per host
+// (health.h), if known: "H100-SXM5-80GB, InfiniBand, 400 GB/s a host".
 [[nodiscard]] std::string measurement_family(const MeasurementSet& set);
 
-// The hardware of a set: `named`, or where that is empty the shipped topology of the set's GPU
-// (a100, h100, h200, b200, gb200; h100, with a warning, for any other), with as many devices per
-// host as the set has.
+// The topology of a set: the one called `named`, or, if that is empty, the shipped topology of the
+// set's GPU (a100, h100, h200, b200, gb200; h100, with a warning, for any other). It gets as many
+// devices per host as the set has.
 struct TopologyChoice {
   Topology topology;
   std::string warning;
 };
 [[nodiscard]] TopologyChoice topology_for(const ConfigStore& store, const std::string& named,
                                           const MeasurementSet& set);
-// The shipped topology of a GPU's name; "" when none is.
+// The shipped topology for a GPU's name; "" if there is none.
 [[nodiscard]] std::string_view topology_of_gpu(std::string_view gpu);
 
-// The set's ranks as one group; hosts of one NVLink domain of the topology count as one domain.
+// The set's ranks as one group. Hosts that the topology puts into one NVLink domain count as one
+// domain.
 [[nodiscard]] GroupSpan span_on(const MeasurementSet& set, const Topology& topology);
 
 using TopologyOf = std::function<Topology(const MeasurementSet&)>;
-// One entry per kind of kernel, over all sets together, in the order of their first rows; empty
-// where no kernels were measured.
+// One entry per kind of kernel, over all sets together, in the order of their first rows; empty if
+// no kernels were measured.
 [[nodiscard]] std::vector<KernelErrors> kernel_errors(const Stack& stack,
                                                       const TopologyOf& topology_of,
                                                       std::span<const MeasurementSet> sets);
 
 [[nodiscard]] std::vector<RowPrediction> predict(const Stack& stack, const TopologyOf& topology_of,
                                                  std::span<const MeasurementSet> sets);
-// Predictions for one set under one model. They carry `index` as their `set`.
+// Predictions for one set under one model. Their `set` is `index`.
 [[nodiscard]] std::vector<RowPrediction> predict_set(const CostModel& model, const GroupSpan& span,
                                                      const MeasurementSet& set,
                                                      std::size_t index = 0);

@@ -30,11 +30,11 @@ namespace {
 
 constexpr int kListenerInChild = 3;
 constexpr auto kPeriod = std::chrono::milliseconds(20);
-// Seconds that ranks get beyond the time limit, because each notices by itself that it has passed
-// and says what it was doing.
+// Seconds that ranks get after the time limit: each rank notices the limit by itself, and says what
+// it was doing.
 constexpr double kGraceOfLimit = 2.0;
-// Seconds within which the end of the rank that caused a failure is seen, after ranks that failed
-// because of it.
+// Seconds to wait after the first failed rank: the rank that caused its failure may end a little
+// later.
 constexpr double kGraceOfCause = 0.3;
 constexpr double kGraceOfTerm = 0.5;
 constexpr std::size_t kMostText = std::size_t{1} << 16U;
@@ -42,9 +42,9 @@ constexpr std::size_t kMostText = std::size_t{1} << 16U;
 struct Process {
   std::int64_t rank = 0;
   pid_t pid = -1;
-  Socket err = {};  // the end of a pipe that we read
+  Socket err = {};  // our end of a pipe
   std::string text = {};
-  std::optional<int> status = {};  // what waitpid said once the process had ended
+  std::optional<int> status = {};  // the status from waitpid, once the process has ended
   int order = 0;                   // position among the processes, in the order in which they ended
 
   [[nodiscard]] bool failed() const { return status && *status != 0; }
@@ -99,7 +99,7 @@ Process start(std::int64_t rank, const RankLaunch& launch, const Socket& listene
   return process;
 }
 
-// All processes of one launch. Its destructor ends those that are left.
+// All processes of one launch. The destructor ends those that are still running.
 class Processes {
  public:
   Processes() = default;
@@ -110,7 +110,7 @@ class Processes {
   void add(Process process) { all_.push_back(std::move(process)); }
   [[nodiscard]] const std::vector<Process>& all() const { return all_; }
 
-  // Reads what the processes wrote and notes which have ended.
+  // Reads what the processes wrote, and notes which of them have ended.
   void look() {
     for (Process& process : all_) {
       read_text(process);
@@ -126,8 +126,8 @@ class Processes {
 
   [[nodiscard]] bool all_ended() const { return ended_ == static_cast<int>(all_.size()); }
 
-  // The process that failed first by itself: one ended by a signal, or else the first that blames
-  // no other.
+  // The process whose failure was the cause: one that was ended by a signal, or else the first
+  // whose message does not blame another rank.
   [[nodiscard]] const Process* first_failed() const {
     const Process* found = nullptr;
     const auto order_of = [](const Process& p) {
@@ -148,7 +148,7 @@ class Processes {
         if (process.status) continue;
         any = true;
         kill(process.pid, signal);
-        // A stopped process takes no other signal before it is continued.
+        // A stopped process does not act on any other signal until it is continued.
         kill(process.pid, SIGCONT);
       }
       if (!any) return;
@@ -176,7 +176,7 @@ class Processes {
     }
   }
 
-  // Passes on rank 0's whole lines, except error messages: those are kept for the end.
+  // Prints the complete lines of rank 0, except error messages, which are kept for the end.
   static void pass_on(Process& process) {
     std::string kept;
     std::size_t begin = 0;
@@ -213,7 +213,7 @@ void end_with_parent() {
   const std::string parent = read_env("SHARDLAB_PARENT");
   if (parent.empty()) return;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // The parent may have died before that call.
+  // The parent may have ended before the call above.
   if (std::to_string(getppid()) != parent) _exit(1);
 }
 
@@ -255,7 +255,7 @@ int run_rank_processes(const RankLaunch& launch) {
                            "); the other ranks were ended");
   }
   const int code = WEXITSTATUS(*cause.status);
-  // A gate that said no has already printed why.
+  // Exit code 1 means that a check failed, and the rank has already printed why.
   if (code == 1) return code;
   const std::string message = last_message(cause);
   std::cerr << "shardlab: " << printable(message) << "\n";

@@ -1,11 +1,11 @@
-// Starts one process per rank on this host, and sees to it that none is left.
+// Starts one process per rank on this host, and makes sure that none is left running.
 //
 //   const int code = run_rank_processes({.ranks = 4, .arguments = {"measure", ...}, .limit_s = 300});
 //
-// The processes are this program again, with these arguments, told their rank by the environment
-// (runner/launch/place.h). Rank 0 writes to our stdout; its stderr is passed on line by line, and
-// that of the other ranks only when they fail. When one fails, or the time limit passes, all others
-// are ended: by SIGTERM, then SIGKILL. Should this process die, the kernel ends them
+// Each process runs this program with these arguments, and gets its rank from the environment
+// (runner/launch/place.h). Rank 0 writes to our stdout. Its stderr is passed on line by line, that
+// of the other ranks only if they fail. If a rank fails, or the time limit passes, all others are
+// ended: by SIGTERM, then by SIGKILL. If this process dies, the kernel ends them
 // (PR_SET_PDEATHSIG).
 #pragma once
 
@@ -22,11 +22,11 @@ struct RankLaunch {
   int port = 0;  // where the ranks meet; 0 means any free port
 };
 
-// The exit code that the ranks agree on: 0, or that of the one that failed first. Throws
-// EnvironmentError if a signal ended a rank, the time limit passed, or a process can't be started.
+// Returns the exit code: 0, or that of the rank that failed first. Throws EnvironmentError if a
+// signal ended a rank, if the time limit passed, or if a process can't be started.
 [[nodiscard]] int run_rank_processes(const RankLaunch& launch);
 
-// To be called first in a rank's process, so that the process ends when its parent does.
+// Must be called first in a rank's process, so that the process ends when its parent ends.
 void end_with_parent();
 
 }  // namespace shardlab

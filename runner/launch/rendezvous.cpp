@@ -14,7 +14,7 @@ constexpr std::uint64_t kMaxMessage = std::uint64_t{1} << 30U;
 constexpr std::array<char, 16> kMagic = {'s', 'h', 'a', 'r', 'd', 'l', 'a', 'b',
                                          '-', 'm', 'e', 'e', 't', 'i', 'n', '1'};
 
-// The first message of a process that joins.
+// The first message of a process that joins the rendezvous.
 struct Hello {
   std::array<char, 16> magic = kMagic;
   std::int64_t rank = 0;
@@ -41,7 +41,7 @@ std::string missing_ranks(const std::vector<Socket>& peers) {
   return out;
 }
 
-// Why a process is turned away; "" when it is welcome.
+// Why a process must not join; "" if it may.
 std::string objection(const Hello& hello, std::int64_t world, const std::vector<Socket>& peers) {
   if (hello.world != world) {
     return "rendezvous: " + rank_name(hello.rank) + " expects " + std::to_string(hello.world) +
@@ -90,7 +90,7 @@ Rendezvous Rendezvous::join(const LaunchPlace& place, double patience_s, Deadlin
     out.address_ = local_address(out.peers_[0]);
     const Hello hello = {.rank = place.rank, .world = place.world};
     send_all(out.peers_[0], readable_bytes_of(hello), meeting, rank_name(0));
-    // Rank 0 answers once all have come.
+    // Rank 0 answers once all ranks have joined.
     out.deadline_ = std::min(deadline, meeting + std::chrono::seconds(2));
     const std::string answer = out.receive_text(out.peers_[0], 0);
     if (!answer.empty()) throw EnvironmentError(answer);
@@ -122,7 +122,7 @@ Rendezvous Rendezvous::join(const LaunchPlace& place, double patience_s, Deadlin
     try {
       receive_all(peer, writable_bytes_of(hello), std::min(meeting, deadline_in(2.0)), "a guest");
     } catch (const EnvironmentError&) {
-      continue;  // the peer says nothing, or too little
+      continue;  // the peer sent nothing, or too little
     }
     if (hello.magic != kMagic) continue;
     if (const std::string reason = objection(hello, place.world, out.peers_); !reason.empty()) {

@@ -1,13 +1,13 @@
-// The processes of one measurement meet, and pass small messages: a star of TCP connections around
-// the process of rank 0.
+// Lets the processes of one measurement meet and exchange small messages, through a star of TCP
+// connections around the process of rank 0.
 //
 //   Rendezvous meeting = Rendezvous::join(place, deadline_in(60));
 //   const std::string id = meeting.broadcast(meeting.rank() == 0 ? make_id() : "");
 //   const std::vector<std::string> all = meeting.all_gather(mine);      // by rank
 //
-// Calls are collective: every process makes the same calls in the same order. If a process leaves
-// or the time limit passes, a call ends with an EnvironmentError, which names the process.
-// Connections that do not speak the protocol (a port scanner's, say) are dropped.
+// Calls are collective: every process must make the same calls in the same order. If a process
+// leaves, or the time limit passes, a call throws an EnvironmentError that names the process.
+// Connections that do not speak the protocol (a port scanner's, for example) are dropped.
 #pragma once
 
 #include <cstdint>
@@ -22,17 +22,17 @@ namespace shardlab {
 
 class Rendezvous {
  public:
-  // A world of one process.
+  // A world with only this process.
   Rendezvous() = default;
-  // Waits until all have come. Throws EnvironmentError if a rank is missing or comes twice, if
-  // processes disagree about their number, or if the port is in use. `deadline` holds for all calls
-  // to come, `patience_s` for the meeting itself.
+  // Waits until all ranks have joined. Throws EnvironmentError if a rank is missing or joins twice,
+  // if processes disagree about their number, or if the port is in use. `deadline` limits all later
+  // calls, `patience_s` limits the wait for the ranks.
   [[nodiscard]] static Rendezvous join(const LaunchPlace& place, double patience_s,
                                        Deadline deadline);
 
   [[nodiscard]] std::int64_t rank() const { return rank_; }
   [[nodiscard]] std::int64_t size() const { return size_; }
-  // This host's address as the others reach it.
+  // The address under which the other hosts reach this one.
   [[nodiscard]] const std::string& address() const { return address_; }
   [[nodiscard]] Deadline deadline() const { return deadline_; }
 
@@ -40,9 +40,9 @@ class Rendezvous {
   [[nodiscard]] std::string broadcast(const std::string& of_rank_0);
   void barrier();
 
-  // A process whose connection is closed, "rank 2"; "" when there is none. Another thread may be in
-  // one of the other calls meanwhile. Rank 0 notices when any rank leaves; the others notice only
-  // when rank 0 does.
+  // A process whose connection is closed, such as "rank 2"; "" if there is none. It may be called
+  // while another thread is in one of the other calls. Rank 0 notices when any rank leaves; the
+  // others notice only when rank 0 leaves.
   [[nodiscard]] std::string who_left() const;
 
  private:
@@ -53,7 +53,7 @@ class Rendezvous {
   std::int64_t size_ = 1;
   std::string address_ = "127.0.0.1";
   Deadline deadline_ = Deadline::max();
-  std::vector<Socket> peers_;  // rank 0 has one per rank; the others have only rank 0, first
+  std::vector<Socket> peers_;  // for rank 0, one per rank; for the others only rank 0's
 };
 
 }  // namespace shardlab

@@ -67,7 +67,7 @@ void without_delay(const Socket& socket) {
 
 bool is_later(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
 
-// Sends or receives some of what is left; false when nothing could move.
+// Sends or receives a part of what is left. Returns false if no byte could be moved.
 bool send_some(const Socket& socket, std::span<const std::byte>& left, const std::string& peer) {
   const ssize_t count = send(socket.fd(), left.data(), left.size(), MSG_NOSIGNAL);
   if (count > 0) {

@@ -1,11 +1,11 @@
-// TCP sockets with time limits, as rendezvous and the CPU stand-in use them.
+// TCP sockets with time limits, for the rendezvous and for the CPU backend.
 //
 //   Socket listener = listen_on("127.0.0.1", 0);            // any free port
 //   Socket peer = connect_to("127.0.0.1", port_of(listener), deadline);
 //   send_all(peer, bytes, deadline);  receive_all(peer, bytes, deadline);
 //
-// All calls give up at their deadline. Throws EnvironmentError, which names the call, the error and
-// the address.
+// All calls give up at their deadline. They throw EnvironmentError, which names the call, the error
+// and the address.
 #pragma once
 
 #include <chrono>
@@ -19,13 +19,13 @@ namespace shardlab {
 
 using Deadline = std::chrono::steady_clock::time_point;
 [[nodiscard]] Deadline deadline_in(double seconds);
-// Milliseconds until the deadline, as poll() takes them; 0 when it has passed.
+// Milliseconds until the deadline, in the form that poll() takes; 0 after the deadline.
 [[nodiscard]] int milliseconds_until(Deadline deadline);
 
 // How messages name another process: "rank 3".
 [[nodiscard]] std::string rank_name(std::int64_t rank);
 
-// The end of a message that blames another process, such as "rank 2 left: its connection closed".
+// The end of a message that blames another process: "rank 2 left: its connection closed".
 inline constexpr std::string_view kLeft = " left: its connection closed";
 
 class Socket {
@@ -46,12 +46,12 @@ class Socket {
   int fd_ = -1;
 };
 
-// Port 0 takes any free port. The error for a port in use says that it is.
+// Port 0 means any free port. If the port is in use, the error says so.
 [[nodiscard]] Socket listen_on(const std::string& address, int port);
 [[nodiscard]] int port_of(const Socket& listener);
 // The address of this end of a connection.
 [[nodiscard]] std::string local_address(const Socket& connection);
-// Tries again until the deadline, since the other end may start later.
+// Tries again until the deadline, because the other end may start later.
 [[nodiscard]] Socket connect_to(const std::string& address, int port, Deadline deadline);
 // Returns a socket that is not open if the deadline passes first.
 [[nodiscard]] Socket accept_from(const Socket& listener, Deadline deadline);

@@ -15,7 +15,7 @@ constexpr auto kWatchPeriod = std::chrono::milliseconds(100);
 }  // namespace
 
 void end_process(const std::string& reason) {
-  // Destructors are not run: they would wait for the very calls that hang.
+  // Ends the process without running destructors, which would wait for the very calls that hang.
   const std::string text = "shardlab: " + reason + "\n";
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
   _exit(kNoEnvironment);

@@ -1,12 +1,12 @@
-// Ends this process when its work stops: another rank left, nothing happens any more, or the time
-// limit passed.
+// Ends this process if its work stops: if another rank leaves, if no step is reported for too long,
+// or if the time limit passes.
 //
 //   Watchdog watchdog(meeting, {.stall_s = 60, .whole = deadline}, end_process);
-//   watchdog.step("all_reduce of 64 KiB");   // progress, and what comes now
+//   watchdog.step("all_reduce of 64 KiB");   // reports progress, and names the next step
 //
-// If one rank of a collective has gone, the others wait for ever, deep inside a library. Only
-// another thread can notice that, and only ending the process helps. `trouble` is called from that
-// thread, once.
+// If one rank of a collective leaves, the others wait for ever inside a library. Only another
+// thread can notice that, and only ending the process helps. `trouble` is called once, from that
+// thread.
 #pragma once
 
 #include <condition_variable>
@@ -20,12 +20,12 @@
 namespace shardlab {
 
 struct WatchdogLimits {
-  double stall_s = 60.0;  // seconds without a step that count as a hang
+  double stall_s = 60.0;  // after this many seconds without a step, the process counts as hung
   Deadline whole = Deadline::max();
-  double whole_s = 0.0;  // the whole time limit in seconds, as messages name it
+  double whole_s = 0.0;  // the time limit in seconds, for messages
 };
 
-// Says why on stderr and ends the process with the exit code of a failed environment.
+// Prints the reason on stderr and ends the process with the exit code of EnvironmentError.
 [[noreturn]] void end_process(const std::string& reason);
 
 class Watchdog {

@@ -16,7 +16,7 @@ bool reduces_data(Collective kind) {
   return kind == Collective::kAllReduce || kind == Collective::kReduceScatter;
 }
 
-// The times of all ranks of the world, by rank; every process gets them.
+// Collects the times of all ranks of the world on every process, ordered by rank.
 std::vector<std::vector<double>> gather_times(const MeasuringRun& run,
                                               const std::vector<std::vector<double>>& mine) {
   std::string text;
@@ -53,8 +53,8 @@ class Buffers {
       out.push_back({send_[i].get(), receive_[i].get()});
     return out;
   }
-  // In place, a part lies where it belongs in the whole. Empty for calls that can't be made in
-  // place.
+  // Buffers for calls in place, where a rank's part lies within the buffer of the whole. Empty for
+  // collectives that can't run in place.
   [[nodiscard]] std::vector<CallBuffers> in_place() const {
     std::vector<CallBuffers> out;
     if (call_.kind == Collective::kAllToAll || call_.kind == Collective::kSendRecv) return out;
@@ -141,7 +141,7 @@ std::vector<MeasuredRow> measure_collectives(const MeasuringRun& run,
         const Buffers buffers(run.backend, call);
         const std::vector<CallBuffers> apart = buffers.out_of_place();
         const IterationSummary summary = time_call(run, *world, call, apart, request);
-        // No time is recorded as zero, although the clock may not tell two instants apart.
+        // A time is never recorded as zero, even if it is below the clock's resolution.
         constexpr double kLeastUs = 1e-3;
         row.time_us = std::max(summary.mean_us, kLeastUs);
         row.p5_us = std::max(summary.p5_us, kLeastUs);

@@ -2,10 +2,10 @@
 //
 //   const std::vector<MeasuredRow> rows = measure_collectives(run, {.collectives = {...}, ...});
 //
-// Every process of the world calls it alike; process 0 gets the rows. What one iteration takes is
-// the shortest time among the ranks: the rank that comes last waits for none, so that is the time
-// from the last arrival to the end. The longest minus the shortest is what the earliest rank
-// waited.
+// Every process of the world makes the same call; process 0 gets the rows. The time of one
+// iteration is the shortest among the ranks: the last rank to arrive waits for no other, so its
+// time runs from the last arrival to the end. The longest time minus the shortest is how long the
+// earliest rank waited.
 #pragma once
 
 #include <span>
@@ -18,7 +18,7 @@
 
 namespace shardlab {
 
-// What every part of a measurement works with.
+// What every part of a measurement needs.
 struct MeasuringRun {
   Backend& backend;
   Rendezvous& meeting;
@@ -42,12 +42,13 @@ inline constexpr std::string_view kMeasuredCollectives =
 [[nodiscard]] std::vector<MeasuredRow> measure_collectives(const MeasuringRun& run,
                                                            const CollectiveRequest& request);
 
-// Element counts from min to max bytes, each a multiple of the ranks, rising.
+// Element counts in rising order for sizes from min to max bytes, each a multiple of the number of
+// ranks.
 [[nodiscard]] std::vector<std::int64_t> counts_of(const CollectiveRequest& request, DType dtype,
                                                   std::int64_t ranks);
 
-// Summary of a measured row's iterations. `times_us` holds a list for each rank with a time for
-// each iteration, equally many for all ranks.
+// Summary of the iterations of one row. `times_us` has one list per rank, with one time per
+// iteration; all lists are equally long.
 struct IterationSummary {
   double mean_us = 0.0;
   double p5_us = 0.0;

@@ -9,12 +9,14 @@
 namespace shardlab {
 namespace {
 
-// Rows and columns of the matrices of memory-bound kernels: 256 KiB to 1 GiB of f32, by fours.
+// Numbers of elements of the matrices for memory-bound kernels: from 256 KiB to 1 GiB of f32,
+// doubling.
 constexpr std::int64_t kFirstElements = std::int64_t{1} << 16;
 constexpr std::int64_t kLastElements = std::int64_t{1} << 28;
 constexpr std::int64_t kMatrixColumns = 4096;
 
-// m, n, k: cubes, and the shapes of a transformer's projections (hidden size 4096 and 8192).
+// m, n, k of the GEMMs: cubes, and the shapes of a transformer's projections (hidden sizes 4096 and
+// 8192).
 struct GemmSizes {
   std::int64_t m;
   std::int64_t n;
@@ -117,7 +119,7 @@ KernelRun measure_kernels(const MeasuringRun& run, const KernelRequest& request)
       row.inner = shape.inner;
       row.bytes = bytes_of(shape);
       row.flops = flops_of(shape);
-      constexpr double kLeastUs = 1e-3;  // a clock may not tell two instants apart
+      constexpr double kLeastUs = 1e-3;  // a time is never zero, even below the clock's resolution
       const double sum = std::accumulate(times.begin(), times.end(), 0.0);
       row.time_us = std::max(sum / static_cast<double>(times.size()), kLeastUs);
       row.iterations = std::ssize(times);

@@ -1,5 +1,5 @@
 // Times kernels on one device: GEMMs, copies, the reshuffles that a redistribution needs,
-// elementwise kernels, reductions, empty launches. The roofline is calibrated from these times.
+// elementwise kernels, reductions and empty launches. The roofline is fitted to these times.
 //
 //   const KernelRun result = measure_kernels(run, {.kernels = {"gemm", "copy"}});
 //   result.rows, result.left_out     // "gemm f8e4m3: this shardlab was built without cuBLASLt"
@@ -27,9 +27,10 @@ struct KernelRun {
 
 [[nodiscard]] KernelRun measure_kernels(const MeasuringRun& run, const KernelRequest& request);
 
-// The shapes that are measured for one kernel: those with traffic up to max_bytes.
+// The shapes that are measured for one kernel: those whose launch moves up to max_bytes.
 [[nodiscard]] std::vector<KernelShape> shapes_of(std::string_view kernel, double max_bytes);
-// Bytes read and written, and arithmetic (multiply and add count as two), of one launch.
+// Bytes read and written by one launch, and its arithmetic operations (a multiply-add counts as
+// two).
 [[nodiscard]] double bytes_of(const KernelShape& shape);
 [[nodiscard]] double flops_of(const KernelShape& shape);
 

@@ -7,8 +7,8 @@
 namespace shardlab {
 namespace {
 
-// Most channels that all ranks on one GPU have together. Status: assumed; NCCL's user guide says
-// that two ranks work by default and that more need a limit.
+// The most channels for all ranks together that share one GPU. Status: assumed; NCCL's user guide
+// says that two ranks work by default and that more need a limit.
 constexpr std::int64_t kChannelsOfGpu = 8;
 
 }  // namespace
@@ -38,7 +38,7 @@ std::string apply_settings(const std::vector<Setting>& settings) {
   std::string text;
   for (const Setting& setting : settings) {
     if (read_env(setting.name.c_str()).empty()) set_env(setting.name.c_str(), setting.value);
-    // The settings that a record keeps leave out files and host ids, which say nothing about speed.
+    // A record leaves out the settings about files and host ids, which do not affect speed.
     const bool is_about_files = setting.name.ends_with("_FILE") ||
                                 setting.name.starts_with("NCCL_DEBUG") ||
                                 setting.name == "NCCL_HOSTID";

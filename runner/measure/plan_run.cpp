@@ -20,7 +20,8 @@ constexpr ReduceOp kOps[] = {ReduceOp::kSum, ReduceOp::kAvg, ReduceOp::kMax, Red
 class Draw {
  public:
   Draw(std::uint64_t seed, std::uint64_t number) : engine_(counter_hash(seed, number, 0)) {}
-  // std::uniform_int_distribution is not used, because standard libraries draw different numbers.
+  // std::uniform_int_distribution is not used, because each standard library draws other numbers
+  // with it.
   [[nodiscard]] std::int64_t below(std::int64_t count) {
     return static_cast<std::int64_t>(engine_() % static_cast<std::uint64_t>(count));
   }
@@ -30,8 +31,8 @@ class Draw {
   std::mt19937_64 engine_;
 };
 
-// A random mesh: the prime factors of the number of ranks in a random order, some of them
-// multiplied together.
+// A random mesh: the prime factors of the number of ranks in random order, some of them multiplied
+// together.
 DeviceMesh draw_mesh(Draw& draw, std::int64_t ranks) {
   std::vector<std::int64_t> sizes;
   for (std::int64_t factor = 2; ranks > 1;) {
@@ -97,8 +98,8 @@ std::string_view as_text(const HostTensor& tensor) {
   return {reinterpret_cast<const char*>(tensor.data()), static_cast<std::size_t>(tensor.bytes())};
 }
 
-// Collects every rank's tensor on every process. The shapes must be those of `like`; a rank whose
-// tensor has another shape contributes no bytes, and `why` says so.
+// Collects every rank's tensor on every process. The shapes must be those of `like`; a tensor with
+// another shape is left out, and `why` says so.
 std::vector<HostTensor> gather_locals(const MeasuringRun& run, const std::vector<HostTensor>& mine,
                                       const std::vector<HostTensor>& like, HostMemory& memory,
                                       std::string& why) {

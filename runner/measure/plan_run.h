@@ -1,18 +1,18 @@
-// Executes plans with real collectives, and compares the results with the fake process group bit
-// for bit.
+// Runs plans with real collectives, and compares the results bit for bit with those of the fake
+// process group.
 //
 //   const VerifiedPlans result = verify_plans(run, evaluator, {.plans = 200, .seed = 7});
 //
-// Each rank holds only its own tensor. For every step it packs what the step's collective sends
-// (padded as PyTorch pads), the backend moves and reduces the bytes, and it unpacks what came. The
-// fake group runs the same plan; at the end all ranks' tensors are compared. Bits are equal, or,
-// where floating point is summed in another order, every element is within the bound that
-// sim/executor.h derives; anything else is a failure. Half of the questions have whole numbers,
-// whose sums are exact in any order.
+// Each rank holds only its own tensor. For every step, the rank packs what the step's collective
+// sends (padded as PyTorch pads), the backend moves and reduces the bytes, and the rank unpacks
+// what it received. The fake group runs the same plan, and at the end the tensors of all ranks are
+// compared. A plan passes if all bits are equal, or, where floating point is summed in another
+// order, if every element is within the bound that sim/executor.h derives. Half of the questions
+// have whole numbers, whose sums are exact in any order.
 //
-// A question is drawn from its number and the seed, so every process draws the same one. Layouts
-// replicate, shard, shard strided, and have partials of the ops that the backend reduces, except
-// norm partials.
+// A question is drawn from its number and the seed, so that every process draws the same one.
+// Layouts have replicas, shards, strided shards, and partials of the ops that the backend reduces,
+// except norm partials.
 #pragma once
 
 #include <cstdint>
@@ -30,11 +30,11 @@ struct PlanRequest {
   std::uint64_t seed = 0;
 };
 
-// Throws EnvironmentError.
+// Throws EnvironmentError if the backend fails.
 [[nodiscard]] VerifiedPlans verify_plans(const MeasuringRun& run, StackEvaluator& evaluator,
                                          const PlanRequest& request);
 
-// A redistribution among this many ranks.
+// A redistribution to verify, on a mesh of all ranks.
 struct PlanQuestion {
   DeviceMesh mesh;
   TensorMeta meta;
@@ -43,8 +43,8 @@ struct PlanQuestion {
   PlannerKind planner = PlannerKind::kGreedy;
   DataOptions data;
 };
-// Draws the same question for the same seed and number. Dtypes and ops are those that the backend
-// reduces.
+// Draws a question, the same one for the same seed and number. It uses only dtypes and ops that the
+// backend reduces.
 [[nodiscard]] PlanQuestion draw_question(const Backend& backend, std::uint64_t seed,
                                          std::uint64_t number);
 

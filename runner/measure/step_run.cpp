@@ -85,8 +85,8 @@ std::int64_t StepRun::longest(const Place& place, int dim) const {
 
 bool StepRun::is_local() const { return step_.from.is_replicate(); }
 
-// In a move between two tensor dims each member receives its piece of a shard; otherwise whole
-// shards are passed on.
+// Whether each member receives only its piece of each shard, as in a move between two tensor dims.
+// Otherwise whole shards are sent.
 bool StepRun::sends_pieces(const Place& place) const {
   if (step_.from.dim() == step_.to.dim()) return false;
   const DimSharding from = sharding(step_.from, place);
@@ -103,7 +103,7 @@ bool StepRun::sends_pieces(const Place& place) const {
 
 bool StepRun::is_norm() const { return step_.from.kind() == Placement::Kind::kNormPartial; }
 
-// A sum merged with an average sums first and divides then; a norm sums powers.
+// A sum that is merged with an average is summed first and divided afterwards; a norm sums powers.
 ReduceOp StepRun::op() const {
   return is_norm() || step_.avg_scale > 1 ? ReduceOp::kSum : step_.from.reduce_op();
 }
@@ -127,8 +127,8 @@ HostTensor StepRun::part_of(const Work& work, std::int64_t index, const Shape& p
   return part;
 }
 
-// For an all-to-all between two tensor dims: the shape of what one member sends to another, or of
-// the longest piece for member -1.
+// For an all-to-all between two tensor dims: the shape of what member `from` sends to member `to`.
+// The member -1 means the one with the longest piece.
 Shape StepRun::piece_shape(const Place& place, std::int64_t from, std::int64_t to) const {
   const auto rows = [&](const Placement& placement, std::int64_t member) {
     const DimSharding cut = sharding(placement, place);

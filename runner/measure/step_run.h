@@ -1,14 +1,14 @@
 // Runs one step of a plan on a backend: each local rank packs what it sends, the group's collective
-// runs, and each rank unpacks what came.
+// runs, and each rank unpacks what it received.
 //
 //   GroupCache groups(backend);
 //   const StepRun step(backend, groups, executor, plan.steps[0], fake);   // fake: before the step
 //   if (step.changes()) mine = step.run(mine);        // the local ranks' tensors
 //
-// Shards are padded to the longest of their group, as PyTorch pads them. What needs no bytes from
-// others (a chunk of a replicated tensor, a partition) is done by the fake group's own functions,
-// and so is putting received shards in their places; what moves and what is reduced is the
-// backend's.
+// Shards are padded to the longest of their group, as PyTorch pads them. The backend does only what
+// moves or reduces bytes of several ranks. The fake group's own functions do the rest: steps
+// without communication (a chunk of a replicated tensor, a partition), and putting received shards
+// in their places.
 #pragma once
 
 #include <map>
@@ -20,7 +20,7 @@
 
 namespace shardlab {
 
-// Keeps communicators by the colours of their ranks, because making one takes long.
+// Keeps communicators by the colours of their ranks, because it takes long to make one.
 class GroupCache {
  public:
   explicit GroupCache(Backend& backend) : backend_(backend) {}
@@ -33,8 +33,8 @@ class GroupCache {
 
 class StepRun {
  public:
-  // Keeps references. `before` tells the shapes that all ranks have. Assumes a mesh whose ranks are
-  // numbered in row-major order, as the backend's are.
+  // Keeps references. `before` has the shapes of all ranks' tensors. Assumes a mesh whose ranks are
+  // numbered in row-major order, like those of the backend.
   StepRun(Backend& backend, GroupCache& groups, const Executor& executor, const PlanStep& step,
           const DistributedTensor& before);
 
@@ -42,13 +42,13 @@ class StepRun {
   [[nodiscard]] std::vector<HostTensor> run(const std::vector<HostTensor>& mine) const;
 
  private:
-  // A local rank's group.
+  // The group of a local rank.
   struct Place {
     std::int64_t me = 0;               // this rank's position in the group
     std::vector<std::size_t> members;  // ranks
     Shape whole;                       // shape of the tensor that the members hold together
   };
-  // One call, with the bytes that this rank sends and receives in it.
+  // One call, with the bytes that a local rank sends and receives in it.
   struct Work {
     CollectiveCall call;
     std::vector<std::byte> send;

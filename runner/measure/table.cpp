@@ -10,7 +10,7 @@
 namespace shardlab {
 namespace {
 
-// The names that nccl-tests has for dtypes.
+// The names of dtypes in nccl-tests.
 std::string type_name(const std::string& dtype) {
   constexpr std::array<std::array<const char*, 2>, 10> kNames = {{{"f64", "double"},
                                                                   {"f32", "float"},

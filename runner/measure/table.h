@@ -1,7 +1,7 @@
-// Prints a measurement as the table that nccl-tests prints, and measured kernels as a table of
-// their own.
+// Prints a measurement in the form of nccl-tests' table, and measured kernels as a table of their
+// own.
 //
-//   nccl_tests_table(set)    "#  size  count  type ..." per collective; shardlab reads it back
+//   nccl_tests_table(set)    "#  size  count  type ..." per collective; shardlab can read it again
 //   kernel_table(set)
 //
 // Source of the format: NVIDIA/nccl-tests, src/common.cu; bus bandwidth: doc/PERFORMANCE.md.

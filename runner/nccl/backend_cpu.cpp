@@ -1,11 +1,11 @@
-// The stand-in for NCCL on CPUs: ranks are processes (or threads of one) that pass bytes through a
-// full mesh of TCP sockets. The launcher, the rendezvous, the watchdog and the whole path of a
-// measurement are tested with it; its times say nothing about GPUs.
+// The substitute for NCCL on CPUs. Ranks are processes, or threads of one process, that pass bytes
+// through TCP sockets between each pair of ranks. The launcher, the rendezvous, the watchdog and
+// the whole path of a measurement are tested with it. Its times say nothing about GPUs.
 //
-// Algorithms: rings for all_gather, reduce_scatter and all_reduce (a reduce_scatter and an
-// all_gather: chunk c is x[c+1] + x[c+2] + ... + x[c], as sim/fake_group.h has it); pairs for
-// all_to_all; the root sends to each for broadcast; send_recv passes to the next rank. Source:
-// Patarasuk and Yuan 2009 (rings). Status: derived.
+// Algorithms: rings for all_gather, reduce_scatter and all_reduce (a reduce_scatter and then an
+// all_gather; chunk c is x[c+1] + x[c+2] + ... + x[c], as in sim/fake_group.h). In all_to_all,
+// members exchange in pairs; in broadcast, the root sends to each member; in send_recv, each rank
+// sends to the next. Source: Patarasuk and Yuan 2009 (rings). Status: derived.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -23,11 +23,11 @@
 namespace shardlab {
 namespace {
 
-// One rank's connections, by rank of the world.
+// The connections of one rank to every rank of the world, by rank.
 using Mesh = std::vector<Socket>;
 
-// Local ranks first listen, then every process learns who listens where, then lower ranks are
-// called and higher ones answered.
+// Connects the ranks: first each local rank listens, then every process learns all addresses, and
+// then each rank connects to the lower ranks and accepts connections from the higher ones.
 std::vector<Mesh> connect_mesh(Rendezvous& meeting, const RankRange& ranks) {
   std::vector<Socket> listeners;
   std::string mine;
@@ -85,7 +85,7 @@ std::vector<Mesh> connect_mesh(Rendezvous& meeting, const RankRange& ranks) {
   return meshes;
 }
 
-// One local rank's part of a collective.
+// The part of one local rank in a collective.
 class Member {
  public:
   Member(const Mesh& mesh, std::vector<std::int64_t> members, std::int64_t rank, Deadline deadline)
@@ -149,7 +149,7 @@ class Member {
     return ((member % size()) + size()) % size();
   }
 
-  // Sends to one member and receives from another at once.
+  // Sends to one member and receives from another at the same time.
   void swap_with(std::int64_t to, std::span<const std::byte> out, std::int64_t from,
                  std::span<std::byte> in) const {
     to = wrap(to);
@@ -164,7 +164,7 @@ class Member {
              rank_name(sender), deadline_);
   }
 
-  // All-gathers bytes in place around a ring. This member has only chunk `mine` at the start.
+  // All-gathers bytes in place around a ring. At the start, this member has only chunk `mine`.
   void pass_around(std::byte* data, std::span<const Part> parts, std::int64_t mine) const {
     for (std::int64_t step = 0; step + 1 < size(); ++step) {
       const Part& out = parts[to_index(wrap(mine - step))];
@@ -174,8 +174,8 @@ class Member {
     }
   }
 
-  // Reduce-scatters elements in place around a ring. Member c has the whole sum of chunk c at the
-  // end.
+  // Reduce-scatters elements in place around a ring. At the end, member c has the whole sum of
+  // chunk c.
   void reduce_around(const CollectiveCall& call, std::byte* data,
                      std::span<const Part> parts) const {
     const std::int64_t item = itemsize(call.dtype);
@@ -185,7 +185,7 @@ class Member {
       const Part& in = parts[to_index(wrap(me_ - 2 - step))];
       incoming.resize(to_index(in.size * item));
       swap_with(me_ + 1, {data + out.offset * item, to_index(out.size * item)}, me_ - 1, incoming);
-      // What arrived is the sum so far, to which this rank adds its own.
+      // What arrived is the sum so far, and this rank adds its own elements to it.
       if (in.size == 0) continue;
       combine(call.op, call.dtype, incoming.data(), data + in.offset * item, in.size);
       std::memcpy(data + in.offset * item, incoming.data(), incoming.size());
@@ -209,7 +209,8 @@ class Member {
   }
 
   void all_to_all(const CallBuffers& buffers, std::int64_t piece) const {
-    // In place, the bytes to send are copied first, because what arrives overwrites them.
+    // For a call in place, the bytes to send are copied first, because received bytes overwrite
+    // them.
     std::vector<std::byte> kept;
     const std::byte* send = buffers.send;
     if (send == buffers.receive) {
@@ -292,8 +293,8 @@ class CpuGroup final : public Group {
   }
 
  private:
-  // Runs each rank's work on a thread of its own where there are several ranks, since collectives
-  // wait for each other.
+  // If there are several local ranks, each runs its work on a thread of its own, since the ranks of
+  // a collective wait for each other.
   template <class Work>
   void for_each(Work&& work) {
     if (members_.size() == 1) {

@@ -1,4 +1,4 @@
-// NCCL and the CUDA runtime behind backend.h; plain C++, no CUDA compiler.
+// Implements backend.h with NCCL and the CUDA runtime. It is plain C++ and needs no CUDA compiler.
 // Source of the calls: NCCL's user guide (communicators, groups, ncclGroupSimulateEnd since 2.22,
 // ncclCommSplit since 2.18) and CUDA's manual of the runtime.
 #include <algorithm>
@@ -12,8 +12,8 @@
 namespace shardlab {
 namespace {
 
-// Launches between two events. A kernel is timed among others of its kind, because that is how
-// programs run it.
+// Launches between two events. A kernel is timed within a sequence of the same kernel, because
+// programs run it in sequences too.
 constexpr int kLaunchesPerSample = 10;
 
 std::optional<ncclDataType_t> type_of(DType dtype) {
@@ -139,7 +139,7 @@ class NcclGroup final : public Group {
     check(ncclGroupStart(), "ncclGroupStart");
     for (std::size_t i = 0; i < comms_.size(); ++i) enqueue(i, call, buffers[i]);
     if (ncclGroupSimulateEnd(&info) != ncclSuccess) return std::nullopt;
-    // NCCL leaves its initial value, or 0, where it has no estimate (send and receive).
+    // If NCCL has no estimate (for send and receive), it leaves the initial value, or 0.
     const auto estimate = static_cast<double>(info.estimatedTime);
     return estimate > 0.0 ? std::optional(estimate) : std::nullopt;
   }
@@ -151,7 +151,7 @@ class NcclGroup final : public Group {
     ncclComm_t comm = comms_[i].get();
     const std::int64_t size = sizes_[i];
     check(cudaSetDevice(device.index), "cudaSetDevice");
-    // Types that NCCL lacks can be moved as bytes, but not reduced.
+    // Dtypes that NCCL lacks can be moved as bytes, but not reduced.
     const std::optional<ncclDataType_t> known = type_of(call.dtype);
     const ncclDataType_t type = known.value_or(ncclUint8);
     const std::int64_t scale = known ? 1 : itemsize(call.dtype);
@@ -164,7 +164,7 @@ class NcclGroup final : public Group {
       case Collective::kAllReduce:
       case Collective::kReduceScatter: {
         const std::optional<ncclRedOp_t> op = op_of(call.op);
-        SHARDLAB_CHECK(known && op, "NCCL reduces no ", to_string(call.dtype));
+        SHARDLAB_CHECK(known && op, "NCCL cannot reduce ", to_string(call.dtype));
         if (call.kind == Collective::kAllReduce) {
           check(ncclAllReduce(send, receive, count, type, *op, comm, stream), "ncclAllReduce");
         } else {
@@ -206,7 +206,7 @@ class NcclGroup final : public Group {
     }
   }
 
-  // cudaStreamSynchronize is not used, because it would never see an error of a communicator.
+  // cudaStreamSynchronize is not used, because it would not notice an error of a communicator.
   void wait() {
     for (std::size_t i = 0; i < comms_.size(); ++i) {
       check(cudaSetDevice(devices_[i].index), "cudaSetDevice");

@@ -1,4 +1,4 @@
-// The build without NCCL: every function says that NCCL is missing.
+// The build without NCCL: every function reports that NCCL is missing.
 #include "costmodel/base/error.h"
 #include "runner/nccl/backend.h"
 

@@ -1,4 +1,4 @@
-// Checks CUDA and NCCL calls: one that fails throws an EnvironmentError with the call and its
+// Checks CUDA and NCCL calls: a call that fails throws an EnvironmentError with its name and its
 // error.
 //
 //   check(cudaMalloc(&pointer, bytes), "cudaMalloc");
@@ -27,11 +27,11 @@ inline void check(cudaError_t code, const char* call) {
 inline void check(ncclResult_t code, const char* call) {
   if (code == ncclSuccess) return;
   throw EnvironmentError(std::string(call) + ": " + ncclGetErrorString(code) +
-                         "; NCCL_DEBUG=WARN tells more");
+                         "; NCCL_DEBUG=WARN prints more");
 }
 
-// Memory of the current device, all zeros once this returns: other streams do not wait for the one
-// that clears it.
+// Memory of the current device, filled with zeros before this returns, because other streams would
+// not wait for the stream that fills it.
 [[nodiscard]] inline DevicePointer device_memory(std::int64_t bytes) {
   void* block = nullptr;
   const auto size = static_cast<std::size_t>(bytes > 0 ? bytes : 1);
@@ -55,14 +55,16 @@ using Event = std::unique_ptr<CUevent_st, cudaError_t (*)(cudaEvent_t)>;
   return static_cast<double>(ms) * 1e3;
 }
 
-// Puts one launch of a kernel on a stream; `launch` counts from 0 and picks one of several sets of
-// arrays, so that none is left in a cache. Empty, with the reason, if there is no such kernel.
+// Puts one launch of a kernel on a stream. `launch` counts from 0 and picks one of several sets of
+// arrays, so that no array stays in a cache. If there is no such kernel, the function is empty and
+// the reason is set.
 using Launch = std::function<void(cudaStream_t stream, int launch)>;
-// Bytes that consecutive launches pass over before they meet the same array again: several times
-// the second-level cache of today's GPUs (50 MB on H100).
+// Bytes that consecutive launches use before they use the same array again: several times the
+// second-level cache of today's GPUs (50 MB on H100).
 inline constexpr std::int64_t kColdBytes = std::int64_t{256} << 20U;
 [[nodiscard]] int cold_copies(std::int64_t bytes_of_one);
-// Numbers within (-2, 2): on zeros tensor cores draw less power, and clock higher.
+// Fills a block with numbers within (-2, 2): with zeros, tensor cores draw less power and clock
+// higher.
 void fill_with_numbers(std::byte* block, std::int64_t bytes, DType dtype);
 
 [[nodiscard]] Launch make_memory_kernel(const KernelShape& shape, std::string& why_not);

@@ -1,5 +1,5 @@
-// The kernels that are measured on a GPU beside those of libraries, as PTX: the driver compiles it
-// for the GPU at hand, so that the build needs no CUDA compiler.
+// The kernels that are measured on a GPU besides those of libraries. They are PTX, which the driver
+// compiles for the GPU that is present, so that the build needs no CUDA compiler.
 //
 //   shardlab_launch()                          nothing: what a launch costs
 //   shardlab_add(a, b, out, count)             out = a + b, f32

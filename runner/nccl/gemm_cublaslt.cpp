@@ -1,8 +1,8 @@
-// GEMMs by cuBLASLt: [rows, inner] times [inner, columns], row-major as PyTorch has them, which is
-// a column-major [columns, inner] times [inner, rows]. bf16, f16 and f8 accumulate in f32; f32 runs
-// on tensor cores where TF32 is allowed, as PyTorch does when asked for "high" precision. f8 is
-// measured in the form that cuBLASLt has for it: the first operand transposed, bf16 results.
-// Source: NVIDIA's cuBLAS manual, cublasLtMatmul.
+// GEMMs by cuBLASLt: [rows, inner] times [inner, columns]. PyTorch's matrices are row-major, so
+// cuBLASLt is asked for the equal column-major product, [columns, inner] times [inner, rows]. bf16,
+// f16 and f8 accumulate in f32. f32 runs on tensor cores if TF32 is allowed, as in PyTorch with
+// "high" precision. f8 is measured in the form that cuBLASLt supports: with the first operand
+// transposed and bf16 results. Source: NVIDIA's cuBLAS manual, cublasLtMatmul.
 #include <cublasLt.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace shardlab {
 namespace {
 
-constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20U;  // what cuBLAS advises on Hopper
+constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20U;  // as cuBLAS advises for Hopper
 
 void check(cublasStatus_t code, const char* call) {
   if (code == CUBLAS_STATUS_SUCCESS) return;
@@ -49,7 +49,7 @@ Owned<cublasLtMatrixLayout_t> layout(cudaDataType_t type, std::int64_t rows, std
   return {out, cublasLtMatrixLayoutDestroy};
 }
 
-// What every launch of one GEMM needs.
+// The handles and buffers of one GEMM, which every launch uses.
 struct Gemm {
   Owned<cublasLtHandle_t> handle;
   Owned<cublasLtMatmulDesc_t> operation;

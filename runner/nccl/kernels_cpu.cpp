@@ -11,7 +11,7 @@ namespace {
 
 using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-// The work of one launch, with the arrays that it needs.
+// The work of one launch, which owns the arrays that it needs.
 std::function<void()> work_of(const KernelShape& shape, std::string& why_not) {
   const auto elements = static_cast<std::size_t>(shape.rows * shape.columns);
   if (shape.name == "launch") return [] {};
@@ -40,7 +40,7 @@ std::function<void()> work_of(const KernelShape& shape, std::string& why_not) {
   if (shape.name == "reduction") {
     return [from, to]() mutable { to[0] = std::accumulate(from.begin(), from.end(), 0.0F); };
   }
-  // The first piece of every row comes first, then the second piece of every row, and so on.
+  // First come all rows of the first piece, then all rows of the second piece, and so on.
   const auto rows = static_cast<std::size_t>(shape.rows);
   const auto columns = static_cast<std::size_t>(shape.columns);
   const auto piece = static_cast<std::size_t>(shape.inner);

@@ -1,5 +1,5 @@
-// Kernels of the CPU stand-in. They do the same work as on a GPU in plain loops, so that the path
-// of a measurement can be tested; their times mean nothing.
+// Kernels of the CPU backend. They do the work of the GPU's kernels in plain loops, so that the
+// path of a measurement can be tested. Their times mean nothing.
 #pragma once
 
 #include <string>

@@ -17,7 +17,7 @@ constexpr int kBlocksPerProcessor = 8;
 constexpr int kMaxCopies = 64;
 constexpr std::int64_t kPatternBytes = std::int64_t{16} << 20U;
 
-// A kernel of device_code.h, and the library that it lives in.
+// A kernel of device_code.h, and the library that contains it.
 struct Kernel {
   std::shared_ptr<CUlib_st> library;
   cudaKernel_t handle = nullptr;
@@ -87,7 +87,7 @@ void fill_with_numbers(std::byte* block, std::int64_t bytes, DType dtype) {
       }
     });
   } else {
-    // 8-bit floats get any sign, and an exponent near that of 1.
+    // 8-bit floats get a random sign, and an exponent near that of 1.
     for (std::int64_t i = 0; i < count; ++i) {
       const std::uint64_t bits = counter_hash(0, static_cast<std::uint64_t>(i), 0);
       pattern[to_index(i)] =

@@ -9,7 +9,7 @@
 //
 // A name without dashes declares a positional argument. Variables are kept by reference: they hold
 // the default until the command line has been parsed, and must live until the command has run.
-// Throws nothing of its own; usage.h says what a command line got wrong.
+// Nothing here throws an error of its own; usage.h describes what is wrong with a command line.
 #pragma once
 
 #include <cstdint>
@@ -27,9 +27,9 @@ class Option;
 
 namespace shardlab {
 
-// What an option accepts.
+// The values that an option accepts.
 struct ValueCheck {
-  // Says what is wrong with a value, and what is valid; empty for a good one.
+  // Returns what is wrong with a value and what is valid; "" for a good value.
   std::function<std::string(const std::string&)> problem;
   std::string valid;  // for the help: "{text,json}" or "[0 to 1024]"
 };
@@ -39,14 +39,14 @@ struct ValueCheck {
 [[nodiscard]] ValueCheck number_from(double min, double max);
 [[nodiscard]] ValueCheck not_empty();
 
-// The names of an enumeration (costmodel/base/enum_names.h).
+// The value must be one of the names of an enumeration (costmodel/base/enum_names.h).
 template <class Enum>
 [[nodiscard]] ValueCheck one_of() {
   const std::vector<std::string_view> names = all_names<Enum>();
   return one_of(std::vector<std::string>(names.begin(), names.end()));
 }
 
-// A declared option: a handle that may be copied, valid as long as the command.
+// A handle to a declared option. It can be copied, and is valid as long as its command.
 class CommandOption {
  public:
   explicit CommandOption(CLI::Option* option) : option_(option) {}
@@ -58,7 +58,7 @@ class CommandOption {
   CommandOption comma_separated() const;  // one value may be several words
   CommandOption hidden() const;           // not in the help
 
-  // Whether the command line had it. Assumes that it has been parsed.
+  // Whether the option is on the command line. Assumes that the command line has been parsed.
   [[nodiscard]] bool is_given() const;
   [[nodiscard]] std::string name() const;
 
@@ -66,12 +66,12 @@ class CommandOption {
   CLI::Option* option_;
 };
 
-// A command, or the whole program (command_line.cpp): a handle that may be copied.
+// A handle to a command, or to the whole program (command_line.cpp). It can be copied.
 class Command {
  public:
   explicit Command(CLI::App* app) : app_(app) {}
 
-  // `help`: what the command does and, on lines of their own, examples.
+  // `help` says what the command does; further lines hold examples.
   [[nodiscard]] Command subcommand(const std::string& name, const std::string& help) const;
 
   CommandOption option(const std::string& name, std::string& value, const std::string& help) const;
@@ -90,10 +90,10 @@ class Command {
                        const std::string& help) const;
   CommandOption flag(const std::string& name, bool& value, const std::string& help) const;
 
-  // An option that was declared before.
+  // The handle of an option that was declared earlier.
   [[nodiscard]] CommandOption declared(const std::string& name) const;
 
-  // What the command does once its options hold what was typed.
+  // Sets the function that runs the command, once its options hold what was typed.
   void runs(std::function<void()> action) const;
 
  private:

@@ -1,4 +1,4 @@
-// The op that a command line asks about: what `select` and `simulate` share.
+// The op that a command line names, as `select` and `simulate` read it.
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@
 
 namespace shardlab {
 
-// The options as typed.
+// The options as they were typed.
 struct OpArguments {
   std::string op;
   std::vector<std::string> inputs;
   std::string args;
 
-  // --op, --inputs, --args. Keeps references.
+  // Adds --op, --inputs and --args. The command keeps references to these members.
   void add_options(const Command& command, bool required);
   // Throws InputError, which names the option, what was found and what is valid.
   [[nodiscard]] OpCall read(const DeviceMesh& mesh, const Rules& rules) const;

@@ -12,7 +12,7 @@
 namespace shardlab {
 namespace {
 
-// The command line without the options that change nothing in the answer: a record is the same
+// The command line without the options that do not change the answer, so that a record has the same
 // bytes for any number of threads and wherever it is written.
 std::vector<std::string> what_was_asked(const std::vector<std::string>& words) {
   constexpr std::array<std::string_view, 3> kWithValue = {"--jobs", "--out", "--format"};

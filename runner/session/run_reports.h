@@ -1,6 +1,6 @@
-// What the commands that write reports share: --out and --summary, the header of a record, and the
-// files: report.html, report.md, report.json, and record.json, from which `report` writes them
-// again.
+// Shared by the commands that write reports: --out and --summary, the header of a record, and the
+// files report.html, report.md, report.json and record.json. From record.json, `report` can write
+// the others again.
 //
 //   add_report_options(command, session);
 //   ...
@@ -18,20 +18,22 @@
 
 namespace shardlab {
 
-// --out DIR and --summary.
+// Adds --out DIR and --summary.
 void add_report_options(const Command& command, Session& session);
 
-// Whether a record is to be made at all.
+// Whether the options ask for a record.
 [[nodiscard]] bool writes_report(const Session& session);
 
-// Makes the folder of --out, if there is one. Throws EnvironmentError, and InputError where
-// --summary, which is Markdown, meets --format json.
+// Creates the folder of --out, if there is one. Throws EnvironmentError if that fails, and
+// InputError for --summary, whose output is Markdown, together with --format json.
 void prepare_out(const Session& session);
 
-// Versions, command line, seed and overrides; the caller adds topology, stacks and suites.
+// A header with versions, command line, seed and overrides; the caller adds topology, stacks and
+// suites.
 [[nodiscard]] reports::RunHeader header_of(const Session& session);
 
-// Writes the files into the folder of --out, if there is one; prints the summary if asked for.
+// Writes the files into the folder of --out, if there is one, and prints the summary if --summary
+// asks for it.
 void write_run(const Session& session, const reports::RunRecord& record);
 
 struct RunResult {
@@ -43,7 +45,7 @@ struct RunResult {
 };
 void write_run(const Session& session, RunResult run);
 
-// "report: DIR/report.html", for the end of a text.
+// "report: DIR/report.html", the last line of a command's text.
 [[nodiscard]] std::string report_line(const Session& session);
 
 }  // namespace shardlab

@@ -71,7 +71,7 @@ void add_common_options(const Command& command, Session& session) {
   command.option("--format", session.format, "text for people, or json: exactly one document")
       .check(one_of({"text", "json"}))
       .show_default();
-  command.option("--seed", session.seed, "seed of everything random")
+  command.option("--seed", session.seed, "seed of all random choices")
       .check(integer_from(0, std::numeric_limits<std::uint64_t>::max()))
       .show_default();
   command
@@ -82,7 +82,8 @@ void add_common_options(const Command& command, Session& session) {
   command
       .option(
           "--set", session.sets,
-          "PATH=VALUE, once per change: devices_per_host=1 (topology), stack.planner=graph, ...")
+          "PATH=VALUE, such as devices_per_host=1 (of the topology) or stack.planner=graph; may be "
+          "repeated")
       .repeatable();
   command.flag("--quiet", session.quiet, "print no progress on stderr");
   command.flag("--no-timing", session.no_timing, "leave clock readings out of the result");

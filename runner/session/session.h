@@ -1,8 +1,8 @@
 // One run of a command: the options that all commands share, and where results go.
 //
-// A command's function reads, computes and prints through the session, and may set
-// session.exit_code. It throws on bad input (costmodel/base/error.h); main.cpp turns what is thrown
-// into exit codes.
+// A command reads its input, computes and prints through the session, and may set
+// session.exit_code. It throws errors about bad input (costmodel/base/error.h), and main.cpp turns
+// these into exit codes.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ struct Session {
   // Common options.
   std::string format = "text";
   std::string out;
-  bool summary = false;  // only commands that write reports have it
+  bool summary = false;  // for commands that write reports
   std::uint64_t seed = 0;
   int jobs = 0;  // 0 means one per core
   bool quiet = false;
@@ -52,20 +52,20 @@ struct Session {
   [[nodiscard]] ConfigStore store() const;
   [[nodiscard]] ConfigStore experiment_store() const;  // for commands that read an experiment
   [[nodiscard]] ConfigStore topology_store() const;    // for commands that read no stack
-  // For commands that read no configuration. Throws InputError where --set was given.
+  // For commands that read no configuration. Throws InputError if --set was given.
   void expect_no_sets(std::string_view command) const;
   [[nodiscard]] int threads() const;  // jobs, or the number of cores
-  // Results: the JSON document or the text, to `results`.
+  // Prints a result, a JSON document or a text, to `results`.
   void print(const nlohmann::json& document) const;
   void print(const std::string& text) const;
 };
 
-// --format, --seed, --jobs, --set, --quiet, --no-timing.
+// Adds --format, --seed, --jobs, --set, --quiet and --no-timing.
 void add_common_options(const Command& command, Session& session);
 CommandOption add_topology_option(const Command& command, Session& session);
 
-// Parses the text form of one option's value. The message of a TextError gets the option's name in
-// front.
+// Parses the text form of one option's value. If that throws a TextError, the option's name is
+// added in front of its message.
 template <class Parse>
 auto parse_option(std::string_view option, Parse&& parse) -> decltype(parse()) {
   try {

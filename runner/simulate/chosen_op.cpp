@@ -14,7 +14,8 @@ ChosenOp choose(StackEvaluator& evaluator, const DeviceMesh& mesh, const OpCall&
   if (rule.is_foreach()) {
     throw InputError(
         call.op +
-        " stands for many ops, which are selected one by one; valid: the op of one element");
+        " is applied to each element of a list, and its elements are selected one by one; valid: "
+        "the op of one element");
   }
   ChosenOp op{.call = call,
               .rule = rule,

@@ -1,6 +1,6 @@
 // One op as a stack runs it: the strategy that the stack chooses, and the plans that bring each
-// input into the layout that it wants. `simulate` runs an op this way, and each op of a program
-// that has no plan.
+// input into the layout that the strategy needs. `simulate` runs a single op this way, and also
+// each op of a program if no plan is given.
 #pragma once
 
 #include <string>
@@ -18,13 +18,13 @@ struct ChosenOp {
   std::string refused;
 };
 
-// Chooses by this rule, which must be that of the call's op. Throws InputError for an op that
-// stands for many ops, and for inputs that the op can't take.
+// Chooses by this rule, which must be the rule of the call's op. Throws InputError for an op that
+// is applied to each element of a list, and for inputs that the op can't take.
 [[nodiscard]] ChosenOp choose(StackEvaluator& evaluator, const DeviceMesh& mesh, const OpCall& call,
                               const OpRule& rule);
 [[nodiscard]] double kernel_us(const StackEvaluator& evaluator, const DeviceMesh& mesh,
                                const ChosenOp& op);
-// Why a plan does not run; empty if it does.
+// Why a plan can't run; "" if it can.
 [[nodiscard]] const std::string& reason_against(const Plan& plan);
 
 }  // namespace shardlab

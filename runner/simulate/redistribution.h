@@ -1,4 +1,4 @@
-// The redistribution that a command line asks about: what `plan` and `simulate` share.
+// The redistribution that a command line describes, as `plan` and `simulate` read it.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct RedistributionQuestion {
   PlanOptions options;
 };
 
-// The options as typed.
+// The options as they were typed.
 struct RedistributionArguments {
   std::string mesh;
   std::string tensor;
@@ -29,8 +29,9 @@ struct RedistributionArguments {
   std::vector<std::string> flatten;
   std::int64_t rank = 0;
 
-  // --mesh, --tensor, --from, --to, --stack, --planner, --flatten, --rank. Keeps references. --mesh
-  // is always required, and the next three are if `required` says so.
+  // Adds --mesh, --tensor, --from, --to, --stack, --planner, --flatten and --rank. The command
+  // keeps references to these members. --mesh is always required; --tensor, --from and --to are
+  // required if `required` is true.
   void add_options(const Command& command, bool required);
   // Throws InputError, which names the option, what was found and what is valid.
   [[nodiscard]] RedistributionQuestion read() const;

@@ -21,19 +21,20 @@
 namespace shardlab {
 namespace {
 
-// What runs: for each node its layouts, the plans that lead to them, and the price of its kernel.
+// A program with what runs for each node: its layouts, the plans that lead to them, and the price
+// of its kernel.
 struct ProgramRunPlan {
   std::vector<NodePlan> nodes;
   std::vector<double> compute_us;
   std::string refused;  // why it does not run; `nodes` may be incomplete then
 };
 
-// Whether the node only names a value that exists already, so that no kernel runs.
+// Whether the node only gives a name to a value that exists already, so that it runs no kernel.
 bool only_names(const ProgramNode& node) { return !node.computes() || node.op == kGetItem; }
 
 // -- As the stack chooses, op by op ---------------------------------------------------------------
 
-// The layouts of nodes that no other node decides: the pinned one, or replicated.
+// The layouts of nodes that do not depend on other nodes: the pinned layout, or replicated.
 std::vector<Layout> pinned_layouts(const SimulateProgramArguments& arguments,
                                    const Program& program, const DeviceMesh& mesh) {
   std::vector<Layout> layouts(program.nodes.size(), Layout::replicated(mesh.ndim()));
@@ -64,7 +65,7 @@ std::vector<Layout> pinned_layouts(const SimulateProgramArguments& arguments,
   return layouts;
 }
 
-// The layouts of an op's outputs, in the order in which the program has them.
+// The layouts of an op's outputs, in the order of the program's outputs.
 std::vector<Layout> output_layouts(const ProgramNode& node, const ChosenOp& op, int mesh_ndim) {
   std::vector<Layout> layouts;
   for (const std::optional<std::size_t> made :
@@ -74,8 +75,8 @@ std::vector<Layout> output_layouts(const ProgramNode& node, const ChosenOp& op, 
   return layouts;
 }
 
-// The op's rule in the stack's rule set or, if that has none, AutoParallel's, as `solve` does it.
-// Throws InputError where neither has one.
+// The op's rule in the stack's rule set or, if that set has none, in AutoParallel's, as in `solve`.
+// Throws InputError if neither has a rule.
 const OpRule& rule_of(const std::string& op, RuleSet rules) {
   const OpRule* rule = find_program_rule(op, rules);
   return rule != nullptr ? *rule : find_op_rule(op, rules);
@@ -208,7 +209,8 @@ std::optional<std::string> stack_of_plan(const std::string& file, const ConfigSt
   const std::vector<std::string> names = store.names(ConfigKind::kStack);
   if (run.stack && std::ranges::find(names, *run.stack) == names.end()) {
     JsonPlace{file, "/stack"}.fail(
-        "found " + *run.stack + ", which is no shipped stack; valid: " + "--stack with its path");
+        "found " + *run.stack +
+        ", which is not a shipped stack; valid: " + "--stack with its path");
   }
   return run.stack;
 }
@@ -249,7 +251,7 @@ void simulate_program(const SimulateProgramArguments& arguments, const ConfigSto
   }
   double priced_us = 0.0;
   std::vector<std::vector<int>> ready(
-      program.nodes.size());  // kernels that a node's readers wait for
+      program.nodes.size());  // for each node, the kernels that its readers wait for
   for (std::size_t n = 0; n < program.nodes.size() && !simulation.is_refused(); ++n) {
     const ProgramNode& node = program.nodes[n];
     const NodeExecution* data = done ? &done->nodes[n] : nullptr;

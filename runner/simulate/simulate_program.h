@@ -1,5 +1,5 @@
 // `shardlab simulate PROGRAM`: runs every node in turn, in virtual time and, if asked for, with
-// data. Each op runs as the stack chooses it, or as a saved plan has it.
+// data. Each op runs with the stack's choice, or with the layouts of a saved plan.
 #pragma once
 
 #include <optional>
@@ -15,13 +15,13 @@ namespace shardlab {
 struct SimulateProgramArguments {
   std::string program;
   std::string mesh;
-  std::string plan;               // a file in a form of saved_plan.h; empty if the stack chooses
+  std::string plan;               // a file that saved_plan.h reads; empty if the stack chooses
   std::vector<std::string> pins;  // NAME=LAYOUT
   std::string pin_inputs;
   SimulationArguments simulation;
 };
 
-// The shipped stack that a plan's file names, if it names one. Throws ConfigError.
+// The shipped stack that a plan's file names; empty if it names none. Throws ConfigError.
 [[nodiscard]] std::optional<std::string> stack_of_plan(const std::string& file,
                                                        const ConfigStore& store);
 

@@ -22,8 +22,8 @@ namespace shardlab {
 void SimulationArguments::add_options(const Command& command) {
   command
       .option("--data", data,
-              "off, the default of programs, simulates shapes only, and ranks that are alike once, "
-              "for up to 2^40 ranks")
+              "whether tensors hold data; off, which is the default for programs, simulates shapes "
+              "only, and ranks that are alike only once, for up to 2^40 ranks")
       .check(one_of({"on", "off"}))
       .show_default();
   command
@@ -41,7 +41,7 @@ void SimulationArguments::add_options(const Command& command) {
       .show_default();
   command
       .option("--straggler", straggler,
-              "who is slower than the stack's prices say: " + std::string(kSlowdownForms))
+              "what is slower than the stack's prices assume: " + std::string(kSlowdownForms))
       .show_default();
   command.option("--repetitions", repetitions, "number of runs of a random straggler model")
       .check(integer_from(1, 1000000))
@@ -103,7 +103,7 @@ std::vector<int> Simulation::add(const Plan& plan, const ExecutionResult* result
   const auto first = static_cast<int>(std::ssize(schedule_.kernels));
   after = add_plan(schedule_, plan, std::move(after));
   Layout before = plan.start;
-  // The executor stops at the first step whose shapes are wrong.
+  // The executor stopped at the first step whose shapes are wrong.
   const std::size_t done = result != nullptr ? result->steps.size() : plan.steps.size();
   for (std::size_t i = 0; i < done; ++i) {
     const PlanStep& step = plan.steps[i];
@@ -246,7 +246,8 @@ nlohmann::json Simulation::json(nlohmann::json document) const {
 
 std::string Simulation::table() const {
   const bool waits = time_.simulated_ranks > 1;
-  // With a straggler a step takes longer than its price, so the table says when it is done.
+  // With a straggler a step takes longer than its price, so the table also shows when the step
+  // ends.
   const bool is_slowed = arguments_.straggler != "none";
   const bool has_ops = std::any_of(steps_.begin(), steps_.end(),
                                    [](const Step& step) { return step.json.contains("op"); });

@@ -1,6 +1,7 @@
-// A run on the fake process group, as `simulate` shows it. It takes steps as they are added, notes
-// whether their data is right, works out their times, and prints both as JSON or text. A
-// redistribution is one plan; an op is a plan for each input and a kernel; a program is many ops.
+// Collects what `simulate` shows of a run on the fake process group. Steps are added one after the
+// other. It notes whether their data is right, computes their times, and prints both as JSON or
+// text. A redistribution is one plan; an op is a plan for each input and a kernel; a program is
+// many ops.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +33,7 @@ struct SimulationArguments {
 
 class Simulation {
  public:
-  // Keeps references. Throws TextError if an option does not parse.
+  // Keeps references. Throws TextError if an option can't be parsed.
   Simulation(const SimulationArguments& arguments, const DeviceMesh& mesh, const Topology& topology,
              const Session& session);
 
@@ -41,36 +42,37 @@ class Simulation {
   [[nodiscard]] Executor executor() const;
   [[nodiscard]] DataOptions data() const;
 
-  // Says why nothing runs, and drops what was added before. An empty reason changes nothing.
+  // Notes why nothing runs, and removes all steps that were added before. An empty reason changes
+  // nothing.
   void refuse(const std::string& reason);
   [[nodiscard]] bool is_refused() const { return !refused_.empty(); }
 
-  // Adds the steps of a plan that runs once the kernels `after` are done. `result` is what the
-  // executor made of the plan, or null without data; the keys of `place` (input, node) go into each
-  // step's JSON. Returns the kernels that a reader of the tensor has to wait for.
+  // Adds the steps of a plan that starts once the kernels `after` are done. `result` is the
+  // executor's result for the plan, or null if there is no data. The keys of `place` (input, node)
+  // are added to each step's JSON. Returns the kernels that a reader of the tensor must wait for.
   std::vector<int> add(const Plan& plan, const ExecutionResult* result, std::vector<int> after,
                        const nlohmann::json& place = nlohmann::json::object());
-  // Adds an op's kernel, which runs on every rank.
+  // Adds the kernel of an op, which runs on every rank.
   int add(const std::string& op, double price_us, const OpExecution* result, std::vector<int> after,
           const nlohmann::json& place = nlohmann::json::object());
-  // Notes whether a node that runs no kernel (a view, say) names what it should.
+  // Notes whether a node without a kernel (a view, for example) holds the right data.
   void judge(const std::string& node, const OpExecution& result) {
     judge(result.verified, result.max_abs_error, node + ": " + result.mismatch);
   }
-  // Notes whether ranks that ought to hold the same bytes of the result do hold them.
+  // Notes whether ranks that ought to hold the same bytes of the result do so.
   void note_replicas(bool equal) { replicas_equal_ = equal; }
   // Notes for the report what runs, and under which stack.
   void note_subject(std::string what, nlohmann::json stack) {
     what_ = std::move(what);
     stack_ = std::move(stack);
   }
-  // Adds a remark that a reader of the result should know.
+  // Adds a remark for the reader of the result.
   void note(std::string text) { notes_.push_back(std::move(text)); }
-  // Adds wall time that went into making and moving data.
+  // Adds wall time that was spent on making and on moving data.
   void note_wall(double distribute_ms, double run_ms);
 
-  // Runs the clocks, writes the trace, prints, and sets the exit code. `document` has the keys that
-  // this kind of run adds, `title` the first lines of the text.
+  // Computes the times, writes the trace, prints the result, and sets the exit code. `document` has
+  // the keys that only this kind of run prints, `title` the first lines of the text.
   void finish(nlohmann::json document, const std::string& title, Session& session);
 
  private:

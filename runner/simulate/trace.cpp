@@ -65,7 +65,7 @@ void write_names(EventWriter& out, const std::map<std::int64_t, Thread>& threads
   }
 }
 
-// Writes one slice. `args` describe a collective.
+// Writes one slice. `args` describes the collective, if the kernel is one.
 void write_slice(EventWriter& out, const ScheduledKernel& kernel, const TimelineSpan& span,
                  const Thread& thread, const Json& args) {
   Json slice = {{"ph", "X"},
@@ -88,15 +88,15 @@ void write_slice(EventWriter& out, const ScheduledKernel& kernel, const Timeline
              {"dur", to_micros(span.started - span.arrived)}});
 }
 
-// How many whole elements a rank sends or receives: its part of a collective's full bytes, rounded
-// up as in a padded split.
+// The number of whole elements that a rank sends or receives: its part of a collective's full
+// bytes, rounded up as in a padded split.
 std::int64_t elements(double full_bytes, DType dtype, std::int64_t parts) {
   constexpr double kMost = 9e18;
   return static_cast<std::int64_t>(
       std::min(kMost, std::ceil(full_bytes / itemsize(dtype) / static_cast<double>(parts))));
 }
 
-// The keys that PyTorch's profiler gives NCCL's kernels, and the exact bytes.
+// The keys that PyTorch's profiler writes for NCCL's kernels, and the exact bytes.
 Json collective_args(const ScheduledKernel& kernel, const TracedGroup& group, std::int64_t number,
                      std::int64_t rank) {
   const Collective collective = collective_from_name(kernel.name).value_or(Collective::kLocal);
@@ -116,8 +116,8 @@ Json collective_args(const ScheduledKernel& kernel, const TracedGroup& group, st
           {"Global rank", rank}};
 }
 
-// What PyTorch's profiler says about process groups. Their ranks are listed only while that is not
-// too much.
+// What PyTorch's profiler writes about process groups. The ranks are left out if there are too many
+// of them in all.
 Json groups_json(const TraceGroups& groups) {
   constexpr std::int64_t kMost = 200000;
   std::int64_t listed = 0;
@@ -140,7 +140,7 @@ std::int64_t traced_ranks(const Schedule& schedule, std::int64_t wanted) {
 
 void write_trace(std::ostream& stream, const std::string& title, const DeviceMesh& mesh,
                  const Topology& topology, const Schedule& schedule, const Timeline& timeline) {
-  std::map<std::int64_t, Thread> threads;  // by the rank's index in the mesh
+  std::map<std::int64_t, Thread> threads;  // by index of the rank in the mesh
   for (const std::int64_t index : timeline.rank_indices) {
     const std::int64_t rank = mesh.rank(index);
     threads[index] = {rank / topology.devices_per_host(), rank};

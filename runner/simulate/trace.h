@@ -1,13 +1,14 @@
-// A timeline as a Chrome trace, for ui.perfetto.dev and chrome://tracing.
+// Writes a timeline as a Chrome trace, for ui.perfetto.dev and chrome://tracing.
 //
-// One process a host, one thread a rank and stream. A kernel is a slice; where a collective's
-// member waits for the others, a slice "wait" lies in it. Flow arrows tie the members of a
-// collective, in the order of their ranks. A counter per host shows the bytes in flight: the
-// buffers of the shown ranks' running collectives. Format: "Trace Event Format" (Google, 2016),
-// JSON object form; ts and dur are microseconds. A collective's args are those of PyTorch's
-// profiler, so that the trace reads as one (costmodel/measurements/kineto_trace.h).
+// The trace has one process per host, and one thread per rank and stream. A kernel is a slice; if a
+// collective's member waits for the others, its slice contains a slice "wait". Flow arrows connect
+// the members of a collective in the order of their ranks. A counter per host shows the bytes in
+// flight: the buffers of the shown ranks' running collectives. Format: "Trace Event Format"
+// (Google, 2016), JSON object form; ts and dur are in microseconds. A collective's args are those
+// of PyTorch's profiler, so that the trace can be read like one of its own
+// (costmodel/measurements/kineto_trace.h).
 //
-// chakra_traces makes Chakra execution traces of the same run, one for each rank
+// chakra_traces makes Chakra execution traces of the same run, one for each shown rank
 // (costmodel/measurements/chakra_trace.h).
 #pragma once
 
@@ -25,13 +26,14 @@ namespace shardlab {
 void write_trace(std::ostream& out, const std::string& title, const DeviceMesh& mesh,
                  const Topology& topology, const Schedule& schedule, const Timeline& timeline);
 
-// The traces of the shown ranks, by rank.
+// The Chakra traces of the shown ranks, by rank.
 [[nodiscard]] std::map<std::int64_t, ChakraMessages> chakra_traces(const DeviceMesh& mesh,
                                                                    const Topology& topology,
                                                                    const Schedule& schedule,
                                                                    const Timeline& timeline);
 
-// How many ranks a trace of this schedule can show within `wanted` and kMaxTraceSlices.
+// The number of ranks that a trace of this schedule can show: at most `wanted`, and at most
+// kMaxTraceSlices slices in all.
 inline constexpr std::int64_t kMaxTraceSlices = 200000;
 [[nodiscard]] std::int64_t traced_ranks(const Schedule& schedule, std::int64_t wanted);
 

@@ -34,7 +34,7 @@ const TracedGroup& TraceGroups::of(int kernel, std::int64_t rank_index) {
   MeshLayout layout;
   for (const int m : dims) layout = layout.concatenate(mesh_.layout(m));
   layout = layout.coalesce();
-  // 0 is PyTorch's name for the group of all ranks.
+  // Names begin with 1, because 0 is PyTorch's name for the group of all ranks.
   group.name = std::to_string(order_.size() + 1);
   group.size = layout.size();
   group.first = mesh_.rank(first);

@@ -1,4 +1,4 @@
-// The process groups and call numbers of a simulated run, as traces name them.
+// The process groups of a simulated run, and the numbers of their calls, as traces name them.
 //
 //   TraceGroups groups(mesh, schedule);
 //   groups.of(kernel, rank_index).ranks      // the ranks of the group that this rank is in
@@ -16,11 +16,11 @@
 
 namespace shardlab {
 
-// Larger groups are not listed: where their ranks are evenly apart, first and stride say who they
-// are; else the stride is 0.
+// The ranks of larger groups are not listed. If they are evenly spaced, `first` and `stride`
+// describe them; otherwise the stride is 0.
 inline constexpr std::int64_t kMaxListedRanks = 4096;
 
-// The members of a collective have the same other coordinates; an index into the mesh.
+// The index in the mesh of the first rank of this rank's group on these mesh dims.
 [[nodiscard]] std::int64_t first_member(const DeviceMesh& mesh, const MeshDims& mesh_dims,
                                         std::int64_t index);
 
@@ -29,10 +29,11 @@ class TraceGroups {
   // Keeps references.
   TraceGroups(const DeviceMesh& mesh, const Schedule& schedule);
 
-  // Assumes a collective. Groups are named by numbers, in the order in which they are asked for.
+  // The group of a collective's rank. Assumes that the kernel is a collective. Groups are named by
+  // numbers, in the order in which this function is first called for them.
   [[nodiscard]] const TracedGroup& of(int kernel, std::int64_t rank_index);
   [[nodiscard]] std::int64_t number(int kernel) const { return numbers_[to_index(kernel)]; }
-  // The groups that were asked for, in the order of their names.
+  // All groups that of() has returned, in the order of their names.
   [[nodiscard]] std::vector<const TracedGroup*> all() const;
 
  private:

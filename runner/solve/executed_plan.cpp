@@ -17,8 +17,8 @@ ExecutedPlan executed_plan(const ProgramSolution& solved, Redistributor& redistr
   ExecutedPlan executed;
   double us = solved.problem.breakdown(strategies, solved.prices, assignment).compute_us;
   const auto layout = [&](std::size_t node, std::size_t tensor) {
-    const auto row = static_cast<std::size_t>(assignment[node]);
-    return strategies.layout(strategies.of(node), row, tensor);
+    const auto strategy = static_cast<std::size_t>(assignment[node]);
+    return strategies.layout(strategies.of(node), strategy, tensor);
   };
   std::map<std::tuple<std::uint32_t, LayoutId, LayoutId>, double>
       known;  // times by tensor, source layout and target layout

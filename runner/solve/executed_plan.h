@@ -1,5 +1,5 @@
-// What a solved program costs step by step, as its moves run. A stack may price a move as a whole:
-// then its objective is another sum.
+// What a solved program costs if its moves run step by step. A stack may price a move as a whole;
+// the objective then differs from the sum of the steps.
 //
 //   const ExecutedPlan executed = executed_plan(solved, evaluator.on(mesh));
 //   executed.us, executed.unexecutable
@@ -14,16 +14,16 @@
 namespace shardlab {
 
 struct ExecutedPlan {
-  // Kernels, and the steps of all moves (merged ones once). Transitions are no steps. Empty if a
-  // move can't run.
+  // Kernels, and the steps of all moves (moves that are merged count once), without transition
+  // charges. Empty if a move can't run.
   std::optional<double> us;
-  std::string unexecutable;  // the first such move, and why
+  std::string unexecutable;  // the first move that can't run, and why
 };
 
-// Plans each kind of move once. Assumes a feasible solution.
+// Plans each kind of move once. Assumes that the solution is feasible.
 [[nodiscard]] ExecutedPlan executed_plan(const ProgramSolution& solved,
                                          Redistributor& redistributor);
-// A line that states the executed cost if it differs from the objective; otherwise an empty text.
+// A line with the executed cost if it differs from the objective; otherwise "".
 [[nodiscard]] std::string executed_text(const ExecutedPlan& executed, const Breakdown& objective);
 
 }  // namespace shardlab

@@ -18,12 +18,11 @@ struct SolutionRun {
   std::string recipe;  // its name or path; "" for none
   const ProblemOptions& options;
   const nlohmann::json& result;  // the plan as `solve` prints it
-  nlohmann::json
-      answers;  // answers to what was asked beside the plan (reports/records/solution_answers.h)
+  nlohmann::json answers;  // answers to further questions (reports/records/solution_answers.h)
   double wall_ms = 0.0;
 };
 
-// Writes and prints what --out and --summary ask for.
+// Writes the record and the reports that --out and --summary ask for.
 void record_solution(const Session& session, const SolutionRun& report);
 
 }  // namespace shardlab

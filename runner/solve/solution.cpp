@@ -72,11 +72,11 @@ std::vector<std::string> conflict_of(const ProgramSolution& solved) {
   return conflict_of(solved, solved.solution.conflict, {});
 }
 
-NodeLayouts layouts_of(const ProgramSolution& solved, std::size_t node, std::size_t row) {
+NodeLayouts layouts_of(const ProgramSolution& solved, std::size_t node, std::size_t strategy) {
   const NodeClass& kind = solved.strategies.of(node);
   NodeLayouts layouts;
   for (std::size_t t = 0; t < kind.tensors.size(); ++t) {
-    const LayoutId id = solved.strategies.layout(kind, row, t);
+    const LayoutId id = solved.strategies.layout(kind, strategy, t);
     const std::string text = Layout(solved.strategies.layouts[id]).text();
     if (t < kind.outputs) {
       layouts.out += (layouts.out.empty() ? "" : ", ") + text;
@@ -174,7 +174,7 @@ nlohmann::json solution_json(const ProgramSolution& solved) {
       {"optimal", solution.optimal},
       {"optima", solution.optima ? finite_or_null(*solution.optima) : nlohmann::json(nullptr)},
       {"infeasible", solution.feasible ? nlohmann::json(nullptr)
-                                       : nlohmann::json("no assignment heeds: " +
+                                       : nlohmann::json("no assignment satisfies all of: " +
                                                         join(conflict_of(solved), "; "))},
       {"conflict", conflict_of(solved)},
       {"notes", solved.strategies.notes},

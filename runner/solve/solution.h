@@ -1,4 +1,4 @@
-// A solved program as `shardlab solve` prints it, and what its further answers share.
+// A solved program as `shardlab solve` prints it, and helpers that its further answers share.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -16,7 +16,7 @@
 
 namespace shardlab {
 
-// A program on a mesh, as the solver sees it and as its prices were made.
+// A solved program on a mesh: its problem, prices and solution.
 struct ProgramSolution {
   const Program& program;
   const ProgramStrategies& strategies;
@@ -26,7 +26,7 @@ struct ProgramSolution {
   const ExactSolution& solution;
 };
 
-// A program with its prices, before it is solved.
+// A program and its prices, before it is solved.
 struct PricedProgram {
   const Stack& stack;
   const Topology& topology;
@@ -38,46 +38,45 @@ struct PricedProgram {
 
 struct NodeLayouts {
   std::vector<std::string> in;
-  std::string out;  // the layouts of several outputs read "S(0)R, RR"
+  std::string out;  // if there are several outputs: "S(0)R, RR"
 };
 [[nodiscard]] NodeLayouts layouts_of(const ProgramSolution& solved, std::size_t node,
-                                     std::size_t row);
+                                     std::size_t strategy);
 [[nodiscard]] NodeLayouts chosen_layouts(const ProgramSolution& solved, std::size_t node);
 
-// An input that its reader wants in another layout than its producer gives.
+// An input whose producer gives it in another layout than its reader needs.
 struct NodeMove {
   std::size_t producer = 0;  // node
   std::size_t argument = 0;  // index among the reader's tensors
   std::string tensor;        // "bf16[16,8192,4096]", before it is cut
   std::string from, to;      // layouts
-  double us = 0.0;  // the sum of the two below; 0 where every rank only cuts its own tensor
+  double us = 0.0;           // the sum of the two below; 0 if each rank only cuts its own tensor
   double communication_us = 0.0;
-  double transition_us = 0.0;  // the stack's transition_us, where the layouts differ
+  double transition_us = 0.0;  // the stack's transition_us if the layouts differ
 };
-// The moves of each node's inputs, by node.
+// The moves of the inputs of each node, by node.
 [[nodiscard]] std::vector<std::vector<NodeMove>> moves_of(const ProgramSolution& solved);
-// The sum over the moves of one of their times.
+// The sum of one of the moves' times, which `time` selects.
 [[nodiscard]] double sum_us(std::span<const NodeMove> moves, double NodeMove::*time);
 
-// The values of parameters, buffers, inputs and tangents; -1 for all other nodes.
+// The assignment's values of parameters, buffers, inputs and tangents, and -1 for all other nodes.
 [[nodiscard]] Assignment sources_of(const Program& program, const Assignment& assignment);
 
-// How far `us` lies above `least_us`, in percent. There is no answer where `least_us` is zero or
-// `us` is forbidden.
+// How far `us` is above `least_us`, in percent. Empty if `least_us` is zero or `us` is forbidden.
 [[nodiscard]] std::optional<double> percent_above(double us, double least_us);
 
-// Says why an optimum of 0 us means little, if the stack is the reason; else empty.
+// Why an optimum of 0 us means little, if the stack is the reason; otherwise "".
 [[nodiscard]] std::string note_on_free_kernels(const Stack& stack, double objective_us);
 
 [[nodiscard]] nlohmann::json breakdown_json(const Breakdown& parts);
 // "kernels 1.000 us, communication 2.000 us, transitions 3.000 us".
 [[nodiscard]] std::string breakdown_text(const Breakdown& parts);
 
-// Values of an assignment that differ from the optimum's: "node value, node value".
+// The nodes whose values differ from the optimum's, with their values: "node value, node value".
 [[nodiscard]] std::string changes_of(const ProgramSolution& solved, const Assignment& assignment);
-// The constraints that no assignment can heed together, within the restrictions of the solve that
-// found the conflict. Forbidden values name who forbids them: `forbidden values of "w" (parameter
-// budget)`.
+// The constraints that no assignment can satisfy together, under the restrictions of the solve that
+// found the conflict. Forbidden values are followed by what forbids them: `forbidden values of "w"
+// (parameter budget)`.
 [[nodiscard]] std::vector<std::string> conflict_of(const ProgramSolution& solved,
                                                    std::span<const ConflictPart> conflict,
                                                    const std::vector<Restriction>& restrictions);
@@ -85,8 +84,8 @@ struct NodeMove {
 
 [[nodiscard]] nlohmann::json solution_json(const ProgramSolution& solved);
 
-// One more thing that was asked: its key in the JSON, what is printed behind the plan, and what the
-// record of a report holds (reports/records/solution_answers.h) where that is not the JSON.
+// One further answer of `solve`: its key in the JSON, the text printed after the plan, and its part
+// of a report's record (reports/records/solution_answers.h) if that differs from the JSON.
 struct SolveAnswer {
   std::string key;
   nlohmann::json json;

@@ -129,7 +129,7 @@ std::string nodes_text(const ProgramSolution& solved) {
   return table.text();
 }
 
-// The choices whose other values would cost the most.
+// The nodes for which another value would cost the most.
 std::string margins_text(const ProgramSolution& solved) {
   const std::vector<double>& margins = solved.solution.margins;
   if (margins.empty()) return "";
@@ -162,9 +162,8 @@ std::string solution_text(const ProgramSolution& solved, const std::string& exec
   for (const std::string& note : solved.strategies.notes)
     out += "  note: " + printable(note) + "\n";
   if (!solution.feasible) {
-    return out +
-           "  infeasible: no assignment heeds: " + printable(join(conflict_of(solved), "; ")) +
-           "\n";
+    return out + "  infeasible: no assignment satisfies all of: " +
+           printable(join(conflict_of(solved), "; ")) + "\n";
   }
   const Breakdown parts =
       solved.problem.breakdown(solved.strategies, solved.prices, solution.assignment);

@@ -1,4 +1,5 @@
-// A solved program as text: the costs, where its sources lie and what moves, or all of its nodes.
+// A solved program as text: its costs, then the layouts of its sources and its moves, or all of its
+// nodes.
 //
 //   llama3-8b: 604 nodes, 836 edges
 //     objective 52259.94 us, lower bound 52259.94 us, optimal
@@ -14,10 +15,10 @@
 
 namespace shardlab {
 
-// Programs of more nodes are summed up unless all_nodes.
+// A program with more nodes than this is summarised, unless all_nodes is true.
 inline constexpr std::size_t kMostNodesInText = 60;
 
-// `executed` stands below the objective: a line of executed_plan.h, or nothing.
+// `executed` is printed below the objective: the line of executed_plan.h, or "".
 [[nodiscard]] std::string solution_text(const ProgramSolution& solved, const std::string& executed,
                                         bool all_nodes);
 

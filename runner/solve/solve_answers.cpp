@@ -15,16 +15,16 @@ namespace {
 
 // -- Why not another layout -----------------------------------------------------------------------
 
-// A node that can give its output the layout that was asked for.
+// A node whose output can have the layout that was asked for.
 struct Available {
   std::size_t node = 0;
-  double chosen_us = 0.0;         // the node's kernel and what moves to and from it
-  double local_us = kForbidden;   // the price with that layout, all other nodes as chosen
+  double chosen_us = 0.0;         // the price of the node's kernel and of moves to and from it
+  double local_us = kForbidden;   // the same with that layout, all other nodes as chosen
   double global_us = kForbidden;  // the best total with that layout
 };
 
-// The cost of each value of the node while all other nodes stay as chosen: its own cost and that of
-// its edges.
+// The cost of each value of the node if all other nodes stay as chosen: the value's own cost and
+// that of the node's edges.
 std::vector<double> local_costs(const ProgramSolution& solved, int variable) {
   const CostNetwork& network = solved.network;
   std::vector<double> us(network.costs(variable).begin(), network.costs(variable).end());
@@ -94,7 +94,7 @@ std::string explain_text(const ProgramSolution& solved, const std::string& layou
 
 struct Diff {
   double objective_us = 0.0;
-  std::vector<std::size_t> nodes;  // the nodes that differ
+  std::vector<std::size_t> nodes;  // the nodes whose strategies differ
   Assignment assignment;
 };
 
@@ -110,16 +110,16 @@ Diff diff_of(const ProgramSolution& solved, const DeviceMesh& mesh, const std::s
     if (diff.assignment[*index] >= 0) {
       node.place.fail("found the node \"" + node.node + "\" a second time");
     }
-    const auto rows = solved.strategies.of(*index).rows;
-    for (std::size_t row = 0; row < rows; ++row) {
-      const NodeLayouts layouts = layouts_of(solved, *index, row);
+    const auto strategies = solved.strategies.of(*index).strategies;
+    for (std::size_t strategy = 0; strategy < strategies; ++strategy) {
+      const NodeLayouts layouts = layouts_of(solved, *index, strategy);
       if (layouts.out == node.out && layouts.in == node.in) {
-        diff.assignment[*index] = static_cast<int>(row);
+        diff.assignment[*index] = static_cast<int>(strategy);
       }
     }
     if (diff.assignment[*index] < 0) {
       node.place.fail("found " + node.out + " <- " + join(node.in, ", ") +
-                      ", which is none of the " + std::to_string(rows) + " strategies of " +
+                      ", which is not one of the " + std::to_string(strategies) + " strategies of " +
                       node.node);
     }
   }
@@ -169,8 +169,8 @@ std::string diff_text(const ProgramSolution& solved, const Diff& diff) {
 
 struct Greedy {
   GreedyWalk walk;
-  std::optional<GreedyRegret> regret;  // missing where the walk is stuck
-  double objective_us = 0.0;           // the total of the walk, from the network's tables
+  std::optional<GreedyRegret> regret;  // empty if the walk is stuck
+  double objective_us = 0.0;           // the total cost of the walk in the network
 };
 
 Greedy greedy_of(const ProgramSolution& solved, ExactSolver& solver) {

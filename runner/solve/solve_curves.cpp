@@ -12,7 +12,7 @@
 namespace shardlab {
 namespace {
 
-// Parameters that have only one layout, whatever the budget.
+// Parameters that can have only one layout, whatever the budget.
 std::vector<std::size_t> fixed_parameters(const ProgramSolution& solved) {
   std::vector<std::size_t> fixed;
   for (std::size_t n = 0; n < solved.program.nodes.size(); ++n) {
@@ -27,7 +27,7 @@ std::vector<std::size_t> fixed_parameters(const ProgramSolution& solved) {
 
 struct Curve {
   ProblemBudget budget;
-  std::size_t parameters = 0;  // number of parameters that it sums over
+  std::size_t parameters = 0;  // number of parameters in the sum
   BudgetCurve curve;
 };
 
@@ -41,7 +41,7 @@ Curve curve_of(const ProgramSolution& solved, ProblemBudget budget, std::size_t 
   return {std::move(budget), parameters, std::move(curve)};
 }
 
-// A parameter whose layout differs from that of the point before.
+// A parameter whose layout differs from that at the previous point.
 struct Change {
   std::string parameter;
   std::string from;

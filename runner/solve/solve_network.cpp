@@ -35,7 +35,7 @@ std::vector<std::string> conflict_of(const CostNetwork& network, const ExactSolu
 
 std::string infeasible_text(const CfnProblem& problem, const ExactSolution& solution) {
   if (!solution.feasible) {
-    return "no assignment heeds: " + join(conflict_of(problem.network, solution), "; ");
+    return "no assignment satisfies all of: " + join(conflict_of(problem.network, solution), "; ");
   }
   return "the cheapest assignment costs " + format_double(solution.objective) +
          ", and has to cost less than " + format_double(problem.below);

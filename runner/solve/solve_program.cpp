@@ -74,7 +74,7 @@ ProblemOptions options_of(const SolveProgramArguments& arguments, const SolveQue
   return options;
 }
 
-// The answers as the record of a report holds them.
+// The answers in the form that a report's record holds.
 nlohmann::json answers_record(std::span<const SolveAnswer> answers, const nlohmann::json& best) {
   nlohmann::json record = nlohmann::json::object();
   if (best.size() > 1) record["best"] = best;
@@ -92,13 +92,13 @@ void print_recipes(const RecipeComparison& recipes, const Session& session) {
   }
 }
 
-// Answers what --explain, --diff, --budget-curve, --sensitivity, --then and --greedy ask about an
-// optimum.
+// Answers the questions of --explain, --diff, --budget-curve, --sensitivity, --then and --greedy
+// about an optimum.
 std::vector<SolveAnswer> answers_of(const ProgramSolution& solved, const PricedProgram& priced,
                                     const ProblemOptions& options, const SolveQuestions& asked,
                                     ExactSolver& solver, const Session& session) {
-  // The layout is read first of all, so that one that makes no sense is an error even where there
-  // is no optimum.
+  // The layout is parsed before anything else, so that a malformed one is an error even if there is
+  // no optimum.
   std::string explained;
   if (!asked.explain.empty()) {
     explained = Layout(placements_of("--explain", asked.explain, priced.mesh)).text();
@@ -132,8 +132,8 @@ std::vector<std::string> notes_on(const ProgramSolution& solved, const Stack& st
   }
   if (!solved.network.budgets().empty() && (asked.margins || asked.best > 1)) {
     notes.emplace_back(
-        "a budget ties parameters together: margins, the number of optima and further plans are "
-        "not worked out within it");
+        "a budget couples the parameters, so margins, the number of optima and further plans are "
+        "not worked out");
   }
   return notes;
 }
@@ -153,7 +153,7 @@ std::string text_of(const Times& times) {
          format_fixed(times.total_ms, 1) + " ms in all\n";
 }
 
-// What a solve prints: the plan, what was asked beside it, and what it took.
+// Everything that a solve prints: the plan, the further answers, and the time it took.
 struct PrintedPlan {
   const SolveProgramArguments& arguments;
   const PricedProgram& priced;
@@ -164,7 +164,7 @@ struct PrintedPlan {
   const Times& times;
 };
 
-// The plan alone, without the answers: what the record of a report starts from.
+// The plan without the further answers. A report's record starts from this JSON.
 nlohmann::json plan_json(const PrintedPlan& plan) {
   nlohmann::json json = solution_json(plan.solved);
   json["executed_us"] = or_null(plan.executed.us);

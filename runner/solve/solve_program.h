@@ -1,5 +1,5 @@
-// `shardlab solve PROGRAM`: from a program's file to the best strategy of every node, with its
-// proof.
+// `shardlab solve PROGRAM`: reads a program's file and finds the best strategy of every node, with
+// a proof.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct SolveProgramArguments {
   std::string export_problem;
 };
 
-// What is asked beside the plan.
+// What to compute besides the plan.
 struct SolveQuestions {
   bool margins = false;
   std::uint64_t best = 1;         // how many different assignments to find
@@ -39,7 +39,7 @@ struct SolveQuestions {
   std::optional<std::uint64_t> budget_curve;  // a curve of at most this many points
 };
 
-// Prints the answer; exit code 1 when nothing heeds all constraints.
+// Prints the answer. The exit code is 1 if no assignment satisfies all constraints.
 void solve_program(const SolveProgramArguments& arguments, const SolveQuestions& asked,
                    Session& session);
 

@@ -18,13 +18,14 @@
 namespace shardlab {
 namespace {
 
-// What a collective moves.
+// The kinds of values that collectives move.
 enum class Moved : std::uint8_t { kParameters, kGradients, kActivations };
 constexpr std::array<std::string_view, 3> kMoved = {"parameters", "gradients", "activations"};
 using MovesUs = std::array<double, kMoved.size()>;
 
-// A value that only parameters and buffers decide counts as a parameter; one with the batch's rows
-// as an activation (or its gradient); all others are gradients of parameters.
+// Classifies values. A value that depends only on parameters and buffers counts as a parameter; a
+// value with the batch's rows counts as an activation (or its gradient); all others are gradients
+// of parameters.
 std::vector<Moved> classify(const Program& program) {
   const std::vector<bool> batched = batched_nodes(program);
   std::vector<Moved> classes(program.nodes.size(), Moved::kGradients);
@@ -44,7 +45,7 @@ std::vector<Moved> classify(const Program& program) {
   return classes;
 }
 
-// One line of the comparison between recipes.
+// One row of the comparison between recipes.
 struct Compared {
   std::string name;
   std::string title;
@@ -71,7 +72,7 @@ class ComparisonMaker {
     const CostNetwork network = network_of(problem);
     const ExactSolution best = ExactSolver(network).solve({.explain = false});
     if (!best.feasible) {
-      row.misfit = "no assignment heeds all constraints";
+      row.misfit = "no assignment satisfies all constraints";
       return row;
     }
     row.objective_us = best.objective;
@@ -161,7 +162,7 @@ std::string rows_text(std::span<const Compared> rows) {
   return table.text() + misfits;
 }
 
-// Says what sets a recipe apart from the optimum, the largest part first.
+// Explains how a recipe's cost differs from the optimum's, the largest part first.
 std::string reading_of(const Compared& row, const Compared& optimum) {
   struct Part {
     std::string_view name;

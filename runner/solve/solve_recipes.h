@@ -1,4 +1,4 @@
-// `shardlab solve PROGRAM --compare-recipes`: experts' recipes beside the optimum.
+// `shardlab solve PROGRAM --compare-recipes`: compares experts' recipes with the optimum.
 #pragma once
 
 #include "runner/session/session.h"
@@ -10,11 +10,11 @@ struct RecipeComparison {
   nlohmann::json json;  // what --format json prints
   nlohmann::json rows;  // its rows, as a record holds them
   std::string text;
-  bool feasible = false;  // whether anything heeds the options
+  bool feasible = false;  // whether any assignment satisfies the options
 };
 
-// A row for the optimum, for the optimum with all parameters cut as far as they go, and for each
-// recipe of the store; all heed the options' pins and budgets.
+// Has a row for the optimum, one for the optimum with all parameters cut as far as possible, and
+// one for each shipped recipe. All of them satisfy the options' pins and budgets.
 [[nodiscard]] RecipeComparison compare_recipes(const PricedProgram& priced,
                                                const ProblemOptions& options,
                                                const ConfigStore& store);

@@ -1,4 +1,4 @@
-// `shardlab solve PROGRAM --sensitivity`: how far a stack's parameters may move before the plan
+// `shardlab solve PROGRAM --sensitivity`: how far a stack's parameters may change before the plan
 // changes.
 #pragma once
 

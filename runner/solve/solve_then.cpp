@@ -14,8 +14,8 @@ namespace {
 struct Step {
   std::string pin;
   ExactSolution solution;
-  std::vector<std::size_t> changed;  // nodes that take another strategy than before
-  double above_us = 0.0;             // what this pin costs on top of those before it
+  std::vector<std::size_t> changed;  // nodes whose strategy changed with this pin
+  double above_us = 0.0;             // what this pin costs in addition to the earlier ones
   double ms = 0.0;
 };
 
@@ -31,9 +31,9 @@ Restriction restriction_of(const ProgramSolution& solved, const ThenPin& pin) {
   }
   Restriction restriction{.variable = static_cast<int>(*node), .allowed = {}};
   std::vector<std::string> valid;
-  for (std::size_t row = 0; row < solved.strategies.of(*node).rows; ++row) {
-    const std::string out = layouts_of(solved, *node, row).out;
-    if (out == pin.layout) restriction.allowed.push_back(static_cast<int>(row));
+  for (std::size_t strategy = 0; strategy < solved.strategies.of(*node).strategies; ++strategy) {
+    const std::string out = layouts_of(solved, *node, strategy).out;
+    if (out == pin.layout) restriction.allowed.push_back(static_cast<int>(strategy));
     if (std::ranges::find(valid, out) == valid.end()) valid.push_back(out);
   }
   if (restriction.allowed.empty()) {
@@ -45,7 +45,7 @@ Restriction restriction_of(const ProgramSolution& solved, const ThenPin& pin) {
 std::vector<Step> steps_of(const ProgramSolution& solved, const std::vector<ThenPin>& pins,
                            ExactSolver& solver, const Session& session,
                            std::vector<Restriction>& restrictions) {
-  // All pins are read first, so that one that makes no sense says so before any work is done.
+  // All pins are read first, so that a malformed one is reported before any work is done.
   std::vector<Restriction> wanted;
   for (const ThenPin& pin : pins) wanted.push_back(restriction_of(solved, pin));
   std::vector<Step> steps;

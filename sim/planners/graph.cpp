@@ -14,8 +14,8 @@ namespace {
 
 using namespace graph_search;
 
-// Costs that agree to this relative difference count as equal: they may be sums of the same prices
-// in another order.
+// Costs whose relative difference is at most this count as equal: they may be sums of the same
+// prices in another order.
 constexpr double kSameCost = 1e-12;
 // The factor by which a bound is relaxed, to allow for rounding.
 constexpr double kSlack = 1 + 1e-9;
@@ -40,7 +40,7 @@ struct GraphPlanner::State {
   EdgePrices prices;
   RelaxedProblem relaxed;
   bool bounded = false;      // whether the relaxed problem is solved
-  double bound = kInfinity;  // states are dropped when they promise to cost more in all
+  double bound = kInfinity;  // a state is dropped if every path through it costs more
   NodeTable table;
   Queue<Among::kFirstIn> by_cost;
   Queue<Among::kLastIn> by_promise;
@@ -100,8 +100,8 @@ struct GraphPlanner::State {
     for (int d = 0; d < rank(); ++d) codes.push_back(Placement::shard(d));
     partials.clear();
     strided.clear();
-    // R may become a partial of any op that the source or a target has. PyTorch collects the ops
-    // alone, so a mask or norm partial asks for P(sum).
+    // R may become a partial of any op that the source or a target has. PyTorch collects only the
+    // ops, so a mask or norm partial counts as P(sum).
     std::array<bool, 8> ops{};
     for (const Placement& p : from.placements) {
       code_for(p);
@@ -172,8 +172,8 @@ struct GraphPlanner::State {
     return view;
   }
 
-  // The place that a mesh dim with this field has in the relaxed problem. A shard comes after all
-  // shards of its tensor dim that are in the view.
+  // The place that a mesh dim with this field has in the relaxed problem. A shard is taken to
+  // follow, in the shard order, every shard of the same tensor dim that the view already holds.
   [[nodiscard]] RelaxedProblem::Place place_of(const View& view, int mesh_dim,
                                                std::uint32_t field) const {
     const std::uint32_t code = code_of(field);
@@ -312,7 +312,7 @@ struct GraphPlanner::State {
     }
   };
 
-  // Whether a partial of this op may stand in one layout with partials of the bit set `ops`.
+  // Whether one layout may have a partial of this op beside partials of the ops in the set `ops`.
   [[nodiscard]] static bool may_join(ReduceOp op, std::uint32_t ops) {
     constexpr std::uint32_t kLinear =
         1U << static_cast<unsigned>(ReduceOp::kSum) | 1U << static_cast<unsigned>(ReduceOp::kAvg);
@@ -322,7 +322,7 @@ struct GraphPlanner::State {
 
   // -- The search ---------------------------------------------------------------------------------
 
-  // Solves the relaxed problem, so that searches know a lower bound of what is left to pay.
+  // Solves the relaxed problem, so that searches have a lower bound on the cost that remains.
   void look_ahead(const Key& from) {
     RelaxedProblem::Rules rules{.ndim = ndim,
                                 .moves_between_dims = rank() > 1,
@@ -353,8 +353,8 @@ struct GraphPlanner::State {
   }
 
   // Both return the target's node, or kNone. Taking nodes by cost, first in first out, finds
-  // PyTorch's path. Taking them by promise (the cost and the least that is left to pay), last in
-  // first out, reaches the target sooner and at the same cost, but not on the same path.
+  // PyTorch's path. Taking them by promise (the cost so far plus a lower bound on the rest), last
+  // in first out, reaches the target sooner and at the same cost, but not on the same path.
   std::uint32_t run_by_cost(const Key& from) { return run(from, by_cost); }
   std::uint32_t run_by_promise(const Key& from) { return run(from, by_promise); }
 
@@ -370,7 +370,8 @@ struct GraphPlanner::State {
       const std::uint32_t index = table.find_or_add(key);
       Node& node = table.nodes[index];
       if (count_paths && kByCost) note_parent(index, cost, parent);
-      // Only a cheaper entry counts: a later one of the same cost would be taken later.
+      // Only a cheaper entry is pushed: one of equal cost would be popped after the entry that is
+      // already in the queue.
       if (node.visited || cost >= node.cost) return;
       node.cost = cost;
       node.parent = parent;
@@ -398,8 +399,8 @@ struct GraphPlanner::State {
             const double cost = here + price;
             double promise = bounded ? cost + relaxed.rest(relaxed_state) : cost;
             if (promise > bound || promise == kInfinity) return;
-            // When the cost is the one that was promised, but for rounding, the search goes on from
-            // here at once.
+            // If this promise equals the one of the node just popped, apart from rounding, they are
+            // made equal, so that the search continues from here at once.
             const bool as_promised = promise <= entry.cost * (1 + kSameCost);
             if (!kByCost && as_promised) promise = entry.cost;
             push(next, cost, promise, entry.node, mesh_dim);
@@ -465,7 +466,7 @@ GraphSearchResult GraphPlanner::search(const TensorMeta& meta, const Layout& fro
   s.aim_at(*target);
   // The first run finds out what the cheapest path costs. The second one finds PyTorch's path, and
   // is fast because it only looks at states that keep within that cost. One mesh dim has too few
-  // states for this to pay, and strided shards are no part of the relaxed problem.
+  // states for this to pay, and strided shards are not part of the relaxed problem.
   const bool look_ahead = s.ndim > 1 && !from.has_strided() && !to.has_strided();
   if (look_ahead) s.look_ahead(source);
   const bool reachable = !look_ahead || s.run_by_promise(source) != kNone;

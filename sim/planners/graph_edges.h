@@ -70,7 +70,7 @@ class EdgePrices {
     return price;
   }
 
-  // The price of an edge with a strided shard, for which there is no kind.
+  // The price of an edge with a strided shard, which has no EdgeKind.
   [[nodiscard]] double opaque_price(const Placement& from, const Placement& to, int mesh_dim,
                                     std::uint32_t mask) const {
     return ask(from, to, mesh_dim, level_[mask]);

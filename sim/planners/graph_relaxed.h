@@ -65,8 +65,8 @@ class RelaxedProblem {
     }
   }
 
-  // The least that is left to pay from this state. States that lie further away than the source
-  // count as if they were at its distance.
+  // The lower bound on the cost from this state to the target. States that are further from the
+  // target than the source count as if they were as far away as the source.
   [[nodiscard]] double rest(std::uint32_t state) const { return std::min(rest_[state], radius_); }
 
   static std::uint32_t with_place(std::uint32_t state, int mesh_dim, Place place) {
@@ -180,7 +180,7 @@ class RelaxedProblem {
 
   Rules rules_{};
   std::vector<double> steps_;  // prices by step, mesh dim and set of mesh dims that shard before it
-  std::vector<double> rest_;   // by state: the least that is left to pay
+  std::vector<double> rest_;   // by state: the lower bound on the cost to the target
   double radius_ = kInfinity;
   Queue<Among::kLastIn> queue_;
 };

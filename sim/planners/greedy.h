@@ -9,7 +9,7 @@
 // partials are reduced from the outermost mesh dim inwards, and sources with a shard from the
 // innermost outwards.
 //
-// DTensor looks at plain shards alone. It may therefore gather or cut a mesh dim under a strided
+// DTensor looks only at plain shards. It may therefore gather or cut a mesh dim under a strided
 // shard that was cut from it, which scrambles the rows. With Nesting::kAllShards strided shards
 // count as well: _S(0,8)S(0) to RS(0) gathers both mesh dims.
 #pragma once
@@ -45,7 +45,8 @@ void for_each_greedy_step(const Placements& from, const Placements& to, bool sou
       };
       if (nests(target)) {
         const auto cuts = [&](const Placement& p) { return nests(p) && p.dim() == target.dim(); };
-        // The shard is misaligned when the outer mesh dims do not cut this tensor dim as they will.
+        // The shard is misaligned if the outer mesh dims do not cut this tensor dim as they do in
+        // the target.
         for (int j = 0; j < i; ++j) {
           const Placement& now = on(current, j);
           if (cuts(now) != cuts(on(to, j)) || (cuts(now) && now != on(to, j))) {

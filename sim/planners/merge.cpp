@@ -81,9 +81,9 @@ Attempt merge_run(std::span<const PlanStep> run, const DeviceMesh& mesh,
       merged.avg_scale *= mesh.size(step.mesh_dims.front());
     }
   }
-  // A sum among the averages makes the merged step a sum, which is divided by the sizes of the
-  // averaged mesh dims alone. PyTorch 2.13.0 looks at that divisor instead, so where an average
-  // over one rank comes before a sum, the sum is averaged too.
+  // If there is a sum among the averages, the merged step is a sum, divided by the sizes of only
+  // those mesh dims that average. PyTorch 2.13.0 checks whether that divisor exceeds 1 instead, so
+  // if an average over one rank comes before a sum, the sum is averaged, too.
   const bool any_sum = std::any_of(run.begin(), run.end(), [](const PlanStep& step) {
     return step.from.is_partial() && step.from.reduce_op() == ReduceOp::kSum;
   });

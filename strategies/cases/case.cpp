@@ -64,7 +64,8 @@ const AnswerKey* answer_key(const CheckKind& kind, std::string_view key) {
   return it == kind.answers.end() ? nullptr : &*it;
 }
 
-// Refuses texts as times: a text never equals a time, but looks equal where both are printed.
+// Refuses texts in place of times: a text never equals a time, but looks the same when both are
+// printed.
 void check_expected_us(const nlohmann::json& value, const JsonPlace& place) {
   if (value.is_array()) {
     for (std::size_t i = 0; i < value.size(); ++i) check_expected_us(value[i], place.at(i));
@@ -85,7 +86,7 @@ void check_expected_keys(const CheckKind& kind, const nlohmann::json& expect,
   }
 }
 
-// Reads "expect", and "error" and "warning", which may stand beside it or in its place.
+// Reads "expect", and "error" and "warning", which may be given with it or instead of it.
 nlohmann::json read_expect(ObjectReader& reader, const CheckKind& kind) {
   nlohmann::json expect = nlohmann::json::object();
   if (const nlohmann::json* given = reader.find("expect")) {
@@ -141,7 +142,8 @@ std::shared_ptr<const PlannedCheck> read_check(const nlohmann::json& json, const
                               " check has no price to name; valid: no \"name\"");
   }
   if (planned->scene.stacks.size() > 1) {
-    reader.place("name").fail("a check on several stacks has no one price; valid: no \"name\"");
+    reader.place("name").fail(
+        "a check on several stacks has more than one price; valid: no \"name\"");
   }
   if (!names.insert(planned->name).second) {
     reader.place("name").fail("found \"" + planned->name + "\" twice; valid: a new name");
@@ -305,7 +307,8 @@ Case Case::parse(const nlohmann::json& json, const JsonPlace& place) {
   const nlohmann::json& checks = reader.array("checks");
   const JsonPlace checks_place = reader.place("checks");
   reader.finish();
-  if (checks.empty()) checks_place.fail("found an empty array; valid: at least one check");
+  if (checks.empty())
+    checks_place.fail("found an empty array; valid: an array of at least one check");
   std::set<std::string> names;
   for (std::size_t i = 0; i < checks.size(); ++i) {
     result.checks_.push_back(read_check(checks[i], checks_place.at(i), *setup, names));
@@ -325,7 +328,7 @@ std::string Case::setup_text() const {
   std::string hosts = setup_->topology;
   if (setup_->devices_per_host) {
     hosts += " with " + std::to_string(*setup_->devices_per_host) +
-             (*setup_->devices_per_host == 1 ? " device" : " devices") + " a host";
+             (*setup_->devices_per_host == 1 ? " device" : " devices") + " per host";
   }
   add(hosts);
   if (setup_->tensor) add(setup_->tensor->text());

@@ -20,15 +20,16 @@
 //   simulate  a redistribution run on virtual ranks: is the data right, and are replicas equal
 //   execute   an op run on virtual ranks in given layouts: its value, and whether the whole op's is the same
 //   solve     the best plan of a whole program: strategies, prices, optimum, its run on virtual ranks. With
-//             "flaws", the problem is stated as another solver states it: what that solver claims, and
-//             what its plan costs
+//             "flaws", the problem is the one that another solver solves: which optimum that solver
+//             claims, and what its plan really costs
 //
-// "error" or "warning" (a part of the text) may stand in place of "expect". Numbers are compared to
-// the digits stated: 17, the default, asks for the same double, and N below 17 for the same text when
-// printed with N digits after the point.
+// "error" or "warning" (a part of the text) may stand in place of "expect". "digits" says how
+// numbers are compared: with 17, the default, they must be the same double; with a smaller N, the
+// same text when printed with N digits after the point.
 //
-// A check that names a "stack" is pinned to it and records what that version answered. A check that
-// names none says what ought to hold: it runs on the setup's stack, which `--stack` replaces.
+// A check that names a "stack" always runs on it and records what that version answered. A check
+// without a "stack" states what every stack should answer: it runs on the setup's stack, or on the
+// one given by `--stack`.
 //
 // Nothing here reads files: stacks and topologies come through CaseSources.
 #pragma once
@@ -57,7 +58,7 @@ struct PlannedCheck;
 struct CaseSources {
   // A stack as a case names it: a shipped name, or an object with a "base".
   std::function<Stack(const nlohmann::json& choice, const JsonPlace& place)> stack;
-  // A topology by name, with another number of devices per host where one is given.
+  // A topology by name, with another number of devices per host if one is given.
   std::function<Topology(const std::string& name, std::optional<std::int64_t> devices_per_host)>
       topology;
 };
@@ -75,7 +76,7 @@ struct EnumNames<CaseStatus> {
 struct CheckOutcome {
   std::string kind;
   std::string check;  // the check's name or its question, and the stack that answered
-  std::string key;    // the key of "expect"; empty where the check is one comparison
+  std::string key;    // the key of "expect"; empty if the check is one comparison
   nlohmann::json expected;
   nlohmann::json got;
   bool ok = false;
@@ -83,7 +84,7 @@ struct CheckOutcome {
   [[nodiscard]] std::string what() const { return key.empty() ? check : check + ": " + key; }
 };
 
-// What a select check saw, to be shown as one column of the table of its question.
+// What a select check observed, shown as one column of the table of its question.
 struct SelectView {
   std::string question;  // the same for checks that differ only in stack and order
   std::string stack;
@@ -94,7 +95,7 @@ struct SelectView {
   std::string chosen;
 };
 
-// What a plan or steps check saw.
+// What a plan or steps check observed.
 struct PlanView {
   std::string question;
   std::string stack;
@@ -113,8 +114,8 @@ struct CaseReport {
 
 class Case {
  public:
-  // Throws ConfigError for unknown keys and kinds, for texts that do not parse, and for a relation to a
-  // name that no earlier check has.
+  // Throws ConfigError for unknown keys and kinds, for texts that do not parse, and for a relation
+  // that uses a name that no earlier check has.
   [[nodiscard]] static Case parse(const nlohmann::json& json, const JsonPlace& place);
 
   [[nodiscard]] const std::string& id() const { return id_; }
@@ -130,8 +131,8 @@ class Case {
   // Whether `wanted` names this case: "R03" names R03 and R03-anything.
   [[nodiscard]] bool is_named(std::string_view wanted) const;
 
-  // `stack` names the stack that replaces the setup's. Throws ConfigError for stacks and topologies that
-  // do not exist.
+  // `stack` names the stack that replaces the setup's. Throws ConfigError for stacks and topologies
+  // that do not exist.
   [[nodiscard]] CaseReport run(const CaseSources& sources,
                                const std::optional<std::string>& stack = std::nullopt) const;
 

@@ -98,7 +98,7 @@ Scene Scene::read(ObjectReader& reader, const Scene& outer) {
     scene.stacks.clear();
     if (stack->is_array()) {
       for (std::size_t i = 0; i < stack->size(); ++i) add((*stack)[i], place.at(i));
-      if (stack->empty()) place.fail("found an empty array; valid: at least one stack");
+      if (stack->empty()) place.fail("found an empty array; valid: an array of at least one stack");
     } else {
       add(*stack, place);
     }

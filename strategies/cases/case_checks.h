@@ -1,6 +1,6 @@
-// The kinds of checks that a case (case.h) can hold. Each kind has a function that reads a check and a
-// class, derived from Check, that runs it. To add one, write both in a file case_checks_<topic>.cpp and
-// add the kind to all_check_kinds().
+// The kinds of checks that a case (case.h) can hold. Each kind has a function that reads a check
+// and a class, derived from Check, that runs it. To add one, write both in a file
+// case_checks_<topic>.cpp and add the kind to all_check_kinds().
 #pragma once
 
 #include <map>
@@ -17,15 +17,15 @@
 
 namespace shardlab::case_checks {
 
-// A stack as the file names it.
+// A stack as the case's file gives it.
 struct StackChoice {
   nlohmann::json json;  // a name, or an object
   JsonPlace place;
   [[nodiscard]] std::string label() const;  // dtensor-v3, or dtensor-v3{planner=graph}
 };
 
-// The mesh, tensor, topology and stacks that a check is about. The setup gives the defaults, and every
-// check may name its own.
+// The mesh, tensor, topology and stacks that a check is about. The setup gives the defaults; a
+// check may replace them.
 struct Scene {
   std::optional<DeviceMesh> mesh;
   std::optional<TensorMeta> tensor;
@@ -37,7 +37,8 @@ struct Scene {
   [[nodiscard]] static Scene read(ObjectReader& reader, const Scene& outer);
 };
 
-// Parses a text that stands at a place of the file, where a TextError becomes a ConfigError.
+// Parses a text of the file. Turns a TextError or an InputError into a ConfigError that names the
+// text's place.
 template <class Parse>
 auto parse_at(const JsonPlace& place, Parse&& parse) -> decltype(parse()) {
   try {
@@ -50,11 +51,11 @@ auto parse_at(const JsonPlace& place, Parse&& parse) -> decltype(parse()) {
 }
 [[nodiscard]] std::vector<std::string> read_texts(const nlohmann::json& json,
                                                   const JsonPlace& place);
-// The mesh of the scene. Throws ConfigError when there is none.
+// The mesh of the scene. Throws ConfigError if there is none.
 [[nodiscard]] const DeviceMesh& mesh_of(const Scene& scene, const JsonPlace& place);
 [[nodiscard]] const TensorMeta& tensor_of(const Scene& scene, const JsonPlace& place);
 
-// The answers that were asked for, by key, and the price, when the check has one.
+// The answers that were asked for, by key, and the price, if the check has one.
 struct Observation {
   nlohmann::json answers = nlohmann::json::object();
   std::optional<double> value;
@@ -63,7 +64,7 @@ struct Observation {
   std::string shown_got;
 };
 
-// What a check may use while it runs. A case keeps its evaluators from check to check.
+// What a check may use while it runs. The evaluators are kept for the later checks of the case.
 class Bench {
  public:
   explicit Bench(const CaseSources& sources) : sources_(sources) {}
@@ -113,7 +114,7 @@ struct AnswerKey {
   Match match = Match::kEqual;
 };
 
-// What a check is read from. Its reader fills in the scene.
+// What a check is read from. The function that reads the check fills in the scene.
 struct CheckSource {
   const nlohmann::json& json;
   JsonPlace place;
@@ -131,8 +132,8 @@ struct CheckKind {
 
 [[nodiscard]] std::span<const CheckKind> all_check_kinds();
 
-// The kinds, which case_checks_plan.cpp, _select.cpp, _sweep.cpp, _mesh.cpp, _simulate.cpp, _execute.cpp
-// and _solve.cpp define.
+// The kinds, which case_checks_plan.cpp, _select.cpp, _sweep.cpp, _mesh.cpp, _simulate.cpp,
+// _execute.cpp and _solve.cpp define.
 extern const CheckKind kPlanKind;
 extern const CheckKind kStepsKind;
 extern const CheckKind kRelationKind;
@@ -151,7 +152,7 @@ extern const CheckKind kChunksKind;
 // One check of a file, ready to run.
 struct PlannedCheck {
   const CheckKind* kind = nullptr;
-  std::string name;  // where it is empty, the check goes by its label
+  std::string name;  // if it is empty, the check's label is used instead
   Scene scene;
   std::unique_ptr<Check> check;
   nlohmann::json expect = nlohmann::json::object();

@@ -1,5 +1,5 @@
-// Checks that run one op in given layouts: its kernel on the shards of virtual ranks, compared with its
-// kernel on the whole tensors.
+// Checks that run one op in given layouts. They compare the op's kernel on the shards of virtual
+// ranks with its kernel on the whole tensors.
 #include <array>
 #include <limits>
 #include <optional>

@@ -1,5 +1,5 @@
-// Checks that need no price: the layout algebra of meshes, the legality and strided encoding of layouts,
-// and what each rank holds.
+// Checks that need no price: the layout algebra of meshes, the legality and strided encoding of
+// layouts, and what each rank holds.
 #include <array>
 
 #include "costmodel/base/error.h"
@@ -25,14 +25,15 @@ constexpr std::array<AnswerKey, 9> kMeshAnswers = {{
     {"size"},
     {"layouts"},
     {"ranks"},
-    {"layout"},      // the coalesced layout of the asked mesh dims together
-    {"groups"},      // the groups of ranks that the asked mesh dims make
+    {"layout"},      // the coalesced layout of the mesh dims in question
+    {"groups"},      // the groups of ranks along the mesh dims in question
     {"flattened"},   // the registered flattened mesh that has this layout, or null
-    {"registered"},  // the layout of the flattened mesh of the asked name
+    {"registered"},  // the layout of the flattened mesh of the name in question
     {"error", Match::kContains},
 }};
 
-// Meshes are flattened and sliced when the check runs, so that a case can expect the errors of it.
+// Meshes are flattened and sliced when the check runs, so that a case can expect the errors that
+// this raises.
 class MeshCheck final : public PricelessCheck {
  public:
   static std::unique_ptr<Check> read(const CheckSource& source) {
@@ -130,7 +131,7 @@ constexpr std::array<AnswerKey, 8> kLayoutAnswers = {{
     {"text"},
     {"printed"},  // the layout as plans print it
     {"encoded"},  // the shard order written as strided shards
-    {"decoded"},  // the shard order that the strided shards stand for, or null where there is none
+    {"decoded"},  // the shard order that the strided shards stand for, or null if there is none
     {"shards"},
     {"shardable"},
     {"even"},  // by tensor dim

@@ -1,5 +1,5 @@
-// Checks of redistributions, planned or by the steps that a case lists, and of relations between their
-// prices.
+// Checks of redistributions, planned or by the steps that a case lists, and of relations between
+// their prices.
 #include <algorithm>
 #include <array>
 

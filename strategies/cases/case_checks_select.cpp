@@ -1,5 +1,5 @@
-// Checks of selections, from an op's rules, from rows or candidates that the case lists, or from listed
-// prices, and checks of the rows themselves.
+// Checks of selections, from an op's rules, from rows or candidates that the case lists, or from
+// listed prices, and checks of the rows themselves.
 #include <algorithm>
 #include <array>
 
@@ -33,7 +33,7 @@ constexpr std::array<AnswerKey, 18> kSelectAnswers = {{
     {"error", Match::kContains},
 }};
 
-// Stands for the op where a case lists rows or candidates, since these need no op.
+// The name of the op of a check that lists rows or candidates and names no op.
 constexpr std::string_view kNoOp = "op";
 const OpRule& rule_for_listed_rows() {
   static const OpRule rule{.op = kNoOp};
@@ -167,7 +167,7 @@ class SelectCheck final : public Check {
       outputs_ = row.outputs;
       rows_.push_back(std::move(row.row));
     }
-    if (rows_.empty()) place.fail("found an empty array; valid: at least one row");
+    if (rows_.empty()) place.fail("found an empty array; valid: an array of at least one row");
   }
 
   void read_candidates(const nlohmann::json& json, const JsonPlace& place) {
@@ -180,7 +180,8 @@ class SelectCheck final : public Check {
                          " inputs; valid: " + std::to_string(call_.tensors().size()));
       }
     }
-    if (candidates_.empty()) place.fail("found an empty array; valid: at least one candidate");
+    if (candidates_.empty())
+      place.fail("found an empty array; valid: an array of at least one candidate");
   }
 
   void read_search(ObjectReader& reader, bool listed) {
@@ -276,7 +277,8 @@ class PolicyCheck final : public Check {
       row.text = candidate.text_or("text", "");
       candidate.finish();
     }
-    if (candidates.empty()) place.fail("found an empty array; valid: at least one candidate");
+    if (candidates.empty())
+      place.fail("found an empty array; valid: an array of at least one candidate");
     const std::string name = reader.text_or("policy", "");
     if (!name.empty()) {
       check->policy_ = from_name<Policy>(name);

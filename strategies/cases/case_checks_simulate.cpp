@@ -1,5 +1,5 @@
-// Checks that run a redistribution, planned or by the steps that a case lists, on virtual ranks with real
-// bytes.
+// Checks that run a redistribution, planned or by the steps that a case lists, on virtual ranks
+// with real bytes.
 #include <array>
 #include <optional>
 

@@ -1,6 +1,6 @@
-// Checks that solve a whole program: strategies, prices, constraints, the optimum, and its run on virtual
-// ranks. A check may ask for the problem as another solver states it, with that solver's flaws; then the
-// optimum that this solver claims stands beside what its plan costs.
+// Checks that solve a whole program: strategies, prices, constraints, the optimum, and its run on
+// virtual ranks. A check may ask for the problem with the flaws of another solver. Then it compares
+// the optimum that this solver claims with what its plan really costs.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -46,13 +46,15 @@ constexpr std::array<AnswerKey, 16> kSolveAnswers = {{
     {"error", Match::kContains},
 }};
 
-// Flaws of AutoParallel's integer program (a54c252, optimize_sharding.py); docs/autoparallel.md, "Traps".
+// Flaws of AutoParallel's integer program (a54c252, optimize_sharding.py); docs/autoparallel.md,
+// "Traps".
 struct Flaws {
-  // Groups of nodes of repeated layers. All nodes of a group take the choice of the first one, the root,
-  // whose costs count for each. An edge between two copies is left out, as if the edge between their roots
-  // stood for it.
+  // Groups of nodes of repeated layers. All nodes of a group take the choice of the first one, the
+  // root, and are charged the root's costs. An edge between two copies is left out, as if the edge
+  // between their roots accounted for it.
   std::vector<std::vector<std::string>> tied;
-  // Where one producer feeds several arguments of a node, only the first is tied to the producer's choice.
+  // If one producer feeds several arguments of a node, only the first is tied to the producer's
+  // choice.
   bool first_argument_only = false;
 };
 
@@ -72,7 +74,7 @@ class StatedProblem {
   }
   [[nodiscard]] const CostNetwork& network() const { return network_; }
 
-  // Edges that are priced by the layout of another producer than their own.
+  // Edges that are priced by the layout of a producer that is not their own.
   [[nodiscard]] int disagreements(const Assignment& assignment) const {
     int count = 0;
     for (const auto& [producer, instead] : loose_) {
@@ -288,9 +290,9 @@ class SolveCheck final : public Check {
     const ShardingProblem problem = make_problem(program_, mesh_, strategies, prices, options_);
     Observation seen;
     seen.answers["nodes"] = program_.nodes.size();
-    std::size_t rows = 0;
-    for (std::size_t n = 0; n < program_.nodes.size(); ++n) rows += strategies.of(n).rows;
-    seen.answers["strategies"] = rows;
+    std::size_t count = 0;
+    for (std::size_t n = 0; n < program_.nodes.size(); ++n) count += strategies.of(n).strategies;
+    seen.answers["strategies"] = count;
     if (asked.contains("rows")) seen.answers["rows"] = rows_json(problem);
     if (asked.contains("edges")) {
       seen.answers["edges"] = edges_json(strategies, prices, evaluator.on(mesh_));
@@ -362,7 +364,7 @@ class SolveCheck final : public Check {
   }
 
   // For each edge: how many strategies the reader and the producer have, the prices, and how many
-  // of these differ from what the change costs when it is asked for alone.
+  // of these differ from the price of the same change when it is priced on its own.
   [[nodiscard]] nlohmann::json edges_json(const ProgramStrategies& strategies,
                                           const ProgramPrices& prices,
                                           Redistributor& redistributor) const {
@@ -373,10 +375,11 @@ class SolveCheck final : public Check {
       const NodeClass& producer = strategies.of(edge.producer);
       const TensorMeta& meta = program_.nodes[edge.producer].outputs[edge.output];
       int wrong = 0;
-      for (std::size_t row = 0; row < std::min<std::size_t>(reader.rows, table.rows()); ++row) {
+      for (std::size_t row = 0; row < std::min<std::size_t>(reader.strategies, table.rows());
+           ++row) {
         const LayoutId to = strategies.layout(reader, row, reader.outputs + edge.argument);
-        for (std::size_t column = 0; column < std::min<std::size_t>(producer.rows, table.columns());
-             ++column) {
+        for (std::size_t column = 0;
+             column < std::min<std::size_t>(producer.strategies, table.columns()); ++column) {
           const LayoutId from = strategies.layout(producer, column, edge.output);
           const double alone = redistributor.cost_us(meta, Layout(strategies.layouts[from]),
                                                      Layout(strategies.layouts[to]));
@@ -385,7 +388,7 @@ class SolveCheck final : public Check {
         }
       }
       edges[program_.nodes[edge.reader].name + ":" + std::to_string(edge.argument)] = {
-          reader.rows, producer.rows, table.rows() * table.columns(), wrong};
+          reader.strategies, producer.strategies, table.rows() * table.columns(), wrong};
     }
     return edges;
   }

@@ -3,7 +3,7 @@
 //   search         the priority-queue search of an op against full enumeration, priced by the stack
 //   reach          the search reaches every candidate of full enumeration from some layouts
 //   triangle       cost(a, c) <= cost(a, b) + cost(b, c)
-//   graph          the minimum-cost plan is not dearer than the greedy one
+//   graph          the minimum-cost plan costs no more than the greedy one
 //   merged_gather  a gather merged onto a flattened mesh puts every row where it belongs
 //   strided        strided chunks partition the extent; shard orders survive the strided encoding
 #include <algorithm>
@@ -23,8 +23,8 @@ namespace {
 constexpr double kSame = 1e-9;
 constexpr std::size_t kMaxLayouts = 512;
 
-// All layouts in default order, with the last mesh dim changing fastest. Layouts that mix partials
-// or shard too finely are left out.
+// All layouts in default order, with the last mesh dim changing fastest. Layouts that mix partials,
+// or that have more shards than a dim has elements, are left out.
 std::vector<Layout> all_layouts(const std::vector<Placement>& placements, const Shape& shape,
                                 const DeviceMesh& mesh) {
   std::vector<Layout> layouts;
@@ -207,7 +207,7 @@ nlohmann::json graph_law(const SweepInput& input, Bench& bench) {
 
 // Gathers a tensor of one dim, which every mesh dim shards, in one step on a flattened mesh. The
 // ranks concatenate what they hold in the order of the flattened mesh, and drop padding by the
-// sizes of flat chunks. This is right only where the nested chunks are the flat ones.
+// sizes of flat chunks. This is right only if the nested chunks equal the flat ones.
 nlohmann::json merged_gather_law(const SweepInput& input, Bench& bench) {
   StackEvaluator& evaluator = bench.evaluator();
   const DeviceMesh& mesh = input.mesh;

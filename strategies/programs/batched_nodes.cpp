@@ -40,8 +40,8 @@ bool only_reshapes(const ProgramNode& node, const std::vector<ValueRef>& values,
              numel(node.outputs[0].shape);
 }
 
-// For each node: whether it is a parameter's gradient, or a sum or copy of such gradients, from the
-// op that makes the gradient on.
+// For each node: whether it holds a parameter's gradient: the op that computes the gradient, and
+// the copies, casts and sums that lie between this op and the program's output.
 std::vector<bool> parameter_gradients(const Program& program) {
   std::vector<bool> found(program.nodes.size(), false);
   for (const auto& [source, gradient] : program.pairs) {
@@ -55,7 +55,7 @@ std::vector<bool> parameter_gradients(const Program& program) {
     if (!adds && !only_reshapes(node, values, program)) continue;
     for (const ValueRef& value : values) {
       const ProgramNode& from = program.nodes[value.node];
-      // Where an op has several outputs, the first may be the gradient of an activation.
+      // If an op has several outputs, the first may be the gradient of an activation.
       if (from.is_source() || from.outputs.size() != 1) continue;
       if (adds && from.outputs[0].shape != node.outputs[0].shape) continue;
       found[value.node] = true;
@@ -64,7 +64,7 @@ std::vector<bool> parameter_gradients(const Program& program) {
   return found;
 }
 
-// Where dim `dim` of a permutation's input ends up; ops that do not permute leave it as it is.
+// The position in the output of dim `dim` of the input. Only permutations change it.
 int moved_dim(const ProgramNode& node, int dim) {
   const int ndim = static_cast<int>(node.outputs[0].shape.size());
   const auto wrapped = [&](const nlohmann::json& json) {

@@ -1,14 +1,14 @@
-// Which of a program's values are batched, that is, have the rows of the batch in their first dim:
-// activations, their gradients, tokens and logits are batched; weights and their gradients are not.
+// Which of a program's values are batched, that is, have the batch as their first dim: activations,
+// their gradients, tokens and logits are batched; weights and their gradients are not.
 //
 //   const std::vector<bool> batched = batched_nodes(program);  // by node
 //
-// A value is batched if all of this holds: it stems from an input or a tangent; it has at least two
-// dims; its first dim has as many rows as the program's first input has sequences (or, for a
-// matrix, tokens); no permutation has put another dim first; and it does not lie between the op
-// that makes a weight's gradient and the point where that gradient leaves the program, since a
-// width may happen to have as many rows as the batch has tokens. The tensors that experts work on
-// count as batched where there are as many experts as sequences.
+// A value is batched if all of this holds: it is computed from an input or a tangent; it has at
+// least two dims; the extent of its first dim is the number of sequences in the program's first
+// input (or, if it is a matrix, the number of tokens); no permutation has put another dim first;
+// and it is not a weight's gradient, whose first dim may happen to be as long as the batch has
+// tokens. The tensors that experts work on count as batched if there are as many experts as
+// sequences.
 #pragma once
 
 #include <vector>

@@ -1,14 +1,14 @@
-// Programs that are generated here in the form in which a tracer records them: one training step of
-// a language model, forward and backward.
+// The programs that come with shardlab. Each is one training step of a language model, forward and
+// backward, generated in the form in which a tracer would record it.
 //
 //   const BuiltInProgram* program = find_built_in_program("llama3-8b");
 //   Program p = program->make({.layers = 2, .batch = 16, .seqlen = 8192});
 //   Program thin = program->make({.batch = 4, .seqlen = 8, .sizes = {.width = 32, .heads = 8}});
 //
-// Sizes change extents alone: the graph keeps its nodes, edges and names, so that a plan of the
-// model is also a plan of its thin twin, which virtual ranks can execute. Parameters are f32 and
-// read in bf16, gradients are reduced in f32 (AutoParallel's mixed precision). Each generator's
-// file names the source of its graph.
+// Sizes change only extents: the graph keeps its nodes, edges and names, so that a plan of the
+// model is also a plan of its thin twin, which is small enough for virtual ranks to execute.
+// Parameters are f32 and read in bf16, gradients are reduced in f32 (AutoParallel's mixed
+// precision). Each generator's file names the source of its graph.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@
 
 namespace shardlab {
 
-// How the graph shows the product of activations and weights.
+// How the graph expresses the product of activations and weights.
 enum class MatmulForm : std::uint8_t {
   kEinsum,  // an einsum on [batch, rows, k], which is AutoParallel's default
   kNative,  // mm on [batch * rows, k], as PyTorch traces it
@@ -65,7 +65,7 @@ struct BuiltInProgram {
 
 // All built-in programs, sorted by name.
 [[nodiscard]] std::span<const BuiltInProgram> all_built_in_programs();
-// The program with this name; null when there is none.
+// The program with this name; null if there is none.
 [[nodiscard]] const BuiltInProgram* find_built_in_program(std::string_view name);
 
 // -- Generators -------------------------------------------------------------------------------
@@ -78,7 +78,7 @@ struct LlamaShape {
   std::int64_t ffn = 0;
   std::int64_t vocabulary = 0;
 };
-// Where there are experts, each token goes to about `experts_per_token` of them.
+// In a model with experts, each token goes to about `experts_per_token` of them.
 struct GptShape {
   std::string_view name;
   std::int64_t dim = 0;

@@ -51,7 +51,7 @@ class Chains {
   [[nodiscard]] std::uint32_t read_by(std::uint32_t node) const {
     return boost::source(*boost::in_edges(node, graph_).first, graph_);
   }
-  // By how many bytes the cast changes the size of an element.
+  // How many bytes larger the cast makes an element; negative if it narrows.
   [[nodiscard]] int change_of_size(std::uint32_t cast) const {
     return itemsize(nodes_[cast].outputs[0].dtype) -
            itemsize(nodes_[read_by(cast)].outputs[0].dtype);

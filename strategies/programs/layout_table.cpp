@@ -9,7 +9,7 @@ namespace shardlab {
 
 static_assert(kMaxMeshDims <= 8, "a layout's code has a byte for each mesh dim");
 
-// Codes begin at 1, so that the codes of all mesh dims together also tell how many mesh dims there
+// Codes begin at 1, so that the combined code of all mesh dims also shows how many mesh dims there
 // are.
 std::uint64_t LayoutTable::code(const Placement& placement) {
   const auto found = std::find(placements_.begin(), placements_.end(), placement);

@@ -1,13 +1,13 @@
-// Numbers for layouts, and for lists of layouts: equal ones get the same number, so that comparing
-// them, storing them and looking prices up by them costs no more than for a word.
+// Numbers for layouts and for lists of layouts. Equal layouts (or lists) get the same number, so
+// that they can be compared, stored and used as keys like integers.
 //
 //   LayoutTable layouts;
 //   const LayoutId id = layouts.id(placements);        // layouts[id] is the way back
 //   const LayoutListId list = layouts.list({id, id});  // layouts.list_at(list)
 //
-// Layouts are in default shard order. Numbers are given in the order in which they are asked for,
-// so that the same calls give the same numbers. There may be at most 2^32 - 1 layouts of at most
-// 255 distinct placements.
+// Layouts are in default shard order. Numbers are given out in the order of the calls, so that the
+// same calls always give the same numbers. There may be at most 2^32 - 1 layouts of at most 255
+// distinct placements.
 #pragma once
 
 #include <cstdint>

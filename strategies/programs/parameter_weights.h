@@ -1,11 +1,10 @@
-// How much of a program's parameters one device keeps in each of their layouts, written as the
-// weights of budgets.
+// How much of each parameter of a program one device keeps, for every layout that the parameter may
+// have. The amounts are the weights of a ProblemBudget.
 //
 //   ProblemBudget memory = memory_weights(program, mesh, strategies);
 //   memory.amount(assignment)        // bytes
 //
-// Shards are counted on the rank that has the largest ones. The limits of the budgets are left at
-// 0.
+// Shards are counted on the rank that has the largest ones. The budget's limit is left at 0.
 #pragma once
 
 #include <span>
@@ -14,13 +13,14 @@
 
 namespace shardlab {
 
-// Weighs the fractions that are kept of the parameters that are not left out. Where all shards are
-// even the weights are whole multiples of 1 / ranks; elsewhere they are counted in units of 2^-40.
+// The weights are the fractions of the parameters that a device keeps; parameters in `left_out`
+// have none. If all shards are even, they are whole multiples of 1 / ranks; otherwise they are
+// counted in units of 2^-40.
 [[nodiscard]] ProblemBudget fraction_weights(const Program& program, const DeviceMesh& mesh,
                                              const ProgramStrategies& strategies,
                                              std::span<const std::size_t> left_out = {});
 
-// Weighs the bytes of the parameters, their gradients and their optimizer state.
+// The weights are the bytes of the parameters, their gradients and their optimizer state.
 [[nodiscard]] ProblemBudget memory_weights(const Program& program, const DeviceMesh& mesh,
                                            const ProgramStrategies& strategies);
 

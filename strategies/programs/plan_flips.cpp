@@ -16,8 +16,8 @@ namespace {
 // Prices that differ by at most this share are equal: optima are exact only to 1e-9 of the sum of
 // all terms.
 constexpr double kEqual = 4e-9;
-// Prices of one plan that differ by at most this share count as the same. The share is small
-// because they are summed in one order.
+// Prices of one plan that differ by at most this share count as the same. The share can be this
+// small because both prices are summed in the same order.
 constexpr double kSameLine = 1e-11;
 
 }  // namespace
@@ -50,7 +50,8 @@ class PlanFlips::Search {
   }
 
  private:
-  // Where to stop on the way to `end`: only the launch floor makes prices bend at known factors.
+  // The ends of the intervals to search on the way to `end`. It is only for the launch floor that
+  // the factors at which prices bend are known.
   [[nodiscard]] std::vector<double> stops(double end, const std::vector<double>& thresholds) const {
     std::vector<double> inside;
     if (parameter_.factor == &CostFactors::launch) {
@@ -121,8 +122,8 @@ class PlanFlips::Search {
     constexpr int kMostSteps = 60;
     for (int step = 0; step < kMostSteps; ++step) {
       if (std::abs(cheaper / dearer - 1.0) < 1e-9) break;
-      // The next factor to try is where a line would cross. Every third time it is the middle, in
-      // case the price is no line.
+      // The next factor to try is the one at which both plans would cost the same if prices were
+      // linear. Every third time it is the middle of the interval, in case they are not.
       const double part = step % 3 == 2 ? 0.5 : low_us / (low_us - high_us);
       const double middle = dearer + part * (cheaper - dearer);
       const Pair between = compare_at(middle, other);
@@ -177,7 +178,7 @@ class PlanFlips::Search {
     return flip;
   }
 
-  // The nodes that differ from the plan, in groups that edges connect.
+  // The nodes at which `other` differs from the plan; edges connect the nodes within each group.
   [[nodiscard]] std::vector<std::vector<int>> changed_groups(const CostNetwork& network,
                                                              const Assignment& other) const {
     std::vector<int> root(to_index(network.variables()));

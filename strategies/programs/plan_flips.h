@@ -4,14 +4,15 @@
 //   PlanFlips flips(program, mesh, strategies, options, stack, topology);
 //   for (const PlanRange& range : flips.of(plan)) range.parameter, range.below, range.above
 //
-// Scaling all latencies (or all transfer times) by f makes the price of a plan a line in f, as long
-// as each move keeps its path. The least price of all plans is the lower envelope of their lines. A
-// plan that is optimal at two factors is also optimal between them. Where another plan is cheaper
-// at the far end, the two meet nearer by, and there the program is solved again, until nothing is
-// cheaper (Eisner and Severance 1976, as in strategies/select/price_flips.h). Where the plan's own
-// price bends, because a planner takes another path, the interval is halved, down to
-// kFlipTolerance. Prices also bend where a kernel leaves its launch floor: there the same is done
-// from one such factor to the next that is at least kFlipTolerance away.
+// Scaling all latencies (or all transfer times) by f makes the price of a plan linear in f, as long
+// as each redistribution keeps its path. The least price of all plans is the lower envelope of
+// their lines. A plan that is optimal at two factors is also optimal between them. If another plan
+// is cheaper at the far end, the program is solved again at the factor where the prices of the two
+// plans meet, until no plan is cheaper there (Eisner and Severance 1976, as in
+// strategies/select/price_flips.h). If the plan's own price bends within an interval, because a
+// planner takes another path, the interval is halved, down to kFlipTolerance. Prices also bend at
+// the factors at which a kernel leaves its launch floor, so the search goes from each such factor
+// to the next that is at least kFlipTolerance away.
 //
 // Each step prices and solves the whole program, some 20 to 100 times in all.
 #pragma once
@@ -29,8 +30,8 @@ namespace shardlab {
 
 // The search looks at factors from 1/16 to 16.
 inline constexpr double kMostPlanFactor = 16.0;
-// Changes of the plan within a narrower range of factors than this share may be overlooked where
-// prices bend.
+// Where prices bend, a plan that is optimal only in a range of factors narrower than this share may
+// be overlooked.
 inline constexpr double kFlipTolerance = 0.02;
 
 struct PlanFlip {

@@ -161,8 +161,8 @@ ProgramNode read_node(const nlohmann::json& json, const JsonPlace& place, const 
       }
     }
     if (node.is_source() && !node.inputs.empty()) {
-      inputs_place.fail("found inputs of a node of kind " + std::string(to_string(node.kind)) +
-                        "; valid: none");
+      inputs_place.fail("found inputs for a node of kind " + std::string(to_string(node.kind)) +
+                        "; valid: no inputs");
     }
   }
   if (const nlohmann::json* args = reader.find("args")) {
@@ -180,7 +180,7 @@ ProgramNode read_node(const nlohmann::json& json, const JsonPlace& place, const 
   }
   if (node.is_source() && node.outputs.size() != 1) {
     reader.place("outputs").fail("found " + std::to_string(node.outputs.size()) +
-                                 " outputs; valid: 1 output of a node of kind " +
+                                 " outputs; valid: 1 output for a node of kind " +
                                  std::string(to_string(node.kind)));
   }
   reader.finish();
@@ -201,7 +201,8 @@ Program Program::from_json(const nlohmann::json& json, const JsonPlace& place) {
     program.nodes.push_back(read_node(nodes[i], reader.place("nodes").at(i), names, program.nodes));
     names.emplace(program.nodes.back().name, i);
   }
-  if (nodes.empty()) reader.place("nodes").fail("found an empty array; valid: at least one node");
+  if (nodes.empty())
+    reader.place("nodes").fail("found an empty array; valid: an array of at least one node");
   if (const nlohmann::json* pairs = reader.find("pairs")) {
     const JsonPlace pairs_place = reader.place("pairs");
     for (std::size_t i = 0; i < json_array(*pairs, pairs_place).size(); ++i) {

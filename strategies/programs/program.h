@@ -9,13 +9,13 @@
 //
 // An input is written as a node's name, which means its first output ("name:1" is the second one),
 // or as an array of such names, which is a tensor list. `args` is {"positional": [...]}: the op's
-// arguments that are not tensors, in order. `phase` is forward unless said otherwise. Outputs and
-// gradients name what leaves the program: they compute nothing (an op that they name is only what
-// the traced graph shows there, an alias), and nothing reads them. Parameters, buffers, inputs and
+// arguments that are not tensors, in order. `phase` is forward by default. Nodes of kind output or
+// gradient name values that leave the program: they compute nothing (their `op` is only the alias
+// that the traced graph shows there), and no node reads them. Parameters, buffers, inputs and
 // tangents have one output each. One part of an op with several outputs may be a node of its own,
 // of the op _operator.getitem. `label` is what a value is called in the model
-// ("layers.0.attention.wq.weight", or the module that it comes from); recipes go by it. Programs
-// are not changed once they are read.
+// ("layers.0.attention.wq.weight", or the module that it comes from); recipes select nodes by it. A
+// program is not changed after it has been read.
 #pragma once
 
 #include <array>
@@ -82,13 +82,13 @@ struct ProgramNode {
   std::string label = {};
   NodeKind kind = NodeKind::kOp;
   Phase phase = Phase::kForward;
-  std::string op;  // always given for kOp
+  std::string op;  // never empty for kOp
   std::vector<ProgramInput> inputs;
   nlohmann::json args = nlohmann::json::array();
   std::vector<TensorMeta> outputs;
 
   [[nodiscard]] bool computes() const { return kind == NodeKind::kOp; }
-  // Whether the node names what leaves the program.
+  // Whether the node names a value that leaves the program.
   [[nodiscard]] bool leaves() const {
     return kind == NodeKind::kOutput || kind == NodeKind::kGradient;
   }
@@ -102,22 +102,23 @@ struct Program {
   std::vector<ProgramNode> nodes;
   std::vector<std::pair<std::size_t, std::size_t>> pairs;
 
-  // Throws ConfigError for unknown keys, names, kinds and dtypes, a name that stands twice, a node
-  // that reads what comes later or has left the program, an op without a name, outputs beyond a
-  // tensor's bounds, and a pair of tensors of different shapes. Whether the tensors are those that
-  // the ops take and make is checked by program_check.h.
+  // Throws ConfigError for unknown keys, names, kinds and dtypes, a name that is used twice, a node
+  // that reads a later node or one that leaves the program, an op without a name, an output with
+  // too many dims or elements, and a pair of tensors of different shapes. Whether the tensors are
+  // those that the ops take and make is checked by program_check.h.
   [[nodiscard]] static Program from_json(const nlohmann::json& json, const JsonPlace& place);
   // The program as a file, with one node on each line.
   [[nodiscard]] std::string text() const;
   [[nodiscard]] std::optional<std::size_t> find(std::string_view node) const;
 };
 
-// Says that a node of a program makes no sense although each of its words does.
+// The error for a node whose JSON can be read, but whose op, tensors and arguments do not fit
+// together.
 class NodeError : public InputError {
  public:
   NodeError(std::size_t node, const std::string& message) : InputError(message), node_(node) {}
   [[nodiscard]] std::size_t node() const { return node_; }
-  // Where the node stands in the program's JSON: "/nodes/3".
+  // The node's place in the program's JSON: "/nodes/3".
   [[nodiscard]] std::string pointer() const { return "/nodes/" + std::to_string(node_); }
 
  private:
@@ -126,7 +127,7 @@ class NodeError : public InputError {
 
 // The op of a node that gives another node's output a second name.
 inline constexpr std::string_view kAlias = "aten.alias.default";
-// The op of a node that shows one part of another node's outputs.
+// The op of a node that selects one of another node's outputs.
 inline constexpr std::string_view kGetItem = "_operator.getitem";
 
 }  // namespace shardlab

@@ -15,7 +15,7 @@ constexpr std::string_view kMm = "aten.mm.default";
 constexpr std::string_view kPermute = "aten.permute.default";
 constexpr std::string_view kView = "aten.view.default";
 
-// Names of ops that are also functions of Python: nodes of these names are numbered from 1.
+// Names of ops that are also built-in functions of Python: their nodes are numbered from 1.
 constexpr std::array<std::string_view, 9> kBuiltIns = {"abs", "all",   "any",   "max", "min",
                                                        "pow", "round", "slice", "sum"};
 
@@ -41,7 +41,7 @@ Shape permuted(const Shape& shape, const std::vector<int>& dims) {
   return result;
 }
 
-// Contiguous strides are left out, as the reader of programs leaves them out.
+// Leaves out contiguous strides, as Program::from_json() does.
 TensorMeta with_strides(TensorMeta meta, Shape strides) {
   meta.strides = std::move(strides);
   if (meta.is_contiguous()) meta.strides.clear();
@@ -52,8 +52,8 @@ nlohmann::json extents_json(const Shape& shape) {
   return nlohmann::json::array({std::vector<std::int64_t>(shape.begin(), shape.end())});
 }
 
-// The strides of the same memory seen in another shape. Dims that are consecutive in memory are
-// taken together as one run, beginning with the last dim; the new dims divide such a run.
+// The strides of the same memory viewed in another shape. Dims that are contiguous in memory form
+// one run, beginning with the last dim; the new dims divide such a run.
 Shape viewed_strides(const TensorMeta& in, const Shape& shape) {
   const Shape own = in.all_strides();
   Shape strides(shape.size(), 1);
@@ -265,8 +265,8 @@ class EinsumPass {
     return nodes_[node].inputs[i].values[0];
   }
 
-  // The tensor of three or more dims that a node shows as a matrix whose columns are the tensor's
-  // last dim; nothing for other nodes.
+  // The tensor of three or more dims of which `matrix` is a view as a matrix whose columns are the
+  // tensor's last dim; nothing if `matrix` is not such a view.
   [[nodiscard]] std::optional<Value> flattened(Value matrix) const {
     if (nodes_[matrix.node].op != kView) return std::nullopt;
     const Value whole = input(matrix.node, 0);
@@ -283,14 +283,14 @@ class EinsumPass {
     return nodes_[node].op == kPermute && nodes_[node].args == nlohmann::json::parse("[[1, 0]]");
   }
 
-  // The letters of the batch dims, "ab" for a tensor of three dims. The letters of the matrices are
-  // left out.
+  // The letters of the batch dims, "ab" for a tensor of three dims. The letters k and n are kept
+  // for the matrices.
   static std::string batch_letters(std::size_t ndim) {
     constexpr std::string_view kLetters = "abcdefghij";
     return std::string(kLetters.substr(0, ndim - 1));
   }
 
-  // Turns `node`, which shows the product as it is used, into the einsum.
+  // Replaces `node`, the view or transpose in which the product is used, by the einsum.
   void replace(std::size_t node, const std::string& equation, Value a, Value b) {
     ProgramNode& einsum = nodes_[node];
     einsum.name = fresh_name(traced_.names, "einsum_default");

@@ -7,10 +7,10 @@
 //   b.returns(y, NodeKind::kOutput);
 //   Program program = with_aliases(with_einsums(std::move(b).build()));
 //
-// Nodes are named as torch.fx names them (mul, mul_1, ...; sum_1 where Python has a sum of its
-// own). What the program returns is listed by returns(), in the order of its outputs. Source:
-// PyTorch 2.13.0, torch/fx/graph.py (_Namespace), and aten's decompositions; for the passes,
-// AutoParallel at a54c252.
+// Nodes are named as torch.fx names them (mul, mul_1, ...; but sum_1 first, since Python has a
+// built-in sum). The program's outputs are in the order of the calls of returns(). Source: PyTorch
+// 2.13.0, torch/fx/graph.py (_Namespace), and aten's decompositions; for the passes, AutoParallel
+// at a54c252.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,7 @@ struct TracedProgram {
   };
   Program program;
   std::vector<Returned> returned;
-  std::map<std::string, int, std::less<>> names;  // how many nodes of a base name there are
+  std::map<std::string, int, std::less<>> names;  // by base name: how many nodes have it
 };
 
 // A row-major tensor.
@@ -63,9 +63,9 @@ class ProgramBuilder {
   // Adds an op that takes a tensor list, either after one tensor (`first`) or before another.
   Value op_on_list(std::string_view op, std::optional<Value> first, std::vector<Value> list,
                    std::optional<Value> last, nlohmann::json args, TensorMeta output);
-  // Adds a node that shows one of several outputs of another node.
+  // Adds a node that selects one of several outputs of another node.
   Value part(Value of, std::size_t output);
-  // Counts nodes that the tracer made and dropped again, whose numbers are taken.
+  // Skips the numbers of nodes that the tracer made and dropped again.
   void skip(std::string_view base, int count);
 
   Value dtype_cast(Value x, DType dtype);  // AutoParallel's cast of parameters and their gradients
@@ -90,13 +90,14 @@ class ProgramBuilder {
   std::string label_;
 };
 
-// Turns x [.., k], seen as a matrix, multiplied by [k, n] and seen as [.., n] again, into one
-// einsum ("abk,kn->abn"). The product of two such matrices over their rows, transposed, becomes one
-// einsum likewise ("abn,abk->kn"). These are the passes of AutoParallel's einsum form. Nodes that
-// nothing reads any more are dropped.
+// Replaces the product of x [.., k] and a matrix [k, n], for which x is viewed as a matrix and the
+// result viewed as [.., n] again, by one einsum ("abk,kn->abn"). The product of two such matrices
+// over their rows, transposed, is also replaced by an einsum ("abn,abk->kn"). These are the passes
+// of AutoParallel's einsum form. Nodes that nothing reads any more are dropped.
 [[nodiscard]] TracedProgram with_einsums(TracedProgram traced);
-// Adds an alias before the first reader of every tensor that has several readers, and one of every
-// value that the program returns; partners become pairs. An alias has the label of what it names.
+// Adds an alias before the first reader of every tensor that has several readers, and an alias of
+// every value that the program returns; partners become pairs. An alias has the label of the value
+// that it names.
 [[nodiscard]] Program with_aliases(TracedProgram traced);
 
 }  // namespace shardlab

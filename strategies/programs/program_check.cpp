@@ -14,14 +14,14 @@ std::string text_of(std::span<const TensorMeta> metas) {
   return text.empty() ? "none" : text;
 }
 
-// Compares shapes and dtypes. An op that reads no tensor may have a dtype that is not among its
-// arguments.
+// Compares shapes and dtypes. The dtype is ignored for an op that reads no tensor, since its
+// arguments may not state it.
 bool is_alike(const ProgramNode& node, const TensorMeta& said, const TensorMeta& made) {
   return said.shape == made.shape && (said.dtype == made.dtype || node.inputs.empty());
 }
 
 [[noreturn]] void refuse_outputs(const ProgramNode& node, std::span<const TensorMeta> made) {
-  throw InputError("its outputs are said to be " + text_of(node.outputs) +
+  throw InputError("its outputs are declared as " + text_of(node.outputs) +
                    "; valid: " + text_of(made));
 }
 
@@ -30,8 +30,8 @@ bool is_random_state(const OpRule& rule, const TensorMeta& meta) {
   return rule.kernel == Kernel::kAttention && !is_floating_point(meta.dtype);
 }
 
-// Checks a node that only shows the one tensor that it reads. A node that leaves the program need
-// not show it again.
+// Checks a node that only passes on the one tensor that it reads. A node that leaves the program
+// may have no output.
 void check_name(const ProgramNode& node, const OpCall& call) {
   const auto read = call.tensors();
   if (read.size() != 1) {

@@ -12,12 +12,12 @@ namespace {
 
 constexpr double kPart = 0.25;
 constexpr std::uint64_t kMost = 3;
-// The limit of indices that no op bounds.
+// The limit for indices if no op sets a lower one.
 constexpr std::int64_t kMostWhole = 100;
 
-// How many rows an op can look up by the indices that are its argument `argument`. For an embedding
-// or its gradient these are the rows of the table. For other ops the least extent of any other
-// tensor is the limit.
+// How many rows an op can look up by the indices in its argument `argument`: for an embedding or
+// its gradient, the number of rows of the table; for other ops, the least extent of any of their
+// other tensors.
 std::int64_t rows_to_look_up(const Program& program, const ProgramNode& reader,
                              std::size_t argument) {
   const std::vector<ValueRef> values = values_read(reader);
@@ -38,8 +38,8 @@ std::int64_t rows_to_look_up(const Program& program, const ProgramNode& reader,
   return least;
 }
 
-// Follows the source through copies and views, which have the same values, to the ops that use it
-// to look up rows.
+// The least number of rows that an op can look up by the values of the source. The values are
+// followed through copies and views, which do not change them.
 std::int64_t index_limit(const Program& program, std::size_t source) {
   std::vector<bool> carries(program.nodes.size(), false);
   carries[source] = true;

@@ -90,14 +90,15 @@ class ProgramRun {
     }
   }
 
-  // Sets the tolerance for what rounding may have done to a tensor.
+  // Sets a tensor's tolerance for rounding errors.
   static void allow_rounding(DistributedTensor& tensor) {
     tensor.magnitude = std::max(1.0, largest_magnitude(tensor.global));
     const bool rounds = is_floating_point(tensor.meta.dtype);
     tensor.tolerance = rounds ? kProgramTolerance * tensor.magnitude : 0.0;
   }
 
-  // Distributes a whole value. A mask partial without masks is distributed as a plain one.
+  // Distributes a whole tensor. Mask partials are distributed as plain ones, since there are no
+  // masks.
   [[nodiscard]] DistributedTensor distributed(const TensorMeta& meta, const Layout& layout,
                                               const HostTensor& global) const {
     Layout plain = layout;
@@ -126,8 +127,8 @@ class ProgramRun {
     node.magnitude = held_[n][0].magnitude;
   }
 
-  // Brings a value into the layout in which the node wants it. Where the steps fail, the judge's
-  // value takes its place.
+  // Redistributes a value to the layout that the node wants. If the steps fail, the judge's value
+  // takes its place.
   DistributedTensor moved(const DistributedTensor& value, const Plan& plan, std::size_t n,
                           std::size_t input) {
     Plan wide = plan;
@@ -170,22 +171,24 @@ class ProgramRun {
                                           .outputs;
     if (outputs.size() != metas.size()) {
       throw InputError(call.op + ": found " + std::to_string(outputs.size()) +
-                       " results of its kernel; valid: " + std::to_string(metas.size()) +
-                       ", as many as the node's outputs");
+                       " results from its kernel; valid: " + std::to_string(metas.size()) +
+                       ", one for each output of the node");
     }
     for (std::size_t o = 0; o < outputs.size(); ++o) {
       if (outputs[o].shape() != metas[o].shape) {
         const TensorMeta found{
             .dtype = outputs[o].dtype(), .shape = outputs[o].shape(), .strides = {}};
-        throw InputError(call.op + ": found a result " + found.text() + " of its kernel; valid: " +
-                         metas[o].text() + ", the node's output " + std::to_string(o));
+        throw InputError(call.op + ": found a result " + found.text() +
+                         " from its kernel; valid: " + metas[o].text() + ", the node's output " +
+                         std::to_string(o));
       }
       outputs[o] = as_declared(outputs[o], metas[o]);
     }
     return outputs;
   }
 
-  // Kernels do not see the dtype that a factory is given, so results are converted to it.
+  // Kernels ignore the dtype argument of an op that makes a new tensor, so results are converted to
+  // it.
   [[nodiscard]] HostTensor as_declared(const HostTensor& tensor, const TensorMeta& meta) const {
     if (tensor.dtype() == meta.dtype) return tensor;
     return from_doubles(executor_.memory(), meta.dtype, tensor.shape(), as_doubles(tensor));
@@ -238,7 +241,7 @@ class ProgramRun {
     }
   }
 
-  // Judges an output. Keeps it where it is right, and else keeps what it ought to be.
+  // Judges an output. Keeps it if it is right, and keeps the judge's value otherwise.
   void hold(std::size_t n, std::size_t o, DistributedTensor output) {
     NodeExecution& node = done_.nodes[n];
     allow_rounding(output);
@@ -283,8 +286,8 @@ bool NodeExecution::is_right() const {
 
 namespace {
 
-// Whether every shard is the innermost one of its tensor dim when it changes, and whether the plan
-// ends in the shard order that it should.
+// Whether every shard that a step changes is the innermost one of its tensor dim at that point, and
+// whether the plan ends in the shard order that was asked for.
 bool nests(const Plan& plan) {
   Layout layout = plan.start;
   for (const PlanStep& step : plan.steps) {
@@ -330,10 +333,10 @@ std::vector<NodePlan> plan_program(const Program& program,
     try {
       if (placements[n].outputs.size() != node.outputs.size() ||
           placements[n].inputs.size() != values.size()) {
-        throw InputError("found layouts of " + std::to_string(placements[n].outputs.size()) +
+        throw InputError("found layouts for " + std::to_string(placements[n].outputs.size()) +
                          " outputs and " + std::to_string(placements[n].inputs.size()) +
-                         " inputs; valid: " + std::to_string(node.outputs.size()) + " and " +
-                         std::to_string(values.size()));
+                         " inputs; valid: layouts for " + std::to_string(node.outputs.size()) +
+                         " and " + std::to_string(values.size()));
       }
       for (std::size_t o = 0; o < node.outputs.size(); ++o) {
         plans[n].outputs.push_back(

@@ -2,8 +2,8 @@
 // feed-forward layer with GELU or, in models with experts, a mixture of experts in its place.
 //
 // Experts choose their tokens: each takes the `capacity` tokens that the router scores highest for
-// it, so that every shape is known. Tokens are gathered by index.Tensor and summed back by
-// index_put. Sources: for the models, Radford et al. 2019 and Zhou et al. 2022 (expert choice
+// it, so that every shape is known in advance. Tokens are gathered by index.Tensor and summed back
+// by index_put. Sources: for the models, Radford et al. 2019 and Zhou et al. 2022 (expert choice
 // routing); for the graph, how PyTorch 2.13.0 differentiates and decomposes these ops (addmm as a
 // product and a sum; layer norm, GELU and softmax are not decomposed, as in AutoParallel). Status:
 // derived.
@@ -200,8 +200,7 @@ class Gpt {
     return added(x, linear(l.down, b_.unary("aten.gelu.default", l.hidden), true));
   }
 
-  // The first function takes rows of a matrix by their numbers; the second adds such rows to a
-  // matrix of zeros.
+  // rows_at() gathers rows of a matrix by index; summed_rows() adds such rows to a matrix of zeros.
   Value rows_at(Value matrix, Value numbers) {
     const std::int64_t count = b_.meta(numbers).shape[0];
     return b_.op_on_list("aten.index.Tensor", matrix, {numbers}, std::nullopt, args(),

@@ -4,9 +4,9 @@
 //   users_of(graph, node)                    // the nodes that read it, each once, ascending
 //   boost::in_edges(node, graph)             // the values that it reads; graph[edge].argument says where
 //
-// Vertices are the program's nodes by position. An edge leads from the node that makes a value to
-// one that reads it, once for every tensor that is read, with the tensors of lists counted one by
-// one. A graph is not changed once it is made, and any algorithm of Boost.Graph runs on it.
+// Vertices are the program's nodes by position. An edge leads from the node that makes a value to a
+// node that reads it. There is one edge for every tensor that is read; each tensor of a list
+// counts. A graph is not changed after it is made, and any algorithm of Boost.Graph runs on it.
 #pragma once
 
 #include <boost/graph/compressed_sparse_row_graph.hpp>

@@ -53,7 +53,7 @@ struct Model {
   std::vector<Layer> layers;
 };
 
-// What the writers of the trace's parts share.
+// What the classes below, each of which writes a part of the trace, share.
 class Tracer {
  public:
   Tracer(const LlamaShape& shape, const ProgramOptions& options, Model& model,
@@ -216,8 +216,8 @@ class ForwardPass : private Tracer {
     return result;
   }
 
-  // The op has nine outputs, of which the tracer keeps four. The offsets and lengths of sequences
-  // are not given here.
+  // The op has nine outputs, of which the tracer keeps four. No offsets and lengths of sequences
+  // are passed.
   void run_flash(Layer& l) {
     const TensorMeta& query = b_.meta(l.q);
     const Value flash =
@@ -282,8 +282,7 @@ class BackwardPass : private Tracer {
     }
   }
 
-  // The gradient of the input. `others` is the sum of what other readers of the input have sent
-  // back.
+  // The gradient of the input. `others` is the sum of the gradients from the input's other readers.
   Value linear_gradient(const Linear& l, Value g, std::optional<Value> others) {
     const Shape shape = b_.meta(g).shape;
     const Value matrix = b_.view(g, {shape[0] * shape[1], shape[2]});
@@ -300,7 +299,7 @@ class BackwardPass : private Tracer {
     return gradient;
   }
 
-  // `residual` is the gradient that goes around the norm.
+  // `residual` is the gradient that bypasses the norm.
   Value norm_gradient(const Norm& n, Value g, std::optional<Value> residual) {
     const auto times = [&](Value a, Value b) { return b_.binary("aten.mul.Tensor", a, b); };
     const auto scaled = [&](std::string_view op, Value x, double factor) {

@@ -74,14 +74,14 @@ class NodeKernel {
 std::vector<double> kernel_prices(const Program& program, const ProgramStrategies& strategies,
                                   const NodeClass& node, const ComputeModel& kernels,
                                   const DeviceMesh& mesh) {
-  std::vector<double> prices(node.rows, 0.0);
+  std::vector<double> prices(node.strategies, 0.0);
   NodeKernel kernel(program, node.node, node.rule, kernels);
   if (kernel.is_free()) return prices;
-  // What a rank holds of a tensor depends on its layout alone.
+  // The shape that a rank holds of a tensor depends only on the tensor's layout.
   std::unordered_map<std::uint64_t, Shape> known;
-  for (std::size_t row = 0; row < node.rows; ++row) {
-    prices[row] = kernel.price([&](std::size_t t) -> const Shape& {
-      const LayoutId layout = strategies.layout(node, row, t);
+  for (std::size_t strategy = 0; strategy < node.strategies; ++strategy) {
+    prices[strategy] = kernel.price([&](std::size_t t) -> const Shape& {
+      const LayoutId layout = strategies.layout(node, strategy, t);
       const auto [it, is_new] = known.try_emplace(std::uint64_t{t} << 32U | layout);
       if (is_new) {
         it->second =
@@ -124,7 +124,8 @@ class RememberedSteps {
  private:
   using Key = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>;
 
-  // The code holds kind, op, dim and factor. What else a placement says does not change its price.
+  // The code holds kind, op, dim and factor. The other parts of a placement do not affect the
+  // price.
   static std::uint64_t code(const Placement& p) {
     return static_cast<std::uint64_t>(p.kind()) << 60U |
            static_cast<std::uint64_t>(p.reduce_op()) << 56U |
@@ -260,8 +261,8 @@ ProgramPrices::ProgramPrices(const Program& program, const ProgramStrategies& st
         if (costs > kMostCosts) {
           throw LimitError("mesh " + mesh.text() + ": the program has more than " +
                            std::to_string(static_cast<std::int64_t>(kMostCosts)) +
-                           " pairs of strategies to price; valid: a mesh of fewer dims, or a "
-                           "smaller one");
+                           " pairs of strategies to price; valid: a mesh with fewer dims, or a "
+                           "smaller mesh");
         }
         TensorMeta source = strategies.metas[meta];
         if (row_major) source.strides.clear();

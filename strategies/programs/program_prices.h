@@ -1,17 +1,18 @@
-// Prices of a program's strategies under a stack: what a node's kernel costs in each of its rows,
+// Prices of a program's strategies under a stack: what a node's kernel costs in each strategy,
 // and what it costs to bring a value from each layout in which its producer may leave it to each
 // layout that a reader may want. All prices are in microseconds.
 //
 //   ProgramPrices prices(program, strategies, evaluator, mesh);
-//   prices.compute_us(strategies.class_of[node])[row]
+//   prices.compute_us(strategies.class_of[node])[strategy]
 //   const PriceTable& table = prices.table(prices.edges()[e].table);
-//   table.at(reader_row, producer_row)                                   // infinity: no move leads there
+//   table.at(reader_strategy, producer_strategy)  // infinity: no move leads there
 //
-// A table is priced once for every distinct (tensor, layouts to come from, layouts to go to),
-// however many layers there are. The objective of an assignment is the sum of the kernels of all
-// nodes, of the communication of all edges, and of the stack's transition_us for each edge whose
-// two ends have different layouts. Source: meta-pytorch/autoparallel at a54c252 (its optimizer's
-// objective). With the stack ap-nccl, prices equal its costs to 1e-12 relative.
+// Edges with the same tensor, the same layouts of the producer and the same layouts of the reader
+// share one table, which is priced once, however many layers there are. The objective of an
+// assignment is the sum of the kernels of all nodes, of the communication of all edges, and of the
+// stack's transition_us for each edge whose two ends have different layouts. Source:
+// meta-pytorch/autoparallel at a54c252 (its optimizer's objective). With the stack ap-nccl, prices
+// equal its costs to 1e-12 relative.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +26,9 @@
 
 namespace shardlab {
 
-// The prices of one edge. Rows that want the same layout share their prices, and so do columns that
-// make the same layout.
+// The prices of one edge, with a row for each strategy of the reader and a column for each strategy
+// of the producer. Rows that want the same layout share their prices, and so do columns that make
+// the same layout.
 struct PriceTable {
   LayoutListId wanted = 0;  // by row: the layout that the reader wants
   LayoutListId made = 0;    // by column: the layout that the producer makes
@@ -56,7 +58,7 @@ struct PricedEdge {
 class ProgramPrices {
  public:
   // The largest number of costs that the tables of all edges may hold together. Status: assumed; a
-  // network of so many takes some 4 GiB.
+  // network with this many costs takes some 4 GiB.
   static constexpr double kMostCosts = 1e8;
 
   // Uses the evaluator's models, and its redistributor for the mesh. Throws LimitError for more
@@ -80,8 +82,8 @@ class ProgramPrices {
   std::vector<PricedEdge> edges_;
 };
 
-// What the kernel of one node costs in these layouts, computed as in the tables. `rule` is the rule
-// of the node's class.
+// What the kernel of one node costs in these layouts, computed as for compute_us(). `rule` is the
+// rule of the node's class.
 [[nodiscard]] double kernel_us_of(const Program& program, std::size_t node, const OpRule* rule,
                                   const ComputeModel& kernels, const DeviceMesh& mesh,
                                   const NodePlacements& placements);

@@ -91,7 +91,7 @@ class Enumerator {
     if (is_new) it->second = find_program_rule(op, options_.rules);
     return it->second;
   }
-  // Whether the node's strategies follow those of what it reads.
+  // Whether the node's strategies depend on the layouts that its inputs may have.
   [[nodiscard]] bool follows(const ProgramNode& n, const OpRule* rule) const {
     return n.op == kGetItem || (rule != nullptr && rule->rows == nullptr) ||
            (options_.strided && takes_strided(n));
@@ -141,7 +141,7 @@ class Enumerator {
     NodeClass& added = all_.classes.back();
     added.node = static_cast<std::uint32_t>(n);
     added.outputs = static_cast<std::uint32_t>(node(n).outputs.size());
-    added.rows = static_cast<std::uint32_t>(all_.layouts.list_at(added.tensors[0]).size());
+    added.strategies = static_cast<std::uint32_t>(all_.layouts.list_at(added.tensors[0]).size());
   }
 
   NodeClass class_of_node(std::size_t n) {
@@ -179,8 +179,8 @@ class Enumerator {
     return layout_lists(expand_over_mesh(rows, metas, mesh_))[0];
   }
 
-  // Replaces placeholders by plain shards, and by strided shards of these factors. Of equal rows
-  // one is kept.
+  // Replaces placeholders by plain shards, and by strided shards with these split factors.
+  // Duplicate rows are dropped.
   static std::vector<std::vector<Placement>> filled(const Rows& rows,
                                                     const std::set<int>& factors) {
     std::vector<std::vector<Placement>> all;
@@ -203,7 +203,7 @@ class Enumerator {
     return all;
   }
 
-  // The split factors that the shards of what the node reads may have.
+  // The split factors of the strided shards that the node's inputs may have.
   [[nodiscard]] std::set<int> observed_factors(std::size_t n) const {
     std::set<int> factors;
     for (const ValueRef& value : values_read(node(n))) {
@@ -239,8 +239,8 @@ class Enumerator {
   NodeClass expanded(std::size_t n, const OpCall& call, const OpRule& rule, Rows rows) {
     const std::vector<const TensorMeta*> metas = metas_of(n);
     for (Row& row : rows) {
-      // A graph may show parts of a random state, which are whole on every rank, as outputs of
-      // their own.
+      // A graph may show parts of attention's random state as separate outputs. They are whole on
+      // every rank.
       const std::size_t inputs = metas.size() - node(n).outputs.size();
       if (rule.kernel == Kernel::kAttention && row.size() < metas.size() && row.size() >= inputs) {
         const std::size_t outputs = row.size() - inputs;
@@ -265,11 +265,11 @@ class Enumerator {
   void apply_filter(const OpCall& call, const OpRule& rule, std::size_t outputs,
                     std::vector<std::vector<Placements>>& layouts) const {
     std::size_t kept = 0;
-    for (std::size_t row = 0; row < layouts[0].size(); ++row) {
+    for (std::size_t strategy = 0; strategy < layouts[0].size(); ++strategy) {
       std::vector<Placements> inputs;
-      for (std::size_t t = outputs; t < layouts.size(); ++t) inputs.push_back(layouts[t][row]);
+      for (std::size_t t = outputs; t < layouts.size(); ++t) inputs.push_back(layouts[t][strategy]);
       if (!rule.filter(call, inputs, mesh_)) continue;
-      for (std::vector<Placements>& tensor : layouts) tensor[kept] = tensor[row];
+      for (std::vector<Placements>& tensor : layouts) tensor[kept] = tensor[strategy];
       ++kept;
     }
     for (std::vector<Placements>& tensor : layouts) tensor.resize(kept);
@@ -291,8 +291,8 @@ class Enumerator {
     return {.tensors = {list, list}};
   }
 
-  // Makes one candidate or more for every layout in which an input may come. An input that cannot
-  // have that layout is replicated.
+  // Asks the rule for candidates once for every layout that one of the inputs may have, with all
+  // inputs in this layout. An input that cannot have it is replicated.
   NodeClass followed(std::size_t n, OpCall call, const OpRule& rule) {
     const std::vector<const TensorMeta*> metas = metas_of(n);
     const std::size_t outputs = node(n).outputs.size();
@@ -306,16 +306,16 @@ class Enumerator {
     std::vector<std::vector<Placements>> layouts(metas.size());
     std::set<std::vector<LayoutId>> seen;
     const auto add = [&](const FollowCandidate& candidate) {
-      std::vector<Placements> row = candidate.outputs;
-      row.insert(row.end(), candidate.inputs.begin(), candidate.inputs.end());
-      if (row.size() != metas.size()) return;
+      std::vector<Placements> strategy = candidate.outputs;
+      strategy.insert(strategy.end(), candidate.inputs.begin(), candidate.inputs.end());
+      if (strategy.size() != metas.size()) return;
       std::vector<LayoutId> ids;
-      for (std::size_t t = 0; t < row.size(); ++t) {
-        if (!is_layout_of(*metas[t], row[t], mesh_)) return;
-        ids.push_back(all_.layouts.id(row[t]));
+      for (std::size_t t = 0; t < strategy.size(); ++t) {
+        if (!is_layout_of(*metas[t], strategy[t], mesh_)) return;
+        ids.push_back(all_.layouts.id(strategy[t]));
       }
       if (!seen.insert(ids).second) return;
-      for (std::size_t t = 0; t < row.size(); ++t) layouts[t].push_back(row[t]);
+      for (std::size_t t = 0; t < strategy.size(); ++t) layouts[t].push_back(strategy[t]);
     };
     const Placements whole(static_cast<std::size_t>(mesh_.ndim()), Placement::replicate());
     add({.outputs = std::vector<Placements>(outputs, whole),
@@ -336,8 +336,8 @@ class Enumerator {
     return {.rule = &rule, .tensors = layout_lists(layouts)};
   }
 
-  // The candidates of the rule. Where the rule refuses a layout, that layout has no candidate. A
-  // node that the rule cannot take in any layout is refused in the all-replicate row.
+  // The candidates of the rule; none if the rule refuses the layout of the inputs. If it refuses
+  // even replicated inputs, the node itself is wrong, and the error is passed on.
   [[nodiscard]] std::vector<FollowCandidate> plain_candidates_of(const OpRule& rule,
                                                                  const OpCall& call) const {
     try {
@@ -349,9 +349,9 @@ class Enumerator {
   }
 
   // With strided shards, a view keeps every shard that it can show without communication, as
-  // DTensor's views do. Where DTensor's rule refuses, the view does what `rule` says. Both rules
-  // may name a layout that the ranks do not hold. Then shardlab's rule counts, which names only
-  // layouts that they do hold.
+  // DTensor's views do. If DTensor's rule refuses, `rule` decides. Both rules may name an output
+  // layout that differs from what the ranks hold after the view. In that case shardlab's rule
+  // decides, which never does so.
   [[nodiscard]] std::vector<FollowCandidate> candidates_of(const OpRule& rule, const OpCall& call,
                                                            const Shape& to) const {
     if (!options_.strided || !is_reshape(rule.op)) return plain_candidates_of(rule, call);
@@ -382,11 +382,11 @@ class Enumerator {
 
 }  // namespace
 
-std::string ProgramStrategies::row_text(const NodeClass& node, std::size_t row) const {
+std::string ProgramStrategies::strategy_text(const NodeClass& node, std::size_t strategy) const {
   const auto texts = [&](std::size_t begin, std::size_t end) {
     std::string text;
     for (std::size_t t = begin; t < end; ++t) {
-      text += (t == begin ? "" : ",") + layouts.text(layout(node, row, t));
+      text += (t == begin ? "" : ",") + layouts.text(layout(node, strategy, t));
     }
     return text;
   };
@@ -396,8 +396,8 @@ std::string ProgramStrategies::row_text(const NodeClass& node, std::size_t row) 
 
 std::vector<NodePlacements> placements_of(const ProgramStrategies& strategies,
                                           std::span<const int> assignment) {
-  SHARDLAB_CHECK(assignment.size() == strategies.class_of.size(), assignment.size(), " rows for ",
-                 strategies.class_of.size(), " nodes");
+  SHARDLAB_CHECK(assignment.size() == strategies.class_of.size(), assignment.size(),
+                 " strategies for ", strategies.class_of.size(), " nodes");
   std::vector<NodePlacements> placements(assignment.size());
   for (std::size_t n = 0; n < assignment.size(); ++n) {
     const NodeClass& node = strategies.of(n);

@@ -1,21 +1,22 @@
-// The strategies that every node of a program has on a mesh. A strategy is a row of layouts: first
+// The strategies that every node of a program has on a mesh. A strategy is a list of layouts: first
 // those of the node's outputs, then those of its inputs.
 //
 //   ProgramStrategies all = enumerate_strategies(program, mesh, {.rules = kAutoParallel});
 //   const NodeClass& node = all.of(3);
-//   all.layout(node, row, tensor)              // outputs first, then inputs
+//   all.layout(node, strategy, tensor)         // outputs first, then inputs
 //
 // Nodes of the same op, arguments and shapes that read from equal lists have the same strategies:
 // they form one class, whose strategies are listed once. A model of 32 equal layers has as many
-// classes as one of two.
+// classes as a model of two.
 //
-// A rule's rows on one mesh dim are combined over all mesh dims, the last one fastest, with the row
-// that replicates everything first. A row is dropped where a tensor would mix partials that must
-// not be mixed, where a dim is too short for its shards (ceil sizes, mesh dims from left to right),
-// or where the op's own filter says so. Parameters, inputs and aliases have every layout without
-// partials; casts and views keep the layouts that their producer may have; an op without a rule is
-// replicated, and `notes` says so. Source: meta-pytorch/autoparallel at a54c252; for `strided`, its
-// pull request 429. Status: equal to its lists for LLaMA3-8B, row by row.
+// A rule lists rows for one mesh dim. A strategy combines one row for each mesh dim; the row of the
+// last mesh dim varies fastest, and the row that replicates everything comes first. A strategy is
+// dropped if a tensor would mix partials that must not be mixed, if a dim is too short for its
+// shards (ceil sizes, mesh dims from left to right), or if the op's own filter rejects it.
+// Parameters, inputs and aliases have every layout without partials; casts and views keep the
+// layouts that their input may have; an op without a rule is replicated, and `notes` says so.
+// Source: meta-pytorch/autoparallel at a54c252; for `strided`, its pull request 429. Status: equal
+// to its lists for LLaMA3-8B, strategy by strategy.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +34,8 @@ namespace shardlab {
 
 struct StrategyOptions {
   RuleSet rules = kAutoParallel;
-  // Whether views keep shards as strided ones, and products list strided shards where an input may
-  // have them.
+  // Whether views may turn shards into strided shards, and products list strided shards if an input
+  // may have them.
   bool strided = false;
 };
 
@@ -42,8 +43,8 @@ struct NodeClass {
   const OpRule* rule = nullptr;  // null for a source, a part of a tuple, or an op without rules
   std::uint32_t node = 0;        // the first node of the class
   std::uint32_t outputs = 0;
-  std::uint32_t rows = 0;
-  std::vector<LayoutListId> tensors;  // by output, then by input: its layout in each row
+  std::uint32_t strategies = 0;       // how many
+  std::vector<LayoutListId> tensors;  // by output, then by input: its layout in each strategy
 
   [[nodiscard]] std::uint32_t inputs() const {
     return static_cast<std::uint32_t>(tensors.size()) - outputs;
@@ -60,14 +61,15 @@ struct ProgramStrategies {
   std::vector<std::string> notes;
 
   [[nodiscard]] const NodeClass& of(std::size_t node) const { return classes[class_of[node]]; }
-  [[nodiscard]] LayoutId layout(const NodeClass& node, std::size_t row, std::size_t tensor) const {
-    return layouts.list_at(node.tensors[tensor])[row];
+  [[nodiscard]] LayoutId layout(const NodeClass& node, std::size_t strategy,
+                                std::size_t tensor) const {
+    return layouts.list_at(node.tensors[tensor])[strategy];
   }
   [[nodiscard]] std::uint32_t meta(std::size_t node, std::size_t output) const {
     return meta_of[first_output[node] + output];
   }
   // A strategy as text: "S(0)R<-S(0)R,RR", or "S(0)R" for a source.
-  [[nodiscard]] std::string row_text(const NodeClass& node, std::size_t row) const;
+  [[nodiscard]] std::string strategy_text(const NodeClass& node, std::size_t strategy) const;
 };
 
 // The layouts of one node's tensors.
@@ -79,12 +81,12 @@ struct NodePlacements {
 [[nodiscard]] std::vector<NodePlacements> placements_of(const ProgramStrategies& strategies,
                                                         std::span<const int> assignment);
 
-// The rule of an op in a program, which is the rule set's or, where that has none, AutoParallel's.
-// Null where neither has one.
+// The rule of an op in a program: the rule set's or, if that has none, AutoParallel's. Null if
+// neither has one.
 [[nodiscard]] const OpRule* find_program_rule(std::string_view op, RuleSet rules);
 
-// Throws NodeError where tensors are not what the node's op takes and makes (program_check.h), and
-// LimitError for too many rows.
+// Throws NodeError if a node's tensors are not those that its op takes and makes (program_check.h),
+// and LimitError for too many strategies.
 [[nodiscard]] ProgramStrategies enumerate_strategies(const Program& program, const DeviceMesh& mesh,
                                                      const StrategyOptions& options = {});
 

@@ -15,9 +15,9 @@ std::vector<std::string> read_texts(const nlohmann::json& json, const JsonPlace&
   std::vector<std::string> texts;
   for (std::size_t i = 0; i < json_array(json, place).size(); ++i) {
     texts.push_back(json_text(json[i], place.at(i)));
-    if (texts.back().empty()) place.at(i).fail("found \"\"; valid: a text");
+    if (texts.back().empty()) place.at(i).fail("found \"\"; valid: a text that is not empty");
   }
-  if (texts.empty()) place.fail("found an empty array; valid: at least one text");
+  if (texts.empty()) place.fail("found an empty array; valid: an array of at least one text");
   return texts;
 }
 
@@ -44,7 +44,7 @@ RecipeRule read_rule(const nlohmann::json& json, const JsonPlace& place,
   const JsonPlace roles_place = reader.place("place");
   if (!where.is_object() || where.empty()) {
     roles_place.fail("found " + describe_json(where) +
-                     "; valid: an object of a placement for each role");
+                     "; valid: an object with a placement for each role");
   }
   for (const auto& [role, text] : where.items()) {
     if (std::find(roles.begin(), roles.end(), role) == roles.end()) {
@@ -124,7 +124,8 @@ Recipe Recipe::from_json(const nlohmann::json& json, const JsonPlace& place) {
                               " dims; valid: one mesh for each number of dims");
     }
   }
-  if (recipe.meshes.empty()) meshes_place.fail("found an empty array; valid: at least one mesh");
+  if (recipe.meshes.empty())
+    meshes_place.fail("found an empty array; valid: an array of at least one mesh");
   std::vector<std::string_view> roles;
   for (const std::vector<std::string>& mesh : recipe.meshes) {
     for (const std::string& role : mesh) {
@@ -135,7 +136,8 @@ Recipe Recipe::from_json(const nlohmann::json& json, const JsonPlace& place) {
   for (std::size_t i = 0; i < rules.size(); ++i) {
     recipe.rules.push_back(read_rule(rules[i], reader.place("rules").at(i), roles));
   }
-  if (rules.empty()) reader.place("rules").fail("found an empty array; valid: at least one rule");
+  if (rules.empty())
+    reader.place("rules").fail("found an empty array; valid: an array of at least one rule");
   reader.finish();
   return recipe;
 }

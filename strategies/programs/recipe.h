@@ -8,14 +8,14 @@
 //   for (const LayoutMask& mask : recipe.masks(program, mesh)) options.masks.push_back(mask);
 //
 // A mesh fits if one of `meshes` names a role for each of its dims. A rule holds for the nodes that
-// match everything it says: their kind, one of the patterns for their label or for their op (*
-// stands for any text), their phase, and whether they are batched
+// match everything that it lists: their kind, one of the patterns for their label or for their op
+// (* stands for any text), their phase, and whether they are batched
 // (strategies/programs/batched_nodes.h). It places the first output of these nodes on the mesh dims
-// whose roles it names; the other dims stay open. Of two rules for the same node and role the later
-// one counts. A rule that is not optional has to match a node.
+// whose roles it names; the other dims stay open. If two rules place the same node on the same
+// role, the later one counts. A rule that is not optional has to match a node.
 //
-// What is left open is solved to optimality, so the price with a recipe's masks is a lower bound of
-// what the recipe costs when it is written by hand.
+// What is left open is solved to optimality, so the price with a recipe's masks is a lower bound on
+// the price of the same recipe written by hand.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -50,8 +50,9 @@ struct Recipe {
 
   // Reads a recipe. Throws ConfigError, also for a role that no mesh has.
   [[nodiscard]] static Recipe from_json(const nlohmann::json& json, const JsonPlace& place);
-  // The masks of the nodes that some rule places, in the order of the nodes. Throws InputError for
-  // a mesh of other dims, and for a rule that matches no node.
+  // The masks of the nodes that some rule places, in the order of the nodes. Throws InputError if
+  // the recipe has no mesh of as many dims, and for a rule that is not optional and matches no
+  // node.
   [[nodiscard]] std::vector<LayoutMask> masks(const Program& program, const DeviceMesh& mesh) const;
 };
 

@@ -86,9 +86,9 @@ class ProblemMaker {
   void add_variables() {
     for (const NodeClass& node : strategies_.classes) {
       std::vector<std::string>& domain = problem_.domains.emplace_back();
-      domain.reserve(node.rows);
-      for (std::size_t row = 0; row < node.rows; ++row) {
-        domain.push_back(strategies_.row_text(node, row));
+      domain.reserve(node.strategies);
+      for (std::size_t strategy = 0; strategy < node.strategies; ++strategy) {
+        domain.push_back(strategies_.strategy_text(node, strategy));
       }
     }
     for (std::size_t n = 0; n < program_.nodes.size(); ++n) {
@@ -185,10 +185,10 @@ class ProblemMaker {
     const std::span<const LayoutId> layouts = layouts_of(node);
     std::vector<double>& costs = problem_.costs[node];
     bool found = false;
-    for (std::size_t row = 0; row < layouts.size(); ++row) {
-      const bool fits = strategies_.layouts[layouts[row]] == layout;
+    for (std::size_t strategy = 0; strategy < layouts.size(); ++strategy) {
+      const bool fits = strategies_.layouts[layouts[strategy]] == layout;
       found = found || fits;
-      if (!fits) costs[row] = kForbidden;
+      if (!fits) costs[strategy] = kForbidden;
     }
     if (!found) {
       throw InputError(std::string(option) + " " + program_.nodes[node].name + ": found " +
@@ -205,14 +205,14 @@ class ProblemMaker {
     const std::span<const LayoutId> layouts = layouts_of(mask.node);
     std::vector<double>& costs = problem_.costs[mask.node];
     bool found = false;
-    for (std::size_t row = 0; row < layouts.size(); ++row) {
-      const Placements& layout = strategies_.layouts[layouts[row]];
+    for (std::size_t strategy = 0; strategy < layouts.size(); ++strategy) {
+      const Placements& layout = strategies_.layouts[layouts[strategy]];
       bool fits = true;
       for (std::size_t m = 0; m < layout.size(); ++m) {
         fits = fits && (!mask.placements[m] || *mask.placements[m] == layout[m]);
       }
       found = found || fits;
-      if (!fits) costs[row] = kForbidden;
+      if (!fits) costs[strategy] = kForbidden;
     }
     const ProgramNode& node = program_.nodes[mask.node];
     bool is_whole = true;
@@ -245,7 +245,7 @@ class ProblemMaker {
         if (other != *node || first->layout == own.layout) continue;
         throw InputError("pin " + own.node + ": found " + Layout(own.layout).text() +
                          ", which contradicts the pin " + first->node + "=" +
-                         Layout(first->layout).text() + "; valid: one layout of a node");
+                         Layout(first->layout).text() + "; valid: one layout for each node");
       }
       before.emplace_back(*node, &own);
       pin(*node, own.layout, "pin");

@@ -1,26 +1,25 @@
 // The choice of a layout for every node of a program as a cost-function network. It has a variable
 // for each node, whose values are the node's strategies; a cost for each value (its kernel) and for
-// each pair of values of two nodes of which one reads the other (communication and transition); and
-// constraints.
+// each pair of values of a node and its reader (communication and transition); and constraints.
 //
 //   ShardingProblem problem = make_problem(program, strategies, prices, {.pin_inputs = layout});
 //   problem.tables[problem.edges[e].table].costs     // a row for each of the reader's values
 //   Breakdown parts = problem.breakdown(assignment); // re-priced from the tables
 //
-// Constraints are costs of infinity, for a value that is not allowed or a pair that must not stand
-// together:
-//   uniqueness, same output over arguments, flow   hold by the form: a node has one value, which all
+// Constraints are infinite costs of a value, or of a pair of values, that is not allowed:
+//   uniqueness, same output over arguments, flow   hold by construction: a node has one value, which all
 //                                                  of its arguments share
 //   parameter and gradient, output and tangent     have equal layouts (a table of 0 and infinity)
 //   pins and masks                                 leave only the values that they allow
 //   forward dtype rule                             nothing is communicated from a parameter to the
-//                                                  cast that narrows it: it is gathered narrow
-//   gradient dtype rule                            nothing is communicated from a gradient's product
-//                                                  to the cast that widens it: it is reduced wide
-//   budgets                                        limit what the weights of values sum to
+//                                                  cast that narrows it, so it is gathered after it
+//   gradient dtype rule                            nothing is communicated from the op that makes a
+//                                                  gradient to the cast that widens it, so it is
+//                                                  reduced after it
+//   budgets                                        limit the sum of the values' weights
 // Domains and tables are shared: 32 equal layers need no more of them than two. Source:
-// meta-pytorch/autoparallel at a54c252 (optimize_sharding.py). It ties the flow of a node's first
-// argument only; here every argument is tied.
+// meta-pytorch/autoparallel at a54c252 (optimize_sharding.py). AutoParallel ties only a node's
+// first argument to its producer's layout; here every argument is tied.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +44,7 @@ struct NodePin {
 struct LayoutMask {
   std::size_t node = 0;
   std::vector<std::optional<Placement>> placements = {};  // by mesh dim
-  std::string by = {};                                    // who asks for the mask, for messages
+  std::string by = {};  // what set the mask, for messages: "recipe fsdp"
 };
 
 struct ProblemOptions {
@@ -55,9 +54,9 @@ struct ProblemOptions {
   std::vector<LayoutMask> masks = {};
   std::optional<Placements> pin_inputs = {};
   std::optional<Placements> pin_outputs = {};
-  // AutoParallel's rule. For each parameter that no pin fixes, take the larger of this fraction and
-  // the least fraction of it that a device can keep; the fractions that a device keeps may sum to
-  // at most the sum of those.
+  // AutoParallel's memory constraint: a limit on the sum of the fractions that a device keeps of
+  // the parameters that no pin fixes. Each of these adds to the limit the larger of this fraction
+  // and the least fraction of the parameter that a device can keep.
   std::optional<double> parameter_budget = {};
   // The most that parameters, their gradients and their optimizer state may take on one device.
   std::optional<double> memory_budget_bytes = {};
@@ -114,15 +113,15 @@ struct ShardingProblem {
   std::vector<ProblemBudget> budgets;
   std::vector<PricedEdge> priced;
 
-  // The parts of what an assignment (a value for each variable) costs, computed from the prices
+  // The parts of the cost of an assignment (a value for each variable), computed from the prices
   // themselves.
   [[nodiscard]] Breakdown breakdown(const ProgramStrategies& strategies,
                                     const ProgramPrices& prices,
                                     std::span<const int> assignment) const;
 };
 
-// Throws InputError for a pin of a node that is not there, a layout that the node cannot have, and
-// a pair of tensors of different shapes.
+// Throws InputError for a pin of an unknown node, a layout that the node cannot have, and a pair of
+// tensors of different shapes.
 [[nodiscard]] ShardingProblem make_problem(const Program& program, const DeviceMesh& mesh,
                                            const ProgramStrategies& strategies,
                                            const ProgramPrices& prices,

@@ -10,8 +10,8 @@ namespace shardlab {
 namespace {
 
 constexpr std::string_view kCopies = "aten.alias.default";
-// Ops whose kernel treats the pairs that stand for complex numbers as it treats numbers, because
-// the op counts dims from the left or takes them from the shape of the output.
+// Ops whose kernel also works on complex numbers that are stored as pairs, because the op counts
+// dims from the left or takes them from the shape of the output.
 constexpr std::array<std::string_view, 7> kPairwise = {
     "aten._unsafe_view.default", "aten.add.Tensor",   "aten.alias.default",  "aten.clone.default",
     "aten.detach.default",       "aten.view.default", "aten.reshape.default"};

@@ -17,8 +17,8 @@ namespace shardlab {
 // Throws InputError when a step's kernel gives another number of results than its rule says.
 [[nodiscard]] std::vector<HostTensor> execute(const Decomposition& program, const LocalCall& local);
 
-// The reference kernel of every op that is executed by its decomposition. Throws InputError when the
-// call has another number of tensors than the op takes.
+// The reference kernel of every op that is executed by its decomposition. Throws InputError when
+// the call has another number of tensors than the op takes.
 [[nodiscard]] LocalResult run_decomposed(const LocalCall& local, const OpKernel& kernel);
 
 }  // namespace shardlab

@@ -133,7 +133,7 @@ OpExecution execute_op(const Executor& executor, const OpCall& call,
       run_op_kernel({.call = call, .memory = executor.memory(), .inputs = wholes}).outputs;
   if (expected.size() != outputs.size()) {
     throw InputError(call.op + ": found " + std::to_string(outputs.size()) +
-                     " layouts of outputs; valid: " + std::to_string(expected.size()) +
+                     " output layouts; valid: " + std::to_string(expected.size()) +
                      ", one for each output of the op");
   }
   std::vector<Shape> shapes;

@@ -26,16 +26,16 @@ namespace shardlab {
 // What the local kernels return for the ranks' shards.
 struct RankResults {
   std::vector<LocalResult> by_rank;  // by index into the mesh
-  std::string failure;  // why the first rank without a result has none; no rank after it was run
+  std::string failure;               // why a rank's kernel failed; the ranks after it were not run
 };
-// `output_shapes` are those of the whole outputs. Ranks that hold the same rows of all inputs share one
-// run of the kernel. Throws LimitError.
+// `output_shapes` are those of the whole outputs. Ranks that hold the same rows of all inputs share
+// one run of the kernel. Throws LimitError.
 [[nodiscard]] RankResults run_on_ranks(const Executor& executor, const OpCall& call,
                                        std::span<const DistributedTensor> inputs,
                                        std::span<const Shape> output_shapes,
                                        std::span<const Layout> outputs);
-// Makes a tensor of what the ranks hold of output `o`. `global` is the value that it ought to stand
-// for. Throws InputError when only some ranks have a mask.
+// Makes one distributed tensor of what the ranks return as output `o`. `global` is the value that
+// it should have as a whole. Throws InputError if only some ranks have a mask.
 [[nodiscard]] DistributedTensor output_of(const OpCall& call, const RankResults& results,
                                           std::size_t o, const Layout& layout, HostTensor global);
 
@@ -45,13 +45,13 @@ struct OpExecution {
   std::vector<DistributedTensor> outputs;
   bool verified = false;
   double max_abs_error = 0.0;
-  std::string
-      mismatch;  // what failed, or the first wrong element: output, rank, element, found and expected
+  // What failed, or the first wrong element: output, rank, element, found and expected.
+  std::string mismatch;
 };
 
-// `inputs` are the op's tensors in order, lists flattened. Throws InputError for an op without kernel,
-// for inputs that it can't take as a whole and for an output layout that its result can't have, and
-// LimitError.
+// `inputs` are the op's tensors in order, lists flattened. Throws InputError for an op without
+// kernel, for inputs that the op can't take as whole tensors and for an output layout that its
+// result can't have. Throws LimitError.
 [[nodiscard]] OpExecution execute_op(const Executor& executor, const OpCall& call,
                                      std::span<const DistributedTensor> inputs,
                                      std::span<const Layout> outputs);

@@ -155,7 +155,7 @@ std::vector<double> filled(const LocalCall& local, const Shape& shape, double va
 void expect_room(std::string_view op, std::int64_t elements, const HostMemory& memory) {
   if (elements <= memory.limit_bytes() / 8) return;
   throw LimitError(std::string(op) + ": its kernel would need " + std::to_string(elements) +
-                   " doubles; valid: smaller tensors, or a limit of more than " +
+                   " doubles; valid: smaller tensors, or a memory limit above " +
                    format_bytes(static_cast<double>(memory.limit_bytes())));
 }
 

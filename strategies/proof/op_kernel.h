@@ -5,9 +5,9 @@
 //
 // Kernels compute in double precision and round each result once to its dtype, so that a local
 // result is off by at most one unit roundoff. Integers are exact below 2^53 and refused beyond.
-// They keep their dtype where PyTorch would promote it, but sums and products of them widen to i64,
-// as in PyTorch. An op's in-place, out= and foreach forms share a kernel, which is found by the
-// name without them: "add" stands for aten.add.Tensor, aten.add_.Tensor, aten.add.out and each
+// Integers keep their dtype where PyTorch would promote it, but sums and products of integers widen
+// to i64, as in PyTorch. An op's in-place, out= and foreach forms share a kernel, which is found by
+// the name without them: "add" stands for aten.add.Tensor, aten.add_.Tensor, aten.add.out and each
 // element of aten._foreach_add.List.
 //
 // To add a kernel, add a row to kernels/<family>.cpp. Semantics: PyTorch 2.13.0, torch.<op>.
@@ -31,9 +31,9 @@ struct LocalCall {
   std::span<const RowLists> input_rows = {};  // by input: the global indices of its rows
   std::span<const Shape> output_shapes = {};  // the local shapes that the outputs' layouts ask for
 
-  // The i-th tensor argument, or the first tensor of a list. Null where it is not given.
+  // The i-th tensor argument, or its first tensor if it is a list. Null if it is missing.
   [[nodiscard]] const HostTensor* tensor(std::size_t i) const;
-  // The same tensor. Throws InputError where it is not given.
+  // The i-th tensor argument, as tensor() finds it. Throws InputError if it is missing.
   [[nodiscard]] const HostTensor& required_tensor(std::size_t i) const;
 };
 
@@ -56,8 +56,8 @@ struct OpKernel {
     kAsFirst,        // the dtype of the first tensor
     kAsSecond,       // the dtype of the second tensor
     kTruth,          // b8
-    kFloatingPoint,  // the dtype of the first tensor, or f32 where that is no floating point type
-    kInteger,        // the dtype of the first tensor, where all are integers or b8
+    kFloatingPoint,  // the dtype of the first tensor, or f32 if that is not a floating point type
+    kInteger,        // the dtype of the first tensor; all must hold integers or b8
     kDouble,         // f64
   };
   Result result = Result::kAsFirst;
@@ -71,18 +71,19 @@ struct OpKernelFamily {
 
 // The kernels of all files of kernels/, by file name.
 [[nodiscard]] std::span<const OpKernelFamily* const> all_op_kernels();
-// The kernel of an op, or null where it has none.
+// The kernel of an op, or null if it has none.
 [[nodiscard]] const OpKernel* find_op_kernel(std::string_view op);
-// Runs the kernel of the call's op. Throws InputError when there is none.
+// Runs the kernel of the call's op. Throws InputError if there is none.
 [[nodiscard]] LocalResult run_op_kernel(const LocalCall& call);
 
 // -- For kernels -----------------------------------------------------------------------------
 
-// Throws InputError for another number of tensors.
+// Throws InputError unless the call has `least` to `most` tensors.
 void expect_inputs(const LocalCall& local, std::size_t least, std::size_t most);
-// The same check, which does not count the tensor that an out= op writes to.
+// Throws InputError unless the call has `count` tensors, not counting the one that an out= op
+// writes to.
 void expect_operands(const LocalCall& local, std::size_t count);
-// The first tensor. Throws InputError where there is none.
+// The first tensor. Throws InputError if there is none.
 [[nodiscard]] const HostTensor& first_input(const LocalCall& local);
 // Throws InputError for tensors of different dtypes.
 void expect_same_dtype(const LocalCall& local, const HostTensor& a, const HostTensor& b);
@@ -95,12 +96,12 @@ void expect_same_dtype(const LocalCall& local, const HostTensor& a, const HostTe
 [[nodiscard]] std::string tensor_text(const HostTensor& tensor);
 // The names of the dtypes that holds_data() accepts, for messages.
 [[nodiscard]] std::string data_dtype_names();
-// The number of a shape's elements, or the largest std::int64_t where there are more.
+// The number of a shape's elements, or the largest std::int64_t if there are more.
 [[nodiscard]] std::int64_t elements_of(const Shape& shape);
 // The strides of a row-major tensor, in elements.
 [[nodiscard]] Shape row_major_strides(const Shape& shape);
-// The strides of a row-major tensor that is broadcast to `ndim` dims: 0 in a dim that it lacks, or has
-// one row of.
+// The strides of a row-major tensor that is broadcast to `ndim` dims: 0 in a dim that the tensor
+// lacks or has one row in.
 [[nodiscard]] Shape broadcast_strides(const Shape& shape, std::size_t ndim);
 // For each element of an input, its row-major index in the whole tensor.
 [[nodiscard]] std::vector<std::uint64_t> global_indices(const LocalCall& local, std::size_t input);
@@ -118,7 +119,7 @@ void for_each_element(const Shape& shape, Work&& work) {
     if (d == 0) return;
   }
 }
-// Where the element of an index stands in memory with these strides.
+// The offset of the element at `index`, in elements, for these strides.
 [[nodiscard]] inline std::int64_t flat_index(const Shape& index, const Shape& strides) {
   std::int64_t flat = 0;
   for (std::size_t d = 0; d < index.size(); ++d) flat += index[d] * strides[d];
@@ -128,8 +129,8 @@ void for_each_element(const Shape& shape, Work&& work) {
 // LimitError.
 [[nodiscard]] std::vector<double> filled(const LocalCall& local, const Shape& shape,
                                          double value = 0.0);
-// Kernels work on doubles beside the tensors' own memory. Throws LimitError where so many of them
-// would pass the limit of that memory.
+// Kernels need memory for doubles besides the tensors' own. Throws LimitError if `elements` doubles
+// would exceed the limit of the tensors' memory.
 void expect_room(std::string_view op, std::int64_t elements, const HostMemory& memory);
 
 }  // namespace shardlab

@@ -57,7 +57,7 @@ class SampleReader {
                      "\": " + std::string(what));
   }
 
-  // Adds one tensor to the argument; false where the text says that it is not given.
+  // Adds one tensor to the argument. Returns false if the text is "none".
   bool add(TensorArg& arg, std::string_view text, SampleCall& result) const {
     if (text == "none") return false;
     const std::size_t end = text.find(']');
@@ -97,7 +97,7 @@ Shape shape_of(const OpCall& call, std::string_view op) {
   return broadcast_shape({tensors.data(), tensors.size()}, op);
 }
 
-// Whether the op's rule takes the call. The rule is that of the set shardlab or, where it has none,
+// Whether the op's rule accepts the call. The rule is that of the set shardlab or, if it has none,
 // of another set.
 bool is_taken(const OpCall& call) {
   const OpRule* taker = nullptr;
@@ -126,8 +126,8 @@ void add_out_tensor(SampleCall& sample, const OpKernel& kernel, const Shape& com
   sample.values.emplace_back();
 }
 
-// Makes the call of a pointwise op on these tensors. The operands that are left are numbers, taken
-// from `number` on. Nothing where the op does not take them.
+// Makes the call of a pointwise op on these tensors. The remaining operands are numbers, the first
+// of which is `number`. Returns nothing if the op does not accept the call.
 std::optional<SampleCall> pointwise_call(std::string_view op, const OpKernel& kernel,
                                          std::string_view tensors, double number, int mesh_ndim) {
   const OpRule named{.op = op};

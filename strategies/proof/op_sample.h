@@ -2,8 +2,9 @@
 //
 //   for (const SampleCall& sample : sample_calls_of("aten.mm.default", 1)) { ... sample.call ... }
 //
-// To add samples, add rows to samples/<family>.cpp: small extents (2 to 6), at least one sample whose
-// extents divide by 2 and by 3, one that is uneven (5), and every argument that changes the rule's rows.
+// To add samples, add rows to samples/<family>.cpp: small extents (2 to 6), at least one sample
+// whose extents are divisible by 2 and by 3, one that is uneven (5), and every argument that
+// changes the rule's rows.
 #pragma once
 
 #include <array>
@@ -19,9 +20,9 @@ namespace shardlab {
 
 struct OpSample {
   std::string_view op;  // "aten.mm.default"
-  // The tensor arguments, separated by "|": "f32[4,6] | [f32[6,5]; f32[6,2]] | none". The values of a
-  // tensor are small multiples of 1/4 other than 0 (small whole numbers where it holds integers, zeros
-  // and ones where it holds b8), unless a word follows it:
+  // The tensor arguments, separated by "|": "f32[4,6] | [f32[6,5]; f32[6,2]] | none". The values of
+  // a tensor are small multiples of 1/4 other than 0 (small whole numbers where it holds integers,
+  // zeros and ones where it holds b8), unless a word follows it:
   //   i64[5] below 7     whole numbers from 0 to 6
   //   i64[5] unique 7    whole numbers from 0 to 6, all different along the last dim
   //   f32[5] distinct    whole numbers, all different

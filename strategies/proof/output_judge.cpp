@@ -11,7 +11,7 @@
 namespace shardlab {
 namespace {
 
-// Where a rank's element stands in the whole tensor of this shape.
+// The flat index in the whole tensor of the element that has index `local` on a rank.
 std::size_t index_in_whole(const RowLists& rows, const Shape& whole_shape, std::size_t local) {
   std::size_t whole = 0;
   std::size_t stride = 1;

@@ -1,8 +1,8 @@
-// Judges one output of an op on virtual ranks: do the ranks' results stand for the whole in a
-// placement?
+// Judges one output of an op that was run on virtual ranks: if the output has a given placement, do
+// the ranks' results make up the expected whole tensor?
 //
 //   OutputJudge judge(mesh, whole, results, 0);
-//   judge.verdict(Placement::shard(0))      // "" when they do; "rank 1, element 3: found ..." if not
+//   judge.verdict(Placement::shard(0))      // "" if they do; "rank 1, element 3: found ..." if not
 //
 // An element is right if it is at most (n + 2) u M off, where n is the number of ranks, u the
 // dtype's unit roundoff, and M the magnitude of what is summed. A sum of truth values (b8) is their
@@ -29,11 +29,11 @@ struct WholeOutput {
 // Keeps references to the mesh and the whole output, which must outlive it.
 class OutputJudge {
  public:
-  // `results` are listed by rank. `output` says which of their outputs is judged.
+  // `results` has one entry for each rank. `output` is the index of the output that is judged.
   OutputJudge(const DeviceMesh& mesh, const WholeOutput& expected,
               std::span<const LocalResult> results, std::size_t output);
 
-  // The first thing that is wrong in this placement, or nothing.
+  // The first error that is found if the output has this placement; empty if there is none.
   [[nodiscard]] std::string verdict(const Placement& p) const;
 
  private:
@@ -48,7 +48,7 @@ class OutputJudge {
   const WholeOutput& expected_;
   std::vector<Shape> shapes_;    // by rank
   std::vector<Doubles> locals_;  // by rank
-  std::vector<Doubles> masks_;   // by rank: the mask, where the rank has one
+  std::vector<Doubles> masks_;   // the masks of the ranks that have one
 };
 
 }  // namespace shardlab

@@ -95,8 +95,8 @@ Shape common_shape(std::span<const HostTensor> tensors, std::string_view op) {
   return broadcast_shape(shown, op);
 }
 
-// Calls work(i, elements) for each index i of the common shape, row-major, with the tensors' elements
-// that meet there.
+// Calls work(i, elements) for each index i of the common shape, row-major, with the tensors'
+// elements that meet there.
 template <class Work>
 void for_each_broadcast(std::span<const HostTensor> tensors, const Shape& common, Work&& work) {
   std::vector<std::vector<double>> values;

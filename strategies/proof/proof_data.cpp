@@ -52,7 +52,7 @@ Doubles unique_values(std::size_t count, const Shape& shape, std::int64_t limit,
   return out;
 }
 
-// A value of one of the other kinds, whose values are drawn independently.
+// A value of one of the kinds whose values are drawn independently of each other.
 double value_of(std::uint64_t h, const SampleCall::Values& values, DType dtype) {
   if (values.kind == SampleValues::kBelow) {
     return static_cast<double>(h %

@@ -1,11 +1,12 @@
-// Made-up values for proofs: those of a whole tensor, and what ranks hold of it in one placement.
+// Made-up values for proofs: the values of a whole tensor, and what each rank holds of it in one
+// placement.
 //
 //   Doubles whole = draw_values(meta, sample.values[0], seed);
 //   DistributedValues parts = distribute(memory, meta, whole, few, p, mesh, seed);
 //   parts.locals[rank]
 //
-// Values and contributions are small multiples of 1/4, so that shards, sums, averages and products of
-// them stand for the whole exactly. The same seed gives the same values.
+// Values and contributions are small multiples of 1/4, so that sums, averages and products of them
+// are exact. The same seed gives the same values.
 #pragma once
 
 #include <cstdint>
@@ -24,17 +25,17 @@ using Doubles = std::vector<double>;
 [[nodiscard]] Doubles draw_values(const TensorMeta& meta, const SampleCall::Values& values,
                                   std::uint64_t seed);
 
-// Whether proofs make up contributions of this reduction to tensors of the dtype. Truth values have only
-// maxima and minima, since a sum of them is their disjunction.
+// Whether proofs make up contributions of this reduction to tensors of the dtype. Truth values have
+// only maxima and minima, since a sum of them is their disjunction.
 [[nodiscard]] bool has_contributions(ReduceOp op, DType dtype);
 
 struct DistributedValues {
   std::vector<HostTensor> locals;  // by rank
   std::vector<RowLists> rows;      // by rank: which rows of the whole it holds
 };
-// With `few` the values are -1, 0 and 1; contributions are then as small, so that they are often
-// equal to each other. A mask partial holds all values, of which the kernel masks those of other
-// ranks' rows.
+// With `few` the values are -1, 0 and 1, and contributions are small too, so that many of them are
+// equal. With a mask partial every rank holds all values, and the kernel masks those that belong to
+// other ranks' rows.
 [[nodiscard]] DistributedValues distribute(HostMemory& memory, const TensorMeta& meta,
                                            const Doubles& values, bool few, const Placement& p,
                                            const DeviceMesh& mesh, std::uint64_t seed);

@@ -74,8 +74,8 @@ std::set<Combination> RuleCombinations::near_rows() {
   std::set<Combination> rows;
   Combination inputs(placements_.size(), Placement::replicate());
   rows.insert(inputs);
-  // A rule proposes rows for the shards that occur, so one input that is sharded in every way
-  // brings all rows out.
+  // A rule proposes rows for the kinds of shards that occur among the inputs, so one sharded input
+  // is enough to get all rows.
   for (std::size_t t = 0; t < placements_.size(); ++t) {
     if (execution_.inputs()[t].ndim() == 0) continue;
     Combination one = inputs;

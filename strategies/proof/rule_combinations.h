@@ -4,8 +4,8 @@
 //   RuleCombinations rule_of_call(rule, execution);
 //   rule_of_call.for_each([&](const Combination& inputs) { rule_of_call.listed(inputs); });
 //
-// What the rule lists is what expand() keeps for inputs that already have these placements, so filters
-// and follow rules count too.
+// What the rule lists is what expand() keeps for inputs that already have these placements, so
+// filters and follow rules count too.
 #pragma once
 
 #include <functional>
@@ -33,7 +33,7 @@ class RuleCombinations {
   // Whether a shard leaves a rank without rows.
   [[nodiscard]] bool has_empty_shard(const Combination& inputs, const Combination& outputs) const;
   // Whether these outputs are implied by a row that the rule lists: one in which an input is
-  // P(avg), P(max) or P(min) where it is R here. A replicated tensor is each of these as it stands.
+  // P(avg), P(max) or P(min) where it is R here. A replicated tensor is already each of these.
   [[nodiscard]] bool is_implied(const Combination& inputs, const Combination& outputs);
   // Whether the tensors that the op writes to keep their placements.
   [[nodiscard]] bool may_write(const Combination& inputs, const Combination& outputs) const;

@@ -95,7 +95,7 @@ bool is_product(const Placement& p) {
   return p.kind() == Placement::Kind::kPartial && p.reduce_op() == ReduceOp::kProduct;
 }
 
-// Collects what the sample calls of an op show of its rule.
+// Collects what the sample calls of an op show about its rule.
 class RuleProver {
  public:
   explicit RuleProver(const OpRule& rule) : rule_(rule) {}
@@ -174,14 +174,14 @@ class RuleProver {
     }
   }
 
-  // Why the rule need not list a combination that is right; empty where there is no reason.
+  // Why the rule need not list a combination that is right; empty if there is no reason.
   [[nodiscard]] std::string reason_to_omit(const OpCall& call, const Combination& outputs,
                                            const Combination& inputs) const {
     std::string reason;
     if (rule_.excuse != nullptr) reason = rule_.excuse(call, as_row(outputs, inputs));
     const bool product = std::any_of(inputs.begin(), inputs.end(), is_product) ||
                          std::any_of(outputs.begin(), outputs.end(), is_product);
-    return reason.empty() && product ? "P(product) comes from prod alone" : reason;
+    return reason.empty() && product ? "only prod produces P(product)" : reason;
   }
 
   const OpRule& rule_;

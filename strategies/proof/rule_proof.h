@@ -3,21 +3,21 @@
 //
 //   RuleProof proof = prove_rule(find_op_rule("aten.mm.default", kShardlab), {});
 //   proof.unsound     // rows that compute something else, each with a witness
-//   proof.missing     // combinations that compute the op and are no row
+//   proof.missing     // combinations that compute the op but are not listed
 //
 // Every sample call of the op (op_sample.h) is run on a mesh of one dim, with its inputs in every
-// combination of R, S(d) and P(sum, avg, max, min, product), and judged for every placement that the
-// outputs could have (sample_execution.h). What is right is compared with what the rules list
-// (rule_combinations.h). PyTorch 2.13.0 checks its rules both ways as well: _ops/strategy_validation.py,
-// pull requests #174798 to #174800.
+// combination of R, S(d) and P(sum, avg, max, min, product), and judged for every placement that
+// the outputs could have (sample_execution.h). What is right is compared with what the rules list
+// (rule_combinations.h). PyTorch 2.13.0 checks its rules both ways as well:
+// _ops/strategy_validation.py, pull requests #174798 to #174800.
 //
-// A combination that is right and no row is not counted as missing
-//   - where an output is P(avg), P(max) or P(min) and R is right as well, or an input is R and the rules
-//     list P(avg), P(max) or P(min): a replicated tensor is each of these as it stands;
-//   - where a shard has fewer rows than there are ranks: rules propose such shards only for inputs that
+// A combination that is right but not listed is not counted as missing
+//   - where an output is P(avg), P(max) or P(min) and R is right as well, or an input is R and the
+//     rules list P(avg), P(max) or P(min): a replicated tensor is already each of these;
+//   - where a sharded dim has fewer rows than ranks: rules propose such shards only for inputs that
 //     have them already;
-//   - where the op excuses it (OpRule::excuse), or where it has a P(product), which only prod makes:
-//     both are listed as known omissions, with the reason.
+//   - where the op excuses it (OpRule::excuse), or where it has a P(product), which only prod
+//     makes: both are listed as known omissions, with the reason.
 //
 // Some calls have so many tensors that there are more than kMaxRuleCombinations combinations. Then
 // partials of the inputs are left out until the combinations are few enough: first those of
@@ -45,13 +45,13 @@ struct RuleProofOptions {
 
 struct RuleFinding {
   std::string row;          // "P(sum) | S(1), S(0)": outputs | inputs
-  std::string reason = {};  // why an omission is a known one
-  std::size_t calls = 1;    // how many sample calls, each counted on each mesh, show it
+  std::string reason = {};  // of a known omission: why it is left out
+  std::size_t calls = 1;    // how many sample calls show it; each counts once per mesh
   // The smallest of the calls that show it.
   std::string call;
   std::int64_t mesh = 0;  // ranks in the mesh
-  std::string detail =
-      {};  // what is wrong with an unsound row; for small calls also what the ranks hold
+  // What is wrong with an unsound row; for small calls also what the ranks hold.
+  std::string detail = {};
   std::int64_t elements = 0;  // elements of all inputs of that call
 };
 
@@ -66,7 +66,8 @@ struct RuleProof {
   std::vector<RuleFinding> known_omissions;
 };
 
-// Throws InputError for an op without kernel or samples, and when it takes none of its samples.
+// Throws InputError for an op without kernel or samples, and for an op that accepts none of its
+// samples.
 [[nodiscard]] RuleProof prove_rule(const OpRule& rule, const RuleProofOptions& options);
 
 // Whether the op has what a proof needs: a reference kernel and samples.

@@ -11,10 +11,10 @@ namespace shardlab {
 namespace {
 
 constexpr std::int64_t kMemoryBytes = std::int64_t{1} << 30U;
-constexpr std::int64_t kShownElements =
-    48;  // the most elements, of all ranks together, that a text shows
-constexpr std::size_t kLeastElements =
-    96;  // the fewest elements that an output must have, over all data sets
+// A text shows what the ranks hold if the inputs' elements times the ranks are at most this many.
+constexpr std::int64_t kShownElements = 48;
+// Every output must have at least this many elements, summed over all data sets.
+constexpr std::size_t kLeastElements = 96;
 constexpr std::array<ReduceOp, 5> kReductions = {ReduceOp::kSum, ReduceOp::kAvg, ReduceOp::kMax,
                                                  ReduceOp::kMin, ReduceOp::kProduct};
 
@@ -41,7 +41,7 @@ SampleExecution::SampleExecution(const SampleCall& sample, std::int64_t ranks, i
       mesh_(DeviceMesh::parse(std::to_string(ranks))),
       memory_(HostMemory::make(kMemoryBytes)) {
   for (const TensorSpec* tensor : sample_.call.tensors()) metas_.push_back(tensor->meta);
-  std::size_t elements = 0;  // elements of the smallest output, over all data sets
+  std::size_t elements = 0;  // elements of the smallest output, summed over all data sets
   for (int set = 0; set < data_sets || elements < kLeastElements; ++set) {
     add_data_set(static_cast<std::uint64_t>(set) * 7919 + 17);
     std::size_t least = kLeastElements;

@@ -1,12 +1,12 @@
 // One sample call on a mesh of one dim, executed with its tensors in any placements:
 //
 //   SampleExecution execution(sample, 2, 6);           // 2 ranks, at least 6 data sets
-//   execution.fault({inputs}, {outputs})               // "" when the op is computed in these placements
+//   execution.fault({inputs}, {outputs})               // "" if the op is right in these placements
 //   execution.right_outputs({inputs})                  // by output: all placements that are right
 //
-// Every data set has made-up shards and contributions (proof_data.h), on which the reference kernel is
-// run rank by rank; what it returns is judged (output_judge.h) by the kernel's result on the whole
-// tensors. Placements are right when they are right for all data sets.
+// Every data set has made-up shards and contributions (proof_data.h), on which the reference kernel
+// is run rank by rank; what it returns is judged (output_judge.h) by the kernel's result on the
+// whole tensors. Placements are right when they are right for all data sets.
 #pragma once
 
 #include <cstdint>
@@ -35,8 +35,8 @@ using Combination = std::vector<Placement>;
 
 class SampleExecution {
  public:
-  // Small outputs get more data sets, so that they are not right by coincidence. Throws InputError
-  // where the kernel refuses the call. Assumes that the op has a kernel.
+  // Calls with small outputs get more data sets, so that they are not right by coincidence. Throws
+  // InputError if the kernel refuses the call. Assumes that the op has a kernel.
   SampleExecution(const SampleCall& sample, std::int64_t ranks, int data_sets);
 
   [[nodiscard]] const OpCall& call() const { return sample_.call; }
@@ -46,10 +46,10 @@ class SampleExecution {
   [[nodiscard]] std::int64_t elements() const;  // elements of all inputs
   [[nodiscard]] std::string text() const;       // the call, without layouts
 
-  // For each output, the placements in which it is right. Where no placement is right for one
-  // output, the lists of the other outputs may hold placements that were not ruled out.
+  // For each output, the placements in which it is right. If no placement is right for one output,
+  // the search ends there, and the lists of the other outputs may still hold wrong placements.
   [[nodiscard]] std::vector<std::vector<Placement>> right_outputs(const Combination& inputs);
-  // The first failure of any output and data set; empty where there is none.
+  // The first failure of any output and data set; empty if there is none.
   [[nodiscard]] std::string fault(const Combination& inputs, const Combination& outputs);
 
  private:
@@ -68,8 +68,8 @@ class SampleExecution {
 
   void add_data_set(std::uint64_t seed);
   const DistributedValues& distributed(std::size_t set, std::size_t tensor, const Placement& p);
-  // Runs the kernel on every rank. A kernel that must know its outputs' local shapes gets those of
-  // this placement of output 0.
+  // Runs the kernel on every rank. A kernel that must know its outputs' local shapes gets those
+  // that this placement makes.
   const RankResults& run(std::size_t set, const Combination& inputs, const Placement& output);
   std::string verdict(std::size_t set, const Combination& inputs, std::size_t output,
                       const Placement& p);

@@ -14,7 +14,8 @@ const DeviceMesh& one_rank() {
   return mesh;
 }
 
-// The placements to try: R, those that occur among the inputs, and such shards on all dims.
+// The placements to try: R, those that occur among the inputs, and shards of the same kinds on
+// every dim.
 std::vector<Placement> placements_to_try(const OpCall& call) {
   std::vector<Placement> all = {Placement::replicate()};
   int ndim = 0;

@@ -25,15 +25,15 @@ namespace shardlab {
 
 class Decomposition {
  public:
-  // The number of a tensor: first come the inputs of the call, then the results of the steps.
+  // Tensors are numbered: first the inputs of the call, then the results of the steps.
   using Value = std::size_t;
 
-  // Steps follow DTensor's rules of that release. Throws InputError for an op without a
-  // decomposition, and for inputs that it can't take.
+  // The steps use DTensor's rules of this release. Throws InputError for an op without a
+  // decomposition, and for inputs that the op can't take.
   explicit Decomposition(const OpCall& call, Release release = kReferenceRelease);
 
   [[nodiscard]] std::vector<TensorMeta> outputs() const;
-  // The placements of the results; nothing where a step can't keep its inputs where they are.
+  // The placements of the results, or nothing if a step would have to move one of its inputs.
   [[nodiscard]] std::optional<std::vector<Placement>> propagate(std::span<const Placement> inputs);
 
   // One op of the program. strategies/proof/decomposed_execution.h runs the steps in this order.
@@ -52,13 +52,13 @@ class Decomposition {
 
   [[nodiscard]] const OpCall& call() const { return call_; }
   [[nodiscard]] bool has(std::size_t argument) const { return call_.tensor(argument) != nullptr; }
-  // The tensor argument; throws InputError where it is not given.
+  // The number of a tensor argument. Throws InputError if the argument is missing.
   [[nodiscard]] Value input(std::size_t argument) const;
   [[nodiscard]] const TensorMeta& meta(Value value) const { return metas_[value]; }
   // Adds a step that runs an op on these tensors and arguments, and returns its first result.
   Value run(std::string_view op, std::initializer_list<Value> tensors,
             nlohmann::json args = nlohmann::json::array());
-  // The same for an op whose tensors are one list.
+  // Like run(), for an op that takes its tensors as one list.
   Value run_list(std::string_view op, std::vector<Value> tensors, nlohmann::json args);
   // Adds a step that makes a replicated tensor without dims from a number.
   Value constant(double value, DType dtype);
@@ -78,7 +78,7 @@ class Decomposition {
   std::vector<TensorMeta> metas_;  // the meta of each Value
   std::vector<Step> steps_;
   std::vector<Value> results_;
-  std::vector<Moves> known_;  // for each step: results by the placements of its inputs
+  std::vector<Moves> known_;  // for each step: placements of inputs -> of results
 };
 
 // Writes the program of one op.
@@ -89,11 +89,11 @@ struct DecompositionEntry {
 // All entries, in alphabetical order of the ops.
 [[nodiscard]] std::span<const DecompositionEntry> all_decompositions();
 
-// The outputs and rows of such an op's rule (op_rule.h).
+// OpRule::outputs (op_rule.h) for an op that is sharded through its decomposition.
 [[nodiscard]] std::vector<TensorMeta> decomposed_outputs(const OpCall& call);
-// One row for each combination of placements that the program propagates, the all-replicate row
-// first. The placements to combine are those that occur among the inputs; a shard is tried on every
-// dim. PyTorch lists these rows in the order of a hash set.
+// OpRule::rows for such an op: one row for each combination of placements that the program
+// propagates, the all-replicate row first. The placements to combine are those that occur among the
+// inputs; a shard is tried on every dim. PyTorch lists these rows in the order of a hash set.
 [[nodiscard]] Rows decomposed_rows(const OpCall& call, const OpRule& rule);
 
 }  // namespace shardlab

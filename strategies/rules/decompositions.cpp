@@ -93,7 +93,7 @@ double elements_of(const TensorMeta& meta) {
   return count;
 }
 
-// What the gradient of each element is divided by: their number for a mean, else 1.
+// What the gradient of each element is divided by: the number of elements for a mean, otherwise 1.
 double divisor(const Decomposition& d, Value value, std::int64_t reduction) {
   return reduction == kReduceMean ? elements_of(d.meta(value)) : 1.0;
 }

@@ -85,8 +85,8 @@ Shape EinsumEquation::output_shape(std::span<const Shape> shapes, std::string_vi
 }
 
 double EinsumEquation::flops(std::span<const Shape> shapes) const {
-  // The local shapes of one rank may disagree on a letter, where only one input is sharded. The
-  // rank then computes with the smaller extent.
+  // If only one input is sharded on a letter, the local shapes of a rank disagree on its extent.
+  // The rank then computes with the smaller one.
   double flops = 2.0;
   for (const char letter : letters_) {
     std::int64_t extent = -1;

@@ -18,8 +18,8 @@ class EinsumEquation {
   [[nodiscard]] const std::vector<std::string>& inputs() const { return inputs_; }
   [[nodiscard]] const std::string& output() const { return output_; }
 
-  // The extents of the letters, in alphabetical order. Throws InputError when the inputs' shapes
-  // disagree.
+  // The extent of each letter, in alphabetical order of the letters. Throws InputError if the
+  // inputs' shapes disagree on an extent.
   [[nodiscard]] std::vector<std::int64_t> extents(std::span<const Shape> shapes,
                                                   std::string_view op) const;
   [[nodiscard]] Shape output_shape(std::span<const Shape> shapes, std::string_view op) const;
@@ -28,8 +28,8 @@ class EinsumEquation {
 
   enum class Linearity : std::uint8_t { kNone, kPerInput, kPerInputAndAll };
   // The rows in PyTorch's order, with concrete shards or with placeholders:
-  //   - shards of the batch dims, of the contracted dims, and of the free dims of the left and of
-  //     the right input, letters ascending within each;
+  //   - a shard of each batch dim, each contracted dim, each free dim of the left input and each
+  //     free dim of the right one, in alphabetical order within each of these groups;
   //   - unless kNone: one input is P(sum) or P(avg), the other one is replicated;
   //   - with kPerInputAndAll, if every dim is a batch dim: all inputs are P(sum) or P(avg). PyTorch
   //     2.13.0 lists these rows although they are wrong for products: (1+2)(3+5) is 24, but
@@ -39,7 +39,7 @@ class EinsumEquation {
  private:
   std::vector<std::string> inputs_;
   std::string output_;
-  std::string letters_;  // all, ascending
+  std::string letters_;  // every letter of the equation, in alphabetical order
 };
 
 }  // namespace shardlab

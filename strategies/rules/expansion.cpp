@@ -18,7 +18,8 @@ std::uint32_t power(std::size_t base, int exponent) {
   return static_cast<std::uint32_t>(product);
 }
 
-// Partials of the same kind may stand side by side on one tensor. 0 means that it is no partial.
+// A tensor may have partials of one kind on several mesh dims, but not of different kinds. 0 means
+// that the placement is not a partial.
 std::uint8_t kind_of_partial(const Placement& p) {
   switch (p.kind()) {
     case Placement::Kind::kPartial:
@@ -34,8 +35,8 @@ std::uint8_t kind_of_partial(const Placement& p) {
   }
 }
 
-// Which codes of one tensor give elements to every rank. Each code is examined when it is first
-// asked for.
+// Tells which codes of one tensor leave no rank without elements. Each code is examined when it is
+// first asked for.
 class ShardableCodes {
  public:
   ShardableCodes(const Shape& shape, std::span<const Placement> entries, std::uint32_t codes,
@@ -77,8 +78,8 @@ class ShardableCodes {
 
 }  // namespace
 
-// Numbers for the kinds of partials that a combination has on each tensor. Whether two combinations
-// may stand side by side depends on nothing else, and few such numbers occur.
+// Gives a number to each list of the kinds of partials that the tensors have in a combination.
+// Whether two combinations may be joined depends only on these lists, and few different ones occur.
 class Expansion::PartialsTable {
  public:
   static constexpr std::uint16_t kMixed = 0xffffU;
@@ -90,7 +91,8 @@ class Expansion::PartialsTable {
     return number_of(kinds);
   }
 
-  // The number of two combinations side by side; kMixed where the partials of a tensor would mix.
+  // The number of two combinations after they are joined; kMixed if a tensor would then mix
+  // partials.
   std::uint16_t join(std::uint16_t a, std::uint16_t b) {
     if (joined_.size() < kinds_.size()) joined_.resize(kinds_.size());
     std::vector<std::uint16_t>& known = joined_[a];
@@ -121,12 +123,12 @@ class Expansion::PartialsTable {
     return number_of(kinds);
   }
 
-  std::vector<Kinds> kinds_;                        // the kinds behind each number
+  std::vector<Kinds> kinds_;                        // number -> the kind for each tensor
   std::vector<std::vector<std::uint16_t>> joined_;  // join() of each pair of numbers
 };
 
-// The combinations of rows on some mesh dims that mix no partials. The row on the last mesh dim
-// changes fastest.
+// The combinations of one row for each of some mesh dims, except those that mix partials. The row
+// on the last mesh dim changes fastest.
 struct Expansion::Combinations {
   int mesh_dims = 0;
   std::vector<Numbers> codes;           // for each tensor: combination -> code
@@ -159,7 +161,7 @@ std::uint32_t Expansion::code_for(std::size_t tensor, const Placements& placemen
 std::vector<std::uint32_t> Expansion::used_codes(std::size_t input) const {
   std::vector<std::uint32_t> used;
   used.reserve(codes(input));
-  if (complete_) {  // every row occurs on every mesh dim, whatever rows the others have
+  if (complete_) {  // every combination of rows is a candidate, so every code is used
     for (std::uint32_t code = 0; code < codes(input); ++code) used.push_back(code);
     return used;
   }
@@ -200,8 +202,8 @@ Rows fill_rows(const Rows& rows, std::size_t outputs, const OpCall& call) {
     if (row.size() != length) {
       throw InputError(call.op + ": a row has " + std::to_string(row.size()) +
                        " placements; valid: " + std::to_string(length) + " (" +
-                       std::to_string(outputs) + " of outputs, " + std::to_string(tensors.size()) +
-                       " of inputs)");
+                       std::to_string(outputs) + " for outputs, " + std::to_string(tensors.size()) +
+                       " for inputs)");
     }
     const auto fill = [&](auto&& shard) {
       Row one;
@@ -236,7 +238,8 @@ Expansion::Combinations Expansion::rows_as_combinations(PartialsTable& partials)
   return rows;
 }
 
-// Builds the combinations on so many mesh dims: each of those on one mesh dim less, with every row.
+// Builds the combinations on `mesh_dims` mesh dims: each combination on one mesh dim fewer, joined
+// with every row.
 Expansion::Combinations Expansion::combine(const Combinations& rows, int mesh_dims,
                                            PartialsTable& partials) const {
   const std::size_t tensors = tensors_.size();
@@ -259,9 +262,9 @@ Expansion::Combinations Expansion::combine(const Combinations& rows, int mesh_di
   return all;
 }
 
-// Builds the candidates: each combination of `left` with every one of `right` that may stand beside
-// it. Which ones may depends only on the partials of the left one, so they are listed once for each
-// number of partials.
+// Builds the candidates: each combination of `left`, joined with every combination of `right` that
+// mixes no partials with it. Which ones these are depends only on the partials of the left one, so
+// they are listed once for each number of the PartialsTable.
 void Expansion::pair_up(Combinations left, Combinations right, PartialsTable& partials) {
   struct Fitting {
     bool listed = false;
@@ -351,7 +354,7 @@ void Expansion::drop_invalid(const OpRule& rule, const OpCall& call, const Devic
   }
 }
 
-// Everything except the candidates.
+// Prepares everything except the candidates.
 Expansion prepare_rows(const Rows& rows, std::size_t outputs, const OpCall& call,
                        const DeviceMesh& mesh) {
   const auto inputs = call.tensors();

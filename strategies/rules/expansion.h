@@ -1,12 +1,13 @@
-// From rows on one mesh dim to candidates on the whole mesh.
+// Expands the rows of a rule, which are for one mesh dim, to candidates for the whole mesh.
 //
 //   Expansion expansion = expand(rule, call, mesh);           // the valid candidates, no prices
 //   expansion.input(c, 0)                                     // candidate c's layout of input 0
 //
 // First, rows are filled: each placeholder is replaced by every kind of shard that occurs among the
 // inputs, the plain shard first, then strided ones by ascending factor. The row that replicates
-// everything is put first. A candidate then chooses one row for each mesh dim; the choice on the
-// last mesh dim changes fastest. It is dropped, and the reasons are tried in this order, when
+// everything is put first. A candidate then chooses one row for each mesh dim; in the list of
+// candidates the choice on the last mesh dim changes fastest. A candidate is dropped, for the first
+// of these reasons that holds, if
 //   - a tensor would mix partials that must not be mixed,
 //   - an in-place op would change the placements of the tensor that it writes to,
 //   - the op would change the placements of its `out=` tensor,
@@ -33,7 +34,8 @@
 
 namespace shardlab {
 
-// More combinations than this are an InputError; --search exact does without them.
+// A call with more combinations than this is refused with an InputError; --search exact does not
+// enumerate them.
 inline constexpr std::uint64_t kMaxCombinations = 50'000'000;
 
 class Expansion {
@@ -42,12 +44,13 @@ class Expansion {
   [[nodiscard]] std::size_t outputs() const { return outputs_; }
   [[nodiscard]] std::size_t inputs() const { return tensors_.size() - outputs_; }
   [[nodiscard]] std::size_t size() const { return candidates_.size(); }
-  // Rows after filling, all-replicate first. Empty for follow rules.
+  // The rows after their placeholders are filled. The one that replicates everything comes first.
+  // Empty for follow rules.
   [[nodiscard]] const Rows& rows() const { return rows_; }
-  // Why there is no candidate at all, if the reason is that the op works in place; else empty.
+  // The error message, if there is no candidate because the op works in place; otherwise empty.
   [[nodiscard]] const std::string& in_place_error() const { return in_place_error_; }
 
-  // The codes that the candidates give to one tensor.
+  // The code that each candidate gives to one tensor.
   class CodesOf {
    public:
     [[nodiscard]] std::size_t size() const { return candidates_.size(); }
@@ -64,14 +67,14 @@ class Expansion {
     unsigned shift_ = 0;
   };
 
-  // Codes of input `i`: how many there are, and the layout behind one.
+  // The number of codes that an input has, and its code in each candidate.
   [[nodiscard]] std::uint32_t codes(std::size_t input) const {
     return tensors_[outputs_ + input].codes;
   }
   [[nodiscard]] CodesOf codes_of(std::size_t input) const {
     return codes_of_tensor(outputs_ + input);
   }
-  // The same for a tensor, counted from the first output.
+  // The same for any tensor; `tensor` counts the outputs first, then the inputs.
   [[nodiscard]] std::uint32_t tensor_codes(std::size_t tensor) const {
     return tensors_[tensor].codes;
   }
@@ -111,7 +114,7 @@ class Expansion {
   [[nodiscard]] std::uint32_t current_code(std::size_t input) const {
     return tensors_[outputs_ + input].current;
   }
-  // The codes that some candidate gives to the input, ascending.
+  // The codes that at least one candidate gives to the input, in ascending order.
   [[nodiscard]] std::vector<std::uint32_t> used_codes(std::size_t input) const;
   // Whether the candidate leaves every input as it is in the call.
   [[nodiscard]] bool keeps_inputs(std::size_t candidate) const;
@@ -125,8 +128,8 @@ class Expansion {
   friend Expansion expand_candidates(std::span<const FollowCandidate> candidates,
                                      const OpCall& call, const DeviceMesh& mesh);
 
-  // Unlike std::vector, this one does not zero its elements when it grows: they are written at
-  // once.
+  // Unlike std::vector, this container can grow without zeroing its new elements, which are
+  // overwritten anyway.
   using Numbers = boost::container::vector<std::uint32_t>;
   struct Combinations;
   class PartialsTable;
@@ -134,11 +137,11 @@ class Expansion {
   struct Tensor {
     std::vector<Placement> entries;   // distinct placements on one mesh dim (rows)
     std::vector<Placements> layouts;  // code -> layout (follow rules)
-    Numbers left;                     // what the outer half of a candidate adds to its code
-    Numbers right;                    // and what the inner half adds
+    Numbers left;   // what the outer half of a candidate adds to the tensor's code
+    Numbers right;  // what the inner half of a candidate adds to it
     std::uint32_t codes = 0;
     std::uint32_t current = kNoCode;  // the code of an input's layout in the call
-    std::optional<Layout> kept;       // that layout, where candidates keep its shard order
+    std::optional<Layout> kept;       // the input's layout, if candidates keep its shard order
   };
   static constexpr std::uint32_t kNoCode = std::numeric_limits<std::uint32_t>::max();
 
@@ -155,8 +158,9 @@ class Expansion {
   Rows rows_;
   std::vector<Tensor> tensors_;
   // A candidate is a pair of halves: the number of a combination of rows on the outer mesh dims,
-  // shifted to the left, and the number of one on the inner mesh dims. It takes four bytes however
-  // many tensors there are, because touching new memory is most of the cost.
+  // shifted to the left, and the number of one on the inner mesh dims. A candidate takes four bytes
+  // however many tensors the op has, because most of the cost of an expansion is touching new
+  // memory.
   Numbers candidates_;
   unsigned shift_ = 0;
   bool complete_ = false;  // whether every combination of rows is a candidate
@@ -166,22 +170,23 @@ class Expansion {
 // Expands a call. Throws InputError for inputs that the op can't take, for a row of the wrong
 // length, and for too many combinations.
 [[nodiscard]] Expansion expand(const OpRule& rule, const OpCall& call, const DeviceMesh& mesh);
-// Rows and codes without the list of candidates, for searches that do not need it.
+// Prepares the rows and codes but no list of candidates, for searches that do not need the list.
 [[nodiscard]] Expansion prepare_expansion(const OpRule& rule, const OpCall& call,
                                           const DeviceMesh& mesh);
 // Expands rows that the caller gives; the all-replicate row is not added to them.
 [[nodiscard]] Expansion expand_rows(const Rows& rows, std::size_t outputs, const OpRule& rule,
                                     const OpCall& call, const DeviceMesh& mesh);
-// Takes the candidates of a follow rule as they are listed.
+// Makes an expansion of the candidates that a follow rule lists.
 [[nodiscard]] Expansion expand_candidates(std::span<const FollowCandidate> candidates,
                                           const OpCall& call, const DeviceMesh& mesh);
 
 // Fills the placeholders with the kinds of shards that the inputs have, and puts the all-replicate
-// row first if it is missing. Throws InputError when a row has not one entry per output and input.
+// row first if it is missing. Throws InputError if a row does not have exactly one entry for each
+// output and input.
 [[nodiscard]] Rows fill_rows(const Rows& rows, std::size_t outputs, const OpCall& call);
 
-// The call that a foreach op makes for one element of its tensor lists. Where an argument is an
-// array with one number per element, the call gets the number of its element.
+// The call that a foreach op makes for one element of its tensor lists. If an argument is an array
+// with one number per element, the call gets only the number that belongs to its element.
 [[nodiscard]] OpCall foreach_child(const OpCall& call, std::size_t index);
 [[nodiscard]] std::size_t foreach_size(const OpCall& call);  // throws InputError
 

@@ -123,7 +123,7 @@ void expect_shape(const OpCall& call, int position, const Shape& shape, std::str
   fail(call, what, tensor->meta, wanted.text());
 }
 
-// Group norms have N, C, HxW and the number of groups first among --args.
+// The --args of a group norm begin with N, C, HxW and the number of groups.
 void check_groups(const OpCall& call, const Shape& shape) {
   std::int64_t rest = 1;
   for (std::size_t d = 2; d < shape.size(); ++d) rest *= shape[d];

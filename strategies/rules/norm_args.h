@@ -1,6 +1,6 @@
-// Where the norm ops have their tensors and arguments. Rules and kernels read a call here. Source:
-// PyTorch 2.13.0, native_functions.yaml (native_layer_norm, _fused_rms_norm, native_batch_norm and
-// its variants, native_group_norm, and their backwards).
+// Where the norm ops have their tensors and arguments. Rules and kernels both use it to read a
+// call. Source: PyTorch 2.13.0, native_functions.yaml (native_layer_norm, _fused_rms_norm,
+// native_batch_norm and its variants, native_group_norm, and their backwards).
 #pragma once
 
 #include <array>
@@ -10,8 +10,8 @@
 
 namespace shardlab {
 
-// Positions among the tensor arguments, or -1 where the op has no such tensor. Only backwards have
-// a gradient.
+// Positions among the tensor arguments, or -1 where the op has no such tensor. Only backward ops
+// have a gradient.
 struct NormArgs {
   std::string_view op;
   enum class Kind : std::uint8_t { kLayer, kRms, kBatch, kGroup } kind;
@@ -24,7 +24,7 @@ struct NormArgs {
   int running_mean = -1;
   int running_var = -1;
   int tensors = 0;
-  // Positions among --args, or -1.
+  // Positions among --args, or -1 where the op has no such argument.
   int shape = -1;
   int training = -1;
   int eps = -1;
@@ -34,15 +34,16 @@ struct NormArgs {
   bool trains = true;
 };
 
-// Throws InputError for another op.
+// Throws InputError if the op is not a norm op.
 [[nodiscard]] const NormArgs& norm_args(std::string_view op);
-// The tensor at a position of NormArgs; null where the op has none there, or it is not given.
+// The tensor at a position of NormArgs, or null if the op has no such tensor or the call leaves it
+// out.
 [[nodiscard]] const TensorSpec* norm_tensor(const OpCall& call, int position);
 [[nodiscard]] bool is_training(const OpCall& call);
-// Which of its gradients a backward is asked to return.
+// Which of its gradients a backward op is asked to return.
 [[nodiscard]] std::vector<bool> output_mask(const OpCall& call);
 // How many dims of a layer or rms norm's input come before those that are normalised. Throws
-// InputError when the given shape is not that of the input's last dims.
+// InputError if the given shape is not the shape of the input's last dims.
 [[nodiscard]] int normalized_axis(const OpCall& call);
 // Throws InputError for tensors, shapes or numbers that the op does not take.
 void check_norm(const OpCall& call);

@@ -44,44 +44,46 @@ struct OpCall {
   std::vector<TensorArg> inputs;
   nlohmann::json args = nlohmann::json::array();
 
-  // Reads "f32[8,8] R", "[f32[8,8] R; f32[8,8] S(0)]" or "none", which may also stand in a list.
+  // Reads "f32[8,8] R", "[f32[8,8] R; f32[8,8] S(0)]" or "none". A list may contain "none" too.
   // Throws TextError.
   [[nodiscard]] static TensorArg parse_input(std::string_view text, int mesh_ndim);
 
   // All tensors, lists flattened.
   [[nodiscard]] boost::container::small_vector<const TensorSpec*, 4> tensors() const;
-  // The i-th tensor argument, null where it is not given. Throws InputError for a tensor list.
+  // The i-th tensor argument, or null if it is missing. Throws InputError if it is a tensor list.
   [[nodiscard]] const TensorSpec* tensor(std::size_t i) const;
-  // The i-th tensor argument. Throws InputError also where it is not given.
+  // The i-th tensor argument. Throws InputError if it is missing or a tensor list.
   [[nodiscard]] const TensorSpec& required_tensor(std::size_t i) const;
   // The index in tensors() of the first tensor of the i-th argument.
   [[nodiscard]] std::size_t position(std::size_t i) const;
   [[nodiscard]] std::string text() const;  // for messages and ids
   friend bool operator==(const OpCall&, const OpCall&) = default;
 
-  // The i-th of `args`, or the fallback where it is absent. Throws InputError for another type.
+  // The i-th of `args`, or the fallback if it is absent. Throws InputError if it has another type.
   [[nodiscard]] std::int64_t integer_arg(std::size_t i, std::int64_t fallback) const;
   [[nodiscard]] bool boolean_arg(std::size_t i, bool fallback) const;
   [[nodiscard]] double number_arg(std::size_t i, double fallback) const;
   [[nodiscard]] std::string text_arg(std::size_t i, std::string_view fallback) const;
-  // A list of integers, or one integer; nothing when it is absent or null.
+  // The i-th of `args` as a list of integers, or as a list of one if it is a single integer.
+  // Nothing if it is absent or null.
   [[nodiscard]] std::optional<std::vector<std::int64_t>> integers_arg(std::size_t i) const;
 };
 
-// A dim from -ndim to ndim - 1, made non-negative. Throws InputError that names the op.
+// Makes a dim from -ndim to ndim - 1 non-negative. Throws InputError, which names the op, for any
+// other dim.
 [[nodiscard]] int normalize_dim(std::int64_t dim, int ndim, std::string_view op);
 
-// What a reduction reduces (reduction_args.h).
+// Which dims a reduction reduces (reduction_args.h).
 struct ReducedDims {
   std::vector<bool> reduced;  // for each input dim
   bool keepdim = false;
 
-  // The output dim that an input dim becomes. Assumes that it is not reduced.
+  // The output dim that an input dim becomes. Assumes that the input dim is not reduced.
   [[nodiscard]] int output_dim(int dim) const;
   [[nodiscard]] Shape output_shape(const Shape& input) const;
 };
 
-// The shape that tensors broadcast to. Throws InputError.
+// The shape that the tensors broadcast to. Throws InputError if they do not broadcast.
 [[nodiscard]] Shape broadcast_shape(std::span<const TensorSpec* const> tensors,
                                     std::string_view op);
 

@@ -10,8 +10,8 @@
 namespace shardlab {
 namespace {
 
-// The rule that autoparallel borrows: it prefers rows to whole layouts, and DTensor's to
-// shardlab's.
+// The rule that autoparallel borrows. A rule with rows is preferred to a follow rule, and DTensor's
+// rule to shardlab's.
 const OpRule* borrowed(std::string_view op) {
   const std::vector<const OpRule*> dtensor = rule_table(kReferenceRelease).named(op);
   const std::vector<const OpRule*> shardlab = rule_table(kShardlab).named(op);

@@ -8,8 +8,8 @@
 namespace shardlab {
 namespace {
 
-// A name that ends with "_" writes to its first tensor, except that of __lshift__ and its like:
-// there __ilshift__ does.
+// An op whose name ends with "_" writes to its first tensor. The exceptions are __lshift__ and its
+// like, whose in-place forms are named like __ilshift__.
 bool writes_to_first(std::string_view op) {
   const std::string_view base = split_op_name(op).base;
   return base.starts_with("__") ? base.starts_with("__i") : base.ends_with('_');
@@ -57,8 +57,8 @@ DType wider(DType a, DType b) {
 // PyTorch's categories of promotion: 0 for truth values, 1 for integers, 2 for floating point.
 int category_of(DType dtype) { return is_floating_point(dtype) ? 2 : dtype == DType::kB8 ? 0 : 1; }
 
-// The dtypes of the numbers that stand for operands. A clamp has two, its limits. A Scalar overload
-// has one, and so has a Tensor overload that is called with one tensor.
+// The dtypes of the operands that are numbers. A clamp has two of them, its limits. A Scalar
+// overload has one, and so has a Tensor overload that is called with one tensor.
 std::vector<DType> numbers_of(const OpCall& call, std::size_t operands) {
   const std::string_view base = split_op_name(call.op).base;
   const std::string_view overload = std::string_view(call.op).substr(call.op.rfind('.') + 1);
@@ -106,7 +106,9 @@ boost::container::small_vector<const TensorSpec*, 4> pointwise_operands(const Op
   if (tensors.empty()) throw InputError(call.op + ": takes at least one tensor, found none");
   if (out_tensors_of(call.op) > 0) {
     if (tensors.size() < 2) {
-      throw InputError(call.op + ": takes its operands and the out tensor last, found one tensor");
+      throw InputError(
+          call.op +
+          ": takes its operands and, as the last argument, the out tensor; found one tensor");
     }
     tensors.pop_back();
   }

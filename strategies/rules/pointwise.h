@@ -26,7 +26,7 @@ struct PointwiseOps {
   std::string_view words;
   std::span<const PartialRow> dtensor = {};   // the partial rows of DTensor's rule
   std::span<const PartialRow> shardlab = {};  // the partial rows of shardlab's rule
-  RowsOf dtensor_rows = nullptr;              // instead of listed ones, where the call decides
+  RowsOf dtensor_rows = nullptr;              // used instead, if the rows depend on the call
   RowsOf shardlab_rows = nullptr;
   OutputsOf outputs = nullptr;
   RuleSets sets = kDTensor | kShardlab;
@@ -35,7 +35,7 @@ struct PointwiseOps {
 
 enum class ResultType : std::uint8_t {
   kPromoted,  // what the operands are promoted to, numbers included
-  kFloat,     // the dtype of kPromoted, or f32 where that is no floating point type
+  kFloat,     // the dtype of kPromoted, or f32 if that is not a floating point type
   kDouble,
   kTruth,   // b8
   kFirst,   // the dtype of the first tensor
@@ -43,21 +43,21 @@ enum class ResultType : std::uint8_t {
   kCast,    // the dtype that the first argument names
 };
 
-// The dtype that the operands are promoted to. Tensors with dims decide it before tensors without
-// dims, and these before numbers. Source: PyTorch, "Tensor Attributes", type promotion.
+// The dtype that the operands are promoted to. Tensors with dims take precedence over tensors
+// without dims, and these over numbers. Source: PyTorch, "Tensor Attributes", type promotion.
 [[nodiscard]] DType promoted_dtype(const OpCall& call, std::span<const TensorSpec* const> operands);
-// The result of a pointwise op that takes at most so many operands, not counting `out`. Throws
+// The result of a pointwise op that takes at most `most` operands, not counting `out`. Throws
 // InputError for more tensors, shapes that do not broadcast, or an `out` of another shape.
 [[nodiscard]] TensorMeta pointwise_output(const OpCall& call, ResultType type, std::size_t most);
-// A row of shards for each dim of the broadcast shape, then the rule's partial rows for calls with
-// this many tensors.
+// A row of shards for each dim of the broadcast shape, then those partial rows of the rule that
+// have as many inputs as the call.
 [[nodiscard]] Rows pointwise_rows(const OpCall& call, const OpRule& rule);
 [[nodiscard]] Rows pointwise_rows(const OpCall& call, std::span<const PartialRow> partial_rows);
-// The tensor arguments without `out`. Throws InputError when there is none.
+// The tensor arguments without `out`. Throws InputError if there is none.
 [[nodiscard]] boost::container::small_vector<const TensorSpec*, 4> pointwise_operands(
     const OpCall& call);
-// The dim of a tensor that becomes `dim` of the broadcast shape; -1 when it is missing or
-// broadcast.
+// The dim of a tensor that becomes `dim` of the broadcast shape, or -1 if the tensor lacks that dim
+// or broadcasts it.
 [[nodiscard]] int operand_dim(const Shape& shape, const Shape& common, int dim);
 // One operation per element of the largest tensor.
 [[nodiscard]] double pointwise_flops(std::span<const Shape> local, const OpCall& call);
@@ -115,10 +115,10 @@ inline constexpr PartialRow kNonDecreasing[] = {{{kMax, kMax}, 2}, {{kMin, kMin}
 inline constexpr PartialRow kNonIncreasing[] = {{{kMin, kMax}, 2}, {{kMax, kMin}, 2}};
 // A falling function that is defined for positive numbers only. If the minimum of the parts is
 // positive then all parts are, so the function may be applied to each of them. A positive maximum
-// would not tell.
+// does not imply that.
 inline constexpr PartialRow kDecreasingWherePositive[] = {{{kMax, kMin}, 2}};
-// A rising function that is defined from some number on. If it is defined for the minimum of the
-// parts then it is defined for all of them.
+// A rising function that is defined only from some number upwards. If it is defined for the minimum
+// of the parts then it is defined for all of them.
 inline constexpr PartialRow kRisingWhereDefined[] = {{{kMin, kMin}, 2}};
 inline constexpr PartialRow kNegation[] = {
     {{kSum, kSum}, 2}, {{kAvg, kAvg}, 2}, {{kMin, kMax}, 2}, {{kMax, kMin}, 2}};

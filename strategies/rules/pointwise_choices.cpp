@@ -23,7 +23,8 @@ bool is_fractional(const OpCall& call) {
   });
 }
 
-// Norm partials of the input pass where the factor is not negative, since 2 * |x|_p = |2 * x|_p.
+// Norm partials of the input pass through if the factor is not negative, since 2 * |x|_p = |2 *
+// x|_p.
 void add_norm_partials(Rows& rows, const OpCall& call) {
   Placements seen;
   for (const Placement& p : call.tensors()[0]->layout.placements) {
@@ -197,7 +198,7 @@ Rows negated_rows(const OpCall& call, const OpRule&) {
   return monotone(call, false, is_truth(call));
 }
 
-// Every rank fills in the same value, so a sum stays right only where that value is 0.
+// Every rank fills in the same value, so a sum stays right only if that value is 0.
 Rows masked_fill_rows(const OpCall& call, const OpRule&) {
   constexpr PartialRow kZero[] = {
       {{kSum, kSum, kR}, 3}, {{kAvg, kAvg, kR}, 3}, {{kMax, kMax, kR}, 3}, {{kMin, kMin, kR}, 3}};
@@ -238,18 +239,21 @@ std::string_view if_partial(const Row& row, std::string_view reason) {
 }  // namespace
 
 std::string_view where_defined(const OpCall&, const Row& row) {
-  return if_partial(
-      row, "a rank's part may lie where the op is not defined, though the whole value does not");
+  return if_partial(row,
+                    "the op may be undefined for a rank's contribution even where it is defined "
+                    "for the whole value");
 }
 std::string_view of_finite_values(const OpCall&, const Row& row) {
   return if_partial(
-      row, "the row holds only for finite values, which the op is there to tell from others");
+      row,
+      "the row holds only for finite values, but the op exists to find values that are not finite");
 }
 std::string_view but_for_zero(const OpCall&, const Row& row) {
-  return if_partial(row, "the sign of a zero is not kept by a maximum or minimum");
+  return if_partial(row, "a maximum or minimum does not keep the sign of a zero");
 }
 std::string_view of_what_is_overwritten(const OpCall&, const Row& row) {
-  return if_partial(row, "the first tensor is not read, so it need not be partial");
+  return if_partial(
+      row, "the op overwrites the first tensor without reading it, so that need not be partial");
 }
 std::string_view without_drawing(const OpCall&, const Row& row) {
   return if_partial(row, "the row holds only outside training, where no random numbers are drawn");

@@ -1,5 +1,5 @@
-// Every way to choose one row for each mesh dim, except those in which the placements that a tensor
-// gets are no layout of it.
+// Lists every way to choose one row for each mesh dim, except those that give some tensor
+// placements that it can't have.
 //
 //   const auto layouts = expand_over_mesh(rows, metas, mesh);  // by tensor, then by row
 //
@@ -18,8 +18,9 @@ namespace shardlab {
 // A node with more rows than this is refused with a LimitError.
 inline constexpr std::size_t kMaxNodeRows = 1 << 16;
 
-// Whether the partials may stand together, and every tensor dim is long enough for its shards: each
-// mesh dim from left to right divides the local extent, rounded up.
+// Whether the tensor can have these placements: it must not mix partials of different kinds, and
+// every sharded dim must be long enough. Mesh dims are taken from left to right, and each divides
+// the local extent, rounded up.
 [[nodiscard]] bool is_layout_of(const TensorMeta& meta, const Placements& placements,
                                 const DeviceMesh& mesh);
 

@@ -44,31 +44,31 @@ inline constexpr std::array<Placement, 5> kAllPartials = {kSum, kAvg, kMin, kMax
 // The rows of an op whose inputs are always replicated.
 [[nodiscard]] inline Rows no_rows(const OpCall&, const OpRule&) { return {}; }
 
-// Adds one row for each partial that passes through all tensors alike.
+// For each partial of kPassThrough, adds a row in which every tensor has that partial.
 inline void add_pass_through(Rows& rows, std::size_t tensors) {
   for (const Placement& partial : kPassThrough) rows.push_back(all_alike(tensors, partial));
 }
 
-// Adds one row for each of these partials, in every tensor.
+// For each of `partials`, adds a row in which every tensor has that partial.
 inline void add_alike(Rows& rows, std::size_t tensors, std::span<const Placement> partials) {
   for (const Placement& partial : partials) rows.push_back(all_alike(tensors, partial));
 }
 
-// The partials that stay right when every rank writes this value into its part. A sum does so only
-// for 0, since the value would be added up.
+// The partials under which a tensor stays right if every rank writes this value into its part.
+// P(sum) is one of them only if the value is 0, since the ranks' values are added up.
 [[nodiscard]] inline std::span<const Placement> partials_keeping(double value) {
   const std::span<const Placement> all(kPassThrough);
   return value == 0.0 ? all : all.subspan(1);
 }
 
-// -- Variants with an `out` tensor
-// -----------------------------------------------------------------
+// -- Variants with an `out` tensor ----------------------------------------------------------------
 
-// The call of the op itself: without `out`, and of "aten.flip.default" instead of "aten.flip.out".
+// Turns a call of an out variant into a call of the op itself: drops the `out` tensor, and changes
+// "aten.flip.out" to "aten.flip.default".
 [[nodiscard]] inline OpCall without_out(const OpCall& call) {
   OpCall base = call;
   if (call.inputs.empty() || call.inputs.back().is_list || call.inputs.back().is_absent()) {
-    throw InputError(call.op + ": takes its operands and the out tensor last");
+    throw InputError(call.op + ": takes its operands and, as the last argument, the out tensor");
   }
   base.inputs.pop_back();
   base.op.resize(call.op.size() - 3);  // "out"
@@ -103,8 +103,8 @@ inline void add_shards_besides(Rows& rows, int ndim, int dim, std::size_t tensor
   }
 }
 
-// The placements after every partial is reduced and every shard of a dim that is_gathered(dim)
-// accepts is gathered.
+// The placements after every partial is reduced, and every shard is gathered whose dim satisfies
+// is_gathered(dim).
 template <class IsGathered>
 [[nodiscard]] Placements replicated_where(const Placements& placements, IsGathered&& is_gathered) {
   Placements result;

@@ -1,7 +1,7 @@
 // The rule sets that a stack can name, and the releases of PyTorch.
 //
 // DTensor has one rule set for each release of PyTorch; the other rule sets have no releases. A
-// rule says in which sets it holds, and mentions a release only where that release changed it:
+// rule says in which sets it holds, and mentions a release only if that release changed it:
 //
 //   {.op = "aten.flip.default", ...}  // holds in every release, and in shardlab
 //   {.op = "aten.neg.default", .sets = until(Release::k2_13) | kShardlab, ...}
@@ -21,12 +21,12 @@
 
 namespace shardlab {
 
-// The releases in the order in which they came out, which is how `since` and `until` compare them.
+// The releases, oldest first. `since` and `until` rely on this order.
 enum class Release : std::uint8_t { k2_13 };
 
 struct ReleaseEntry {
   Release release;
-  std::string_view rule_set;  // how the "rules" of a stack and --rule-set name it
+  std::string_view rule_set;  // its name in the "rules" of a stack and in --rule-set
   std::string_view torch;     // the version whose source was read and whose figures were recorded
 };
 // One entry for each release, in the order of the enumeration.
@@ -34,8 +34,8 @@ inline constexpr std::array kReleases = {ReleaseEntry{Release::k2_13, "dtensor-2
 
 inline constexpr Release kNewestRelease = kReleases.back().release;
 // The release that rule sets without releases refer to: AutoParallel borrows its rules, and
-// decompositions run its steps. It stays when a newer release is added, so that those sets stay
-// too.
+// decompositions use its rules for their steps. It does not change when a newer release is added,
+// so that those sets do not change either.
 inline constexpr Release kReferenceRelease = Release::k2_13;
 
 // One rule set. A release stands for DTensor's rules of that release.
@@ -63,14 +63,14 @@ class RuleSet {
 };
 
 // How DTensor expressed the rules of a few ops before 2.13: pointwise ops follow one argument, and
-// products of matrices do not pass partial sums on. It is kept to compare with, and is no release.
+// products of matrices do not pass partial sums on. It is kept for comparison and is not a release.
 inline constexpr RuleSet kDTensorLegacy{RuleSet::Unversioned::kDTensorLegacy};
 // Our own rules: every op has rows, and every row that is sound is listed.
 inline constexpr RuleSet kShardlab{RuleSet::Unversioned::kShardlab};
 // What AutoParallel lists for the nodes of a program. It has rules of its own for few ops.
 inline constexpr RuleSet kAutoParallel{RuleSet::Unversioned::kAutoParallel};
 
-// Where a rule, or a row of one, holds: kDTensor | kShardlab.
+// The rule sets in which a rule, or one row of a rule, holds: kDTensor | kShardlab.
 class RuleSets {
  public:
   constexpr RuleSets(RuleSet set)  // NOLINT: one set is a set of sets
@@ -83,13 +83,13 @@ class RuleSets {
   [[nodiscard]] constexpr RuleSets united(RuleSets other) const {
     return Bits{bits_ | other.bits_};
   }
-  // The sets that are among these and among the others.
+  // The sets that are in both.
   [[nodiscard]] constexpr RuleSets among(RuleSets others) const {
     return Bits{bits_ & others.bits_};
   }
   friend constexpr bool operator==(RuleSets, RuleSets) = default;
 
-  // DTensor's rules of these releases, both ends included.
+  // DTensor's rule sets from a release on, or up to a release. Both include that release.
   [[nodiscard]] static constexpr RuleSets since(Release first) {
     return Bits{~(bit_of(first) - 1U)};
   }
@@ -111,7 +111,7 @@ static_assert(kReleases.size() < 28, "every rule set has a bit");
 
 constexpr RuleSets since(Release first) { return RuleSets::since(first); }
 constexpr RuleSets until(Release last) { return RuleSets::until(last); }
-// DTensor's rules of every release, those to come included.
+// DTensor's rule sets of every release, future ones included.
 inline constexpr RuleSets kDTensor = since(Release{});
 
 inline constexpr RuleSets kEveryRuleSet = kDTensor | kDTensorLegacy | kShardlab | kAutoParallel;

@@ -1,7 +1,7 @@
-// The rules of one rule set, resolved once: which rule of an op holds is then one binary search.
+// The rules of one rule set, resolved once, so that finding the rule of an op is one binary search.
 //
 //   const RuleTable& table = rule_table(Release::k2_13);
-//   const OpRule* rule = table.find("aten.mm.default");   // null: the set has no rule of it
+//   const OpRule* rule = table.find("aten.mm.default");   // null if the set has no rule for it
 //   for (const OpRule& each : table.rules()) ...
 //
 // find_op_rule (op_rule.h) is the same look-up with error messages. The tables of all_op_rules()
@@ -32,10 +32,10 @@ class RuleNames {
 
 class RuleTable {
  public:
-  // Rules of the families that hold in the set, in their order. Throws ContractError where two
-  // rules of one op hold.
+  // Takes the rules that hold in the set, in the order of the families. Throws ContractError if two
+  // of them are for one op.
   RuleTable(std::span<const OpRuleFamily* const> families, RuleSet set);
-  RuleTable(const RuleTable&) = delete;  // rules are known by their addresses
+  RuleTable(const RuleTable&) = delete;  // callers keep the addresses of rules
   RuleTable& operator=(const RuleTable&) = delete;
 
   // Copies of the families' rules: `resolved_for` is the table's set, and only those partial rows
@@ -44,12 +44,12 @@ class RuleTable {
   [[nodiscard]] std::vector<const OpRule*> named(std::string_view op) const {
     return names_.named(op);
   }
-  // The preferred one of that name, or null.
+  // The preferred rule of that name, or null if there is none.
   [[nodiscard]] const OpRule* find(std::string_view op) const;
 
  private:
   std::vector<OpRule> rules_;
-  std::deque<std::vector<PartialRow>> partial_rows_;  // where a rule keeps only some of its rows
+  std::deque<std::vector<PartialRow>> partial_rows_;  // for rules that keep only some of their rows
   RuleNames names_;
 };
 

@@ -17,37 +17,39 @@
 
 namespace shardlab {
 
-// The dim that argument `arg` is. Throws InputError also for a tensor without dims.
+// The dim that argument `arg` gives, made non-negative, or `fallback` if the argument is missing.
+// Throws InputError also for a tensor without dims.
 [[nodiscard]] int dim_of(const OpCall& call, std::size_t arg, std::int64_t fallback, int ndim);
 // Makes the index non-negative; a negative one counts from the end of the extent.
 [[nodiscard]] std::int64_t index_in(std::int64_t index, std::int64_t extent, std::string_view op);
-// A list of integers. Throws InputError also where the argument is missing.
+// A list of integers. Throws InputError also if the argument is missing.
 [[nodiscard]] std::vector<std::int64_t> required_integers(const OpCall& call, std::size_t arg);
-// An integer. Throws InputError also where the argument is missing.
+// An integer. Throws InputError also if the argument is missing.
 [[nodiscard]] std::int64_t required_integer(const OpCall& call, std::size_t arg);
-// The dtype that the argument names, or the fallback where it is missing.
+// The dtype that the argument names, or the fallback if it is missing.
 [[nodiscard]] DType named_dtype(const OpCall& call, std::size_t arg, DType fallback);
-// A shape. Throws InputError also where the argument is missing.
+// A shape. Throws InputError also if the argument is missing.
 [[nodiscard]] Shape required_shape(const OpCall& call, std::size_t arg);
 
-// Throws InputError where the call has another number of tensors.
+// Throws InputError if the call has another number of tensors.
 void expect_tensors(const OpCall& call, std::size_t count);
-// The tensor of an op that takes one. Throws InputError where the call has another number of them.
+// The tensor of an op that takes exactly one. Throws InputError if the call has another number of
+// tensors.
 [[nodiscard]] const TensorSpec& only_tensor(const OpCall& call);
 
-// The extents of the parts that split and split_with_sizes cut a dim into, by argument 0. More than
-// kMostParts parts are refused.
+// The extents of the parts that split and split_with_sizes cut a dim into, which argument 0
+// decides. More than kMostParts parts are refused.
 inline constexpr std::int64_t kMostParts = 1 << 16;
 [[nodiscard]] std::vector<std::int64_t> split_sizes(const OpCall& call, std::int64_t extent);
 
-// The indices start, start + step, ...: `count` of them.
+// `count` indices: start, start + step, and so on.
 struct SliceRange {
   std::int64_t start = 0;
   std::int64_t step = 1;
   std::int64_t count = 0;
 
   // Arguments `first` to `first` + 2 are start, end and step. A start or end past the extent is
-  // taken for the end of the extent.
+  // clamped to it.
   [[nodiscard]] static SliceRange of(const OpCall& call, std::size_t first, std::int64_t extent);
   [[nodiscard]] bool is_whole(std::int64_t extent) const {
     return start == 0 && step == 1 && count == extent;
@@ -71,7 +73,7 @@ struct Diagonal {
 
 // The shape of torch.diagonal's result: the dims that remain, then the diagonal.
 [[nodiscard]] Shape diagonal_shape(const Diagonal& diagonal, const Shape& shape);
-// torch.diag_embed of a tensor of `ndim` dims: the diagonal, whose two dims are those of the
+// For torch.diag_embed of a tensor with `ndim` dims: the diagonal, whose two dims are dims of the
 // output, and the output's shape.
 [[nodiscard]] Diagonal embedded_diagonal(const OpCall& call, int ndim);
 [[nodiscard]] Shape embedded_shape(const Diagonal& diagonal, const Shape& shape);
@@ -79,25 +81,25 @@ struct Diagonal {
 // vector.
 [[nodiscard]] Shape diag_shape(const OpCall& call, const Shape& shape);
 
-// roll(self, shifts, dims): how far each of the dims rolls. Without dims all elements roll as one
-// row.
+// roll(self, shifts, dims): how far each of the dims rolls. If no dims are given, all elements roll
+// as one row.
 struct RollShifts {
   bool flat = false;                                 // whether there are no dims
-  std::int64_t shift = 0;                            // the shift of all elements, where `flat`
+  std::int64_t shift = 0;                            // the shift of all elements, if `flat`
   std::vector<std::pair<int, std::int64_t>> shifts;  // dim and its shift
 };
 [[nodiscard]] RollShifts roll_shifts(const OpCall& call, const Shape& shape);
 
-// How many elements constant_pad_nd adds at both ends of a dim; a negative number cuts elements
-// off. Argument 0 lists them with the last dim first.
+// How many elements constant_pad_nd adds at each end of a dim; a negative number cuts elements off.
+// Argument 0 lists them with the last dim first.
 struct Padding {
   std::int64_t before = 0;
   std::int64_t after = 0;
 };
 [[nodiscard]] std::vector<Padding> paddings_of(const OpCall& call, const Shape& shape);
 
-// index.Tensor and index_put: which dims are indexed, and which dims of the result the indices
-// make.
+// For index.Tensor and index_put: which dims are indexed, and which dims of the result come from
+// the indices.
 struct IndexedDims {
   std::vector<int> dims;  // the indexed dims, ascending: one for each index tensor
   std::vector<int> kept;  // the other dims, ascending
@@ -109,7 +111,7 @@ struct IndexedDims {
   [[nodiscard]] static IndexedDims of(const OpCall& call, const Shape& self,
                                       std::span<const Shape> indices);
   [[nodiscard]] bool is_indexed(int dim) const;
-  // The dim of the result that a dim becomes. Assumes that it is not indexed.
+  // The dim of the result that a dim becomes. Assumes that the dim is not indexed.
   [[nodiscard]] int result_dim(int dim) const;
 };
 

@@ -31,8 +31,8 @@ std::int64_t product_of(const Shape& extents) {
 
 // -- The rule of a reshape -------------------------------------------------------------------
 
-// Flattens the input dims from `begin` to before `end` into one. Like PyTorch it leaves out dims of
-// extent 0.
+// Flattens the input dims `begin` to `end` - 1 into one. Like PyTorch, it leaves out dims of extent
+// 0.
 ViewDim flattened(const Shape& from, int begin, int end) {
   ViewDim dim;
   for (int i = begin; i < end; ++i) {
@@ -142,7 +142,7 @@ class DTensorView {
     throw InputError(std::string(op_) + ": " + why);
   }
   [[nodiscard]] std::string uneven(std::int64_t extent, std::size_t m) const {
-    return " of extent " + std::to_string(extent) + " does not divide by the " +
+    return " of extent " + std::to_string(extent) + " is not divisible by the " +
            std::to_string(mesh_size(m)) + " ranks of mesh dim " + std::to_string(m) +
            "; redistribute the tensor before this operation";
   }
@@ -155,9 +155,9 @@ class DTensorView {
     return std::nullopt;
   }
 
-  // The split factor with which a strided shard of `dim` on mesh dim `m` is a plain shard of this
-  // part: the product of the parts before it, divided by the mesh dims before `m` that shard `dim`
-  // too.
+  // A strided shard of `dim` on mesh dim `m` is a plain shard of the output dim `split` if it has
+  // this split factor: the product of the parts before that dim, divided by the sizes of the mesh
+  // dims before `m` that also shard `dim`. Nothing if the division leaves a remainder.
   [[nodiscard]] std::optional<std::int64_t> factor_of_part(const ViewDim& split,
                                                            const Placements& placements, int dim,
                                                            std::size_t m) const {
@@ -170,7 +170,7 @@ class DTensorView {
     return factor;
   }
 
-  // The input dims whose shards the output dim can take. This also settles on which mesh dims they
+  // The input dims whose shards the output dim can take. Also sets on which mesh dims these shards
   // may stay.
   std::vector<int> analyze_flatten(const ViewDim& dim) {
     std::vector<int> sharded;
@@ -190,7 +190,7 @@ class DTensorView {
     return sharded;
   }
 
-  // The first mesh dim whose shard this part can take over and no other part has.
+  // The first mesh dim whose shard this part can take over and no other part has taken over.
   [[nodiscard]] std::optional<std::size_t> shard_for_part(const ViewDim& split, int in) const {
     for (std::size_t m = 0; m < source_.size(); ++m) {
       const Placement& p = source_[m];
@@ -204,7 +204,7 @@ class DTensorView {
     if (split.inputs.empty()) return {};
     const bool flattens = split.inputs.size() > 1;
     const int in = flattens ? analyze_flatten(split).front() : split.inputs.front();
-    // Shards of the flattened dims after the first are gathered, even by a view.
+    // Shards of the flattened dims after the first are gathered, even if `strict`.
     for (std::size_t i = 1; i < split.inputs.size(); ++i) {
       for (std::size_t m = 0; m < source_.size(); ++m) {
         if (!source_[m].is_shard_of(split.inputs[i])) continue;
@@ -304,7 +304,8 @@ class DTensorView {
       };
       const auto found = std::find_if(dims.begin(), dims.end(), is_first_part);
       if (found == dims.end()) {
-        fail("PyTorch finds no first part for a shard of dim " + std::to_string(in));
+        fail("PyTorch finds no output dim that is the first part of dim " + std::to_string(in) +
+             ", which is sharded");
       }
       out = *found;
     }
@@ -333,8 +334,8 @@ class DTensorView {
     return placement;
   }
 
-  // The output dim on which a strided shard stays strided: the first part of which every piece
-  // holds a whole number of rows.
+  // The output dim on which a strided shard stays strided: the first part such that every piece of
+  // the shard holds a whole number of the part's rows.
   [[nodiscard]] std::optional<int> dim_that_keeps(const std::vector<int>& dims, const Placement& p,
                                                   std::size_t m) const {
     const std::int64_t pieces = saturating_product(mesh_size(m), p.split_factor());
@@ -400,7 +401,7 @@ ViewLayouts dtensor_view(std::string_view op, const ViewRule& rule, const Shape&
   return DTensorView(op, rule, shape, placements, mesh, strict).layouts();
 }
 
-// -- What is a layout of the result ----------------------------------------------------------
+// -- Exact views -----------------------------------------------------------------------------
 
 namespace {
 
@@ -413,8 +414,9 @@ struct Boxes {
   }
 };
 
-// How a shard of one dim cuts a box, whose elements are taken in order: into equal pieces, which
-// are cut into rows. With c rows per chunk, rank r gets rows r c to (r + 1) c - 1 of each piece.
+// How a shard of one dim cuts a box. The elements of the box, in row-major order, form equal
+// pieces, and each piece consists of rows. With c rows per chunk, rank r gets rows r c to (r + 1) c
+// - 1 of each piece.
 struct Cut {
   std::int64_t pieces = 1;
   std::int64_t rows = 1;  // in one piece
@@ -470,7 +472,7 @@ std::optional<Placement> same_shard(const std::set<Boxes>& boxes, const Placemen
   return best;
 }
 
-// What ranks hold once the boxes are sharded. Boxes without elements are left out, because any
+// What the ranks hold after the boxes are sharded. Boxes without elements are left out, because any
 // shard of them is right.
 std::set<Boxes> sharded(const std::set<Boxes>& boxes, const Placement& from, const Placement& to,
                         std::int64_t ranks) {

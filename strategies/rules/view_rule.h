@@ -1,17 +1,18 @@
-// What becomes of shards in a view, an op that shows the same elements in another shape.
+// What happens to shards in a view, an op that shows the same elements in another shape.
 //
 //   ViewRule rule = reshape_rule({2, 3, 4}, {6, 4});    // dims 0 and 1 flattened; dim 2
 //   ViewLayouts layouts = dtensor_view(call.op, rule, shape, placements, mesh, strict);
 //   ViewLayouts exact = exact_view({2, 3, 4}, {6, 4}, placements, mesh);
 //
 // Mesh dims are taken from left to right, each on the local tensor that the ones before it leave.
-// Where dims are flattened, a shard of any but the first of them becomes a strided shard: if [2,4]
-// is cut by columns and shown as [8], then each rank has its part of each of two pieces, _S(0,2).
-// Here strided shards are placements of their own, which need not encode a shard order.
+// When dims are flattened, a shard of any of them but the first becomes a strided shard: if the
+// columns of a [2,4] tensor are sharded and it is viewed as [8], then each rank has a part of each
+// of two pieces, which is _S(0,2). Here strided shards are placements of their own, which need not
+// encode a shard order.
 //
-// dtensor_view does what PyTorch 2.13.0 does, faults included. exact_view keeps a placement where
-// it is a layout of the result, and replicates elsewhere. Source: PyTorch 2.13.0, _ops/_view_ops.py
-// (view_groups, _ViewShardingPropagator); #166483, #179502, #179632.
+// dtensor_view does what PyTorch 2.13.0 does, faults included. exact_view keeps a shard if what
+// each rank holds is a shard of the result too, and replicates it otherwise. Source: PyTorch
+// 2.13.0, _ops/_view_ops.py (view_groups, _ViewShardingPropagator); #166483, #179502, #179632.
 #pragma once
 
 #include <boost/container/small_vector.hpp>
@@ -47,27 +48,28 @@ struct ViewDim {
 using ViewRule = std::vector<ViewDim>;  // by output dim
 
 struct ViewLayouts {
-  Placements input;   // what the input must be brought to
-  Placements output;  // what the result then is
+  Placements input;   // the placements that the input must be brought to
+  Placements output;  // the placements that the result then has
 };
 
 // Cuts the dims of both shapes into the smallest groups that hold the same elements. Throws
-// InputError where PyTorch fails, which is for empty tensors whose dims it can't match.
+// InputError for empty tensors whose dims PyTorch can't match, because PyTorch fails there too.
 [[nodiscard]] ViewRule reshape_rule(std::string_view op, const Shape& from, const Shape& to);
 
-// Where a shard does not fit the result, the input would have to be redistributed, which a view
-// must not do: `strict` throws InputError there, otherwise the shard is gathered. Throws InputError
-// also where PyTorch fails on its own rule.
+// If a shard does not fit the result, the input would have to be redistributed, which a view must
+// not do. With `strict` this throws InputError; otherwise the shard is gathered. Also throws
+// InputError where PyTorch's own rule fails.
 [[nodiscard]] ViewLayouts dtensor_view(std::string_view op, const ViewRule& rule,
                                        const Shape& shape, const Placements& placements,
                                        const DeviceMesh& mesh, bool strict);
 
-// Keeps a shard exactly where the elements of every rank are a shard of the result, plain or
-// strided, and replicates the other mesh dims. Assumes that both shapes hold as many elements.
+// Keeps a shard if and only if the elements of every rank are a shard of the result, plain or
+// strided, and replicates the other mesh dims. Assumes that both shapes have the same number of
+// elements.
 [[nodiscard]] ViewLayouts exact_view(const Shape& from, const Shape& to,
                                      const Placements& placements, const DeviceMesh& mesh);
 // Whether every rank holds the same elements in both layouts. False for strided shards whose pieces
-// are not equally long. Assumes that both shapes hold as many elements.
+// are not equally long. Assumes that both shapes have the same number of elements.
 [[nodiscard]] bool shows_alike(const Shape& from, const Shape& to, const ViewLayouts& layouts,
                                const DeviceMesh& mesh);
 

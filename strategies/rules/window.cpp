@@ -7,7 +7,7 @@
 namespace shardlab {
 namespace {
 
-// Sums and products of two such numbers don't overflow.
+// Sums and products of two numbers up to this one don't overflow.
 constexpr std::int64_t kMostWindow = std::int64_t{1} << 30U;
 
 }  // namespace

@@ -19,7 +19,7 @@ namespace shardlab {
 struct SpatialArg {
   std::size_t arg = 0;                 // its position among --args
   std::size_t dims = 0;                // how many spatial dims there are
-  std::vector<std::int64_t> fallback;  // used where the argument is left out or empty
+  std::vector<std::int64_t> fallback;  // used if the argument is left out or empty
   std::int64_t least = 0;              // the smallest valid number
 };
 // Throws InputError for another count of numbers, or a number that is too small.
@@ -33,8 +33,8 @@ struct Window {
   std::int64_t padding = 0;
   std::int64_t dilation = 1;
 
-  // How many windows fit; 0 where the extent is too small. With `rounds_up` the last
-  // position may reach past the end.
+  // How many windows fit; 0 if the extent is too small. With `rounds_up` the last window may reach
+  // past the end.
   [[nodiscard]] std::int64_t count(std::int64_t extent, bool rounds_up = false) const;
   // Whether a window stays within its stride. If it does, a shard of whole strides needs no
   // elements of its neighbours.
@@ -50,8 +50,9 @@ struct ConvolutionWindow {
   std::int64_t groups = 1;
   Shape output;
 
-  // Reads --args from number `first` on. The weight is [out, in / groups, ...], or for a transposed
-  // convolution [in, out / groups, ...]. Throws InputError for tensors that don't go together.
+  // Reads --args from index `first` on. The weight is [out, in / groups, ...], or for a transposed
+  // convolution [in, out / groups, ...]. Throws InputError for tensors whose shapes don't fit each
+  // other.
   ConvolutionWindow(const OpCall& call, const TensorMeta& input, const TensorMeta& weight,
                     std::size_t first);
 };

@@ -21,8 +21,8 @@ namespace {
 // shards, otherwise inwards. The price of a step depends on its own change and on the bytes that
 // the steps before it left. There are few such amounts of bytes: after each mesh dim they are
 // numbered, and a step is priced once for each of them. Layouts that agree on the mesh dims that
-// are changed first share the sum of those steps, so these sums are kept in a table, in which the
-// digits of those mesh dims make the position of a sum.
+// are changed first share the sum of those steps, so these sums are kept in a table that is indexed
+// by the digits of those mesh dims.
 class GreedyPrices {
  public:
   // Whether the redistributor prices these layouts in this way.
@@ -65,10 +65,10 @@ class GreedyPrices {
  private:
   struct Step {
     double price = 0.0;
-    std::uint32_t amount = 0;  // number of the amount of bytes that the step leaves
+    std::uint32_t amount = 0;  // index in amounts_ of the bytes that the step leaves
   };
   using Sum = Step;  // several steps together
-  // What the digits of a code on the first mesh dims say.
+  // What is known of a code from its digits on the first mesh dims.
   struct Head {
     int mesh_dims = 0;
     std::uint32_t code = 0;  // the number that the digits make
@@ -80,7 +80,7 @@ class GreedyPrices {
   };
 
   [[nodiscard]] int mesh_dim_at(int turn) const { return outwards_ ? ndim_ - 1 - turn : turn; }
-  // How many digits there are. R counts, as it may be a step on the way.
+  // How many digits there are, including R, which may be an intermediate placement.
   [[nodiscard]] std::uint32_t digit_count() const {
     return static_cast<std::uint32_t>(digits_.size());
   }
@@ -218,8 +218,8 @@ void price_codes(Redistributor& redistributor, const Expansion& expansion, std::
   redistributor.costs_us(tensor.meta, tensor.layout, layouts, prices);
 }
 
-// Kernels under a factor of their launch floor. The evaluator owns the what-if question and may
-// change it between prices.
+// Prices kernels with a scaled launch floor. The evaluator owns the factors and may change them
+// between two prices.
 class WhatIfKernels final : public ComputeModel {
  public:
   WhatIfKernels(const ModelChoice& choice, const Topology& topology, const WhatIf& what_if)
@@ -379,7 +379,8 @@ Candidate StackEvaluator::candidate(const Expansion& expansion, const Pricing& p
   return candidate;
 }
 
-// PyTorch selects for the elements of a tensor list without looking at what their inputs are now.
+// For the elements of a tensor list, PyTorch selects without looking at the inputs' current
+// layouts.
 Policy StackEvaluator::policy_for(const OpCall& call) const {
   const bool foreach = call.op.find("_foreach_") != std::string::npos;
   return foreach ? Policy::kFirstListed : stack_.policy;
@@ -460,8 +461,8 @@ Selection StackEvaluator::select_by_bounds(const OpRule& rule, const OpCall& cal
   const auto tensors = call.tensors();
   std::vector<std::vector<double>> by_code;
   for (std::size_t i = 0; i < space.inputs(); ++i) {
-    // Layouts that no candidate may ask for are not priced, since the planner would look for them
-    // everywhere.
+    // Layouts that no candidate may ask for are not priced, since the planner would search
+    // everywhere for a way to them.
     std::vector<std::uint32_t> codes;
     for (std::uint32_t code = 0; code < space.codes(i); ++code) {
       const Placements placements = space.input_layout(i, code).placements;
@@ -521,8 +522,7 @@ Selection StackEvaluator::select_by_steps(const OpRule& rule, const OpCall& call
                       .compute_us = 0.0,
                       .total_us = found.total_us};
   if (prices_kernels()) {
-    // The search minimises redistribution alone; the kernel of its answer is priced as everywhere
-    // else.
+    // The search minimises only redistribution, so the kernel of its answer is priced here.
     selection.choice.compute_us =
         compute_us(rule, call, mesh, selection.choice.inputs, selection.choice.outputs);
     selection.choice.total_us += selection.choice.compute_us;

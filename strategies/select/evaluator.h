@@ -93,22 +93,23 @@ class StackEvaluator {
   [[nodiscard]] const ComputeModel& compute_model() const { return *kernels_; }
 
   // Scales all prices from here on: what would the stack choose if every latency were f times as
-  // long? Factors of 1 leave every digit as it is. What on(), collective_model() and
-  // compute_model() returned before is no longer valid.
+  // long? Factors of 1 change no digit of a price. Invalidates the references that on(),
+  // collective_model() and compute_model() have returned.
   void set_factors(const CostFactors& factors);
-  // The factors of the launch floor at which a kernel that `ask` prices here leaves the floor,
-  // ascending and without duplicates. Assumes that factors are set.
+  // Calls `ask`, which prices something with this evaluator. Returns the factors of the launch
+  // floor at which one of the kernels that `ask` prices leaves the floor, ascending and without
+  // duplicates. Assumes that set_factors() has been called.
   [[nodiscard]] std::vector<double> launch_thresholds(const std::function<void()>& ask);
 
   // Throws InputError for an unknown op, for inputs that the op cannot take, and for an in-place op
   // whose input would have to move.
   [[nodiscard]] Selection select(const OpCall& call, const DeviceMesh& mesh,
                                  const SelectOptions& options = {});
-  // The same for candidates that the caller lists or expands.
+  // Selects among the candidates of an expansion that the caller has made.
   [[nodiscard]] Selection select_from(const Expansion& expansion, const OpRule* rule,
                                       const OpCall& call, const DeviceMesh& mesh,
                                       const SelectOptions& options = {});
-  // The choice alone, from an expansion under this stack's rules.
+  // Only the choice, from an expansion under this stack's rules.
   [[nodiscard]] Decision decide(const Expansion& expansion, const Pricing& pricing,
                                 const OpRule* rule, const OpCall& call, const DeviceMesh& mesh);
 
@@ -117,12 +118,12 @@ class StackEvaluator {
   [[nodiscard]] Candidate candidate(const Expansion& expansion, const Pricing& pricing,
                                     std::size_t index) const;
   // The time that the local kernel of an op takes in these layouts, on the rank with the largest
-  // shards. Where the stack takes kernels to be free, a roofline prices it: that is what the policy
-  // compute-time looks at.
+  // shards. If kernels are free under the stack, a roofline model prices it; the policy
+  // compute-time compares these times.
   [[nodiscard]] double kernel_us(const OpRule& rule, const OpCall& call, const DeviceMesh& mesh,
                                  std::span<const Placements> inputs,
                                  std::span<const Placements> outputs) const;
-  // The same kernel as the stack prices it.
+  // The price of the same kernel under the stack.
   [[nodiscard]] double compute_us(const OpRule& rule, const OpCall& call, const DeviceMesh& mesh,
                                   std::span<const Placements> inputs,
                                   std::span<const Placements> outputs) const;
@@ -149,7 +150,7 @@ class StackEvaluator {
   std::unique_ptr<CostModel> collectives_;
   std::unique_ptr<ComputeModel> kernels_;
   std::unique_ptr<WhatIf> what_if_;         // null until factors are set; the models refer to it
-  std::unique_ptr<ComputeModel> roofline_;  // for kernel_us(), where kernels_ are free
+  std::unique_ptr<ComputeModel> roofline_;  // for kernel_us(), if kernels_ are free
   std::map<std::string, std::unique_ptr<Redistributor>> redistributors_;
 };
 

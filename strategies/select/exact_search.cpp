@@ -92,7 +92,7 @@ class ExactSearch {
     }
     const bool writes_first = input_.rule.is_in_place() && !tensors_.empty();
     std::size_t written =
-        input_.rule.written_outputs();  // how many outputs the op writes to its last tensors
+        input_.rule.written_outputs();  // how many outputs the op writes into its last tensors
     if (written > std::min(outputs, tensors_.size())) written = 0;
     for (int m = 0; m < ndim_; ++m) {
       std::vector<RowIndex>& allowed = allowed_.emplace_back();

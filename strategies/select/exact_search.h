@@ -1,12 +1,13 @@
 // Finds the cheapest candidates of an op's rows without enumerating all combinations of rows.
 //
 // A candidate picks a row on every mesh dim. Its price is the sum of its inputs' prices (and its
-// kernel's), and an input's price depends on its layout alone. Take, for each input, the least
-// price of all layouts that begin with some placements: the sum of these is a lower bound for every
-// candidate that begins with those rows. Two searches use this bound: depth first with pruning (the
-// search "exact" of a stack), and best first from a priority queue (its search "dijkstra" under the
-// graph planner). Both find every candidate at the minimum, and the best total that differs from
-// it, under the prices that full enumeration gives the same candidates.
+// kernel's), and an input's price depends only on its layout. If rows are picked for the first mesh
+// dims, take for each input the least price of all layouts that begin with these rows' placements:
+// the sum over the inputs is a lower bound for every candidate that begins with these rows. Two
+// searches use this bound: depth first with pruning (the search "exact" of a stack), and best first
+// from a priority queue (its search "dijkstra" under the graph planner). Both find every candidate
+// at the minimum, and the best total that differs from it, with the same prices as full
+// enumeration.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +44,7 @@ struct ExactSearchResult {
   // The distance from the minimum to the best total that differs from it. Nothing when there is no
   // other finite total.
   std::optional<double> margin_us;
-  std::size_t states = 0;  // how many partial and whole candidates were looked at
+  std::size_t states = 0;  // how many partial and whole candidates were examined
 };
 
 enum class ExactSearchOrder : std::uint8_t { kDepthFirst, kBestFirst };

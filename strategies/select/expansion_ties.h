@@ -1,5 +1,5 @@
-// Answers, for the candidates of an expansion, the questions of those policies that look beyond
-// prices where candidates tie (TieBreaker in strategies/select/selection.h).
+// Measures the candidates of an expansion for the policies that break ties by something other than
+// the price (TieBreaker in strategies/select/selection.h).
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ class ExpansionTies final : public TieBreaker {
  public:
   // `seen` lists the candidates in the order in which the policy sees them; the policy asks by
   // position in this list. `rule` may be null: then all kernels take equally long. Keeps references
-  // to all of them.
+  // to all arguments.
   ExpansionTies(const StackEvaluator& evaluator, Redistributor& redistributor,
                 const Expansion& expansion, const OpRule* rule, const OpCall& call,
                 std::span<const std::size_t> seen);

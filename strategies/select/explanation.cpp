@@ -10,7 +10,8 @@
 namespace shardlab {
 namespace {
 
-// In a longer list of candidates, finding a choice by its text takes more time than it is worth.
+// The longest list of candidates in which a choice is looked up by its text. In longer lists, this
+// takes more time than it is worth.
 constexpr std::size_t kMostSearched = 20'000;
 
 std::string mesh_dims_text(const PlanStep& step) {

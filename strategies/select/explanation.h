@@ -1,14 +1,14 @@
 // Why a stack answers a question as it does: its cheapest candidates with the parts of their
-// prices, the steps that it would run, and the parameter whose change flips the choice first.
+// prices, the steps that it would run, and the parameter whose smallest change flips the choice.
 //
 //   Explainer explainer(stack, topology, reference);
 //   reports::AnswerDetail why = explainer.explain(question, {"S(0)R, RR -> S(0)R"});
 //   why.candidates.front().parts->transfer_us    // of redistributing its inputs
 //
-// The texts that are passed beside the question are choices of other stacks: they are listed as
-// well, however dear, where this stack's rules list them at all. A redistribution has one
-// candidate, its plan. An explanation takes about ten times as long as a decision, so it is for the
-// few questions that a report opens, not for all questions of a suite. Each thread needs an
+// The texts that are passed with the question are choices of other stacks. They are listed too,
+// however expensive they are, if this stack's rules allow them. A redistribution has one candidate,
+// its plan. An explanation takes about ten times as long as a decision, so it is for the few
+// questions that a report shows in detail, not for all questions of a suite. Each thread needs an
 // explainer of its own.
 #pragma once
 
@@ -23,7 +23,8 @@
 
 namespace shardlab {
 
-// The cheapest candidates that an explanation lists; the elements of a foreach op share them.
+// How many of the cheapest candidates an explanation lists. The elements of a foreach op share this
+// number.
 inline constexpr std::size_t kExplainedCandidates = 8;
 
 class Explainer {
@@ -37,7 +38,7 @@ class Explainer {
                                               bool looks_for_flip = true);
 
  private:
-  // One call, and where the findings about it go.
+  // One call, and where its explanation goes.
   struct Job;
   void explain_plan(const Question& question, reports::AnswerDetail& detail);
   void explain_call(const Job& job, std::optional<PriceFlip>& first_flip,

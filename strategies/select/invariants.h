@@ -5,7 +5,7 @@
 //   monotone_bandwidth   twice the bandwidth of every link costs no more
 //   zero_same_layout     cost(A,A) == 0
 //   reduce_scatter_le_all_reduce   P->S(d) costs no more than P->R on one mesh dim
-// Comparisons allow 1e-9 relative, since sums may be made in another order. Source:
+// Comparisons allow 1e-9 relative, since the order of a sum's terms may differ. Source:
 // pytorch/pytorch#169439.
 #pragma once
 
@@ -17,9 +17,9 @@
 
 namespace shardlab {
 
-// Draws `samples` cases for each invariant. Cases with impossible prices are skipped and not counted.
-// The worst case is the one whose violation is the largest relative to the fair price (absolute where
-// that price is 0).
+// Draws `samples` cases for each invariant. Cases with impossible prices are skipped and not
+// counted. The worst case is the one that exceeds the allowed price by the largest percentage;
+// cases whose allowed price is 0 rank above all others, by their absolute excess.
 [[nodiscard]] std::vector<reports::InvariantResult> check_invariants(const Stack& stack,
                                                                      const Topology& topology,
                                                                      std::uint64_t seed,

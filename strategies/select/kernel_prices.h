@@ -3,8 +3,9 @@
 //   KernelPrices prices(rule, call, mesh, expansion, kernels);
 //   prices.price(candidate)                     // microseconds
 //
-// What a rank holds of a tensor depends on the tensor's code alone (strategies/rules/expansion.h),
-// so it is found once for each code, however many candidates share the code.
+// The shape that a rank holds of a tensor depends only on the tensor's code
+// (strategies/rules/expansion.h), so it is computed once for each code, however many candidates
+// share the code.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@ namespace shardlab {
 
 class KernelPrices {
  public:
-  // Keeps references to all of them. Assumes that the expansion is of this call under this rule.
+  // Keeps references to all arguments. Assumes that the expansion is of this call under this rule.
   KernelPrices(const OpRule& rule, const OpCall& call, const DeviceMesh& mesh,
                const Expansion& expansion, const ComputeModel& kernels);
 

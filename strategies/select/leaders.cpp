@@ -8,7 +8,8 @@ namespace shardlab {
 namespace {
 
 constexpr std::size_t kBlock = 64;
-// Totals within this share of the least compete. It is wider than what ties_at_minimum() accepts.
+// Totals within this share of the least compete. The share is larger than the one within which
+// ties_at_minimum() counts ties.
 constexpr double kNear = 1e-11;
 
 // Four minima are kept side by side: with one alone, each comparison would wait for the one before.

@@ -3,9 +3,9 @@
 //   const Leaders leaders(totals);
 //   leaders.indices()                           // these may tie: ties_at_minimum() decides
 //
-// Totals are read once, for the least of each block of 64; only a block whose least is near the
-// least of all is read again. So a choice among thousands of candidates costs little more than one
-// pass.
+// All totals are read once, to find the least of each block of 64. Only blocks whose least total is
+// near the least of all are read again, so that a choice among thousands of candidates costs little
+// more than one pass.
 #pragma once
 
 #include <limits>

@@ -1,6 +1,6 @@
-// What a reference's price of one choice rests on. It says how many of the choice's communication
-// steps have a collective, group and size that the reference knows from measured rows, and lists
-// those that do not.
+// How far a reference's price of one choice rests on measurements: how many of the choice's
+// communication steps have a collective, group and size that the reference knows from measured
+// rows, and which steps do not.
 #pragma once
 
 #include "costmodel/measured_ranges.h"

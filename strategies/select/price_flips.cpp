@@ -19,8 +19,8 @@ double most_of(const ScaledParameter& parameter) {
   return parameter.factor == &CostFactors::launch ? kMostLaunchFactor : kMostFactor;
 }
 
-// The search goes out from 1 band by band. The largest factor of each parameter is the end of a
-// band.
+// The search proceeds from factor 1 outwards, band by band. These are the ends of the bands; the
+// largest factor of each parameter is one of them.
 constexpr std::array<double, 4> kBands = {2.0, kMostLaunchFactor, 128.0, kMostFactor};
 
 bool has_value(const std::optional<PriceFlip>& flip) { return flip.has_value(); }
@@ -113,7 +113,7 @@ class PriceFlips::Search {
     return {candidate, f, value, (price_of(candidate, f + step) - value) / step};
   }
 
-  // The cheapest candidate at `f`; the chosen one, where no other is cheaper.
+  // The cheapest candidate at `f`; the chosen one if no other is cheaper.
   [[nodiscard]] std::size_t cheapest_at(double f, double& least) {
     set(f);
     const Pricing pricing = evaluator_.price(expansion_, &rule_, call_, mesh_);
@@ -241,7 +241,7 @@ std::optional<PriceFlip> PriceFlips::first_of(const OpCall& call, const DeviceMe
   return std::move(flips.front());
 }
 
-// Goes from band to band away from 1, since prices far from the stack's own take longer to find.
+// Searches the bands from factor 1 outwards, since pricing takes longer at factors far from 1.
 std::vector<PriceFlip> PriceFlips::nearest(const OpCall& call, const DeviceMesh& mesh,
                                            bool only_first) {
   Search search(evaluator_, find_op_rule(call.op, evaluator_.stack().rules), call, mesh);

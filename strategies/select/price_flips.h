@@ -4,15 +4,16 @@
 //   PriceFlips flips(stack, topology);
 //   for (const PriceFlip& flip : flips.of(call, mesh)) flip.parameter, flip.factor, flip.to
 //
-// Scaling all latencies (or all transfer times) by f makes the price of a path a line in f, the
-// price of a candidate the least over its paths, and the least price of all candidates the lower
-// envelope of their lines. The first point where the envelope leaves the chosen candidate is found
-// from its lines: two of them meet somewhere. If no candidate is cheaper there, that is the point;
-// if one is, it gives the next line (Eisner and Severance 1976, "Mathematical techniques for
+// If all latencies (or all transfer times) are scaled by f, the price of a path is linear in f, the
+// price of a candidate is the least over its paths, and the least price of all candidates is the
+// lower envelope of their lines. To find the first point where the envelope leaves the chosen
+// candidate, take the lines of the chosen candidate and of the one that is cheapest at the far end,
+// and go to where they meet. If no candidate is cheaper there, that is the point; otherwise the
+// cheapest one gives the next line (Eisner and Severance 1976, "Mathematical techniques for
 // efficient record segmentation"). Nothing is sampled, so nothing is overlooked. Slopes come from
-// two prices of one candidate, which leaves a relative error of about 1e-9. Prices bend the other
-// way where a kernel leaves its launch floor: there the same is done from one such point to the
-// next.
+// two prices of one candidate, which leaves a relative error of about 1e-9. Where a kernel leaves
+// its launch floor, prices bend the other way, so factors of the launch floor are searched from one
+// such point to the next.
 #pragma once
 
 #include <cmath>

@@ -41,8 +41,8 @@ void keep_best(reports::BestChoice& best, const Answer& answer) {
   }
 }
 
-// An answer has either a price or the reason why there is none. An answer without a price drops
-// what only a price explains.
+// An answer has either a price or the reason why there is none. In an answer without a price, the
+// fields that only describe a price (ties, margin, ...) are cleared.
 void settle(Answer& answer) {
   if (answer.reference_us) {
     answer.reference_impossible.clear();
@@ -63,7 +63,8 @@ std::optional<double> sum(const std::optional<double>& left, const std::optional
   return left && right ? std::optional(*left + *right) : std::nullopt;
 }
 
-// Adds a basis to a sum. The basis of a sum of prices is known only where both bases are.
+// Adds the basis of one price to the basis of a sum of prices. The result is known only if both
+// are.
 void add_known(std::optional<reports::PriceBasis>& sum,
                const std::optional<reports::PriceBasis>& more) {
   if (sum && more) {
@@ -118,7 +119,7 @@ Questionnaire::Questionnaire(const std::vector<Stack>& stacks, const Stack& refe
 
 QuestionResult Questionnaire::ask(const Question& question) {
   QuestionResult result;
-  result.best.reason = "the reference finds nothing possible";
+  result.best.reason = "the reference finds no possible choice";
   if (question.kind == Question::Kind::kPlan) {
     ask_plan(question, result);
   } else {
@@ -240,7 +241,7 @@ bool Questionnaire::best_runs(const Candidate& best, const OpCall& call, const D
   return true;
 }
 
-// What the price rests on when the reference itself brings the inputs into the best choice's
+// The basis of the price at which the reference itself brings the inputs into the best choice's
 // layouts.
 std::optional<reports::PriceBasis> Questionnaire::basis_of_best(const Candidate& best,
                                                                 const OpCall& call,

@@ -7,9 +7,9 @@
 // bring its inputs there), or the plan of a redistribution. The reference prices the very steps
 // that the stack would run, with its own models. The best choice is the cheapest over the
 // reference's own candidates and plans and over the choices of all stacks. An op is judged on its
-// own: what its output costs later is not counted. Where the reference's collective model has
-// measured rows, each choice says how far its price rests on them
-// (strategies/select/price_basis.h). Each thread needs a questionnaire of its own.
+// own: what its output costs later is not counted. If the reference's collective model has measured
+// rows, each answer also states how far its price rests on them (strategies/select/price_basis.h).
+// Each thread needs a questionnaire of its own.
 #pragma once
 
 #include <memory>
@@ -26,7 +26,7 @@
 
 namespace shardlab {
 
-// An answer as a record keeps it, with what is needed only to judge it.
+// An answer as it stands in a record, with more fields that are needed only to judge it.
 struct Answer : reports::StackAnswer {
   std::int64_t collectives = 0;  // steps of the path that move data between ranks
   std::int64_t candidates = 1;

@@ -13,8 +13,8 @@
 namespace shardlab {
 namespace {
 
-// The most steps that a search may take. From far away, ops of many tensors have more layouts than
-// memory holds.
+// The most steps that a search may take. An op of many tensors whose inputs are far from every row
+// has more layouts on the way than memory can hold.
 constexpr std::uint64_t kMostSteps = 250'000;
 
 struct Entry {
@@ -128,7 +128,7 @@ class Search {
         return std::nullopt;
       }
     }
-    // A state that full enumeration would drop is no answer here either.
+    // A state that full enumeration would drop is not an answer here either.
     if (std::any_of(inputs.begin(), inputs.end(), has_mixed_partials) ||
         std::any_of(outputs.begin(), outputs.end(), has_mixed_partials) ||
         (rule_.filter != nullptr && !rule_.filter(call_, inputs, mesh_))) {

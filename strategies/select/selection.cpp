@@ -15,8 +15,8 @@ namespace {
 
 constexpr double kSameTotal = 1e-12;
 
-// How a policy that looks beyond prices measures candidates that tie; smaller is better. Null when
-// it compares nothing but their text.
+// How a policy that looks beyond prices measures candidates that tie; smaller is better. Null if it
+// only compares their text.
 using Measure = double (TieBreaker::*)(std::size_t);
 Measure measure_of(Policy policy) {
   switch (policy) {
@@ -31,7 +31,7 @@ Measure measure_of(Policy policy) {
   }
 }
 
-// Whether a policy decides what still ties by the candidates' text.
+// Whether a policy resolves the remaining ties by the candidates' text.
 bool decides_by_text(Policy policy) {
   return policy != Policy::kFirstListed && policy != Policy::kKeepInput;
 }
@@ -117,7 +117,7 @@ std::optional<double> margin_us(std::span<const double> totals) {
 bool flips_with_order(Policy policy, const PricedCandidates& candidates) {
   const auto totals = candidates.totals;
   if (totals.size() < 2 || decides_by_text(policy)) return false;
-  // A policy compares bit by bit, so that only equal totals can swap.
+  // Policies compare totals exactly, so the order matters only among exactly equal totals.
   const double least = minimum(totals);
   const auto at_least = static_cast<std::size_t>(std::count(totals.begin(), totals.end(), least));
   if (policy == Policy::kFirstListed || least != 0) return at_least > 1;

@@ -46,8 +46,8 @@ struct EnumNames<Policy> {
 };
 [[nodiscard]] constexpr std::string_view to_string(Policy policy) { return name_of(policy); }
 
-// The questions that policies which look beyond prices ask about candidates at the minimum. A
-// candidate is named by its position among those that the policy sees.
+// Measures candidates at the minimum for policies that look beyond prices. A candidate is given by
+// its position among those that the policy sees.
 class TieBreaker {
  public:
   TieBreaker() = default;
@@ -71,8 +71,8 @@ struct PricedCandidates {
 // The position of the chosen candidate. Assumes that there is one.
 [[nodiscard]] std::size_t select(Policy policy, const PricedCandidates& candidates);
 
-// Whether a total ties with the least one: it is not above it by more than 1e-12 relative, as sums
-// of the same prices in another order may be.
+// Whether a total ties with the least one: it is larger by at most 1e-12 relative, since the same
+// prices summed in another order may differ by that much.
 [[nodiscard]] bool is_same_total(double total, double least);
 // The positions of the candidates at the minimum, by is_same_total().
 [[nodiscard]] std::vector<std::size_t> ties_at_minimum(std::span<const double> totals);

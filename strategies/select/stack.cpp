@@ -54,7 +54,8 @@ nlohmann::json upon_base(const nlohmann::json& json, const JsonPlace& place,
   if (!load_base) place.at("base").fail("a base is not valid here");
   nlohmann::json merged = load_base(base);
   if (!merged.is_object() || merged.contains("base")) {
-    place.at("base").fail("found \"" + base + "\", which is no stack with all its keys");
+    place.at("base").fail("found \"" + base +
+                          "\", which is not a complete stack; valid: a stack without a base");
   }
   for (const auto& [key, value] : json.items()) {
     if (key != "base") merged[key] = value;

@@ -32,7 +32,7 @@ Question read_question(const nlohmann::json& json, const JsonPlace& place) {
   const int ndim = question.mesh.ndim();
   question.count = reader.integer_or("count", 1, 1, std::int64_t{1} << 53);
   static_cast<void>(reader.text_or(
-      "where", ""));  // the line of source code that asked first; only readers use it
+      "where", ""));  // the line of source code that asked first; only people read it
   if (!kind) {
     reader.place("kind").fail("found \"" + kind_name +
                               "\"; valid: " + valid_names<Question::Kind>());
@@ -59,7 +59,7 @@ Question read_question(const nlohmann::json& json, const JsonPlace& place) {
     if (const nlohmann::json* args = reader.find("args")) {
       question.call.args = json_array(*args, reader.place("args"));
     }
-    // An op gets one spelling, whichever the file uses.
+    // The same op always gets the same spelling, whichever one the file uses.
     question.call.op = parse_at(reader.place("op"), [&] {
       for (const RuleSet set : {RuleSet(kNewestRelease), kShardlab}) {
         try {
@@ -101,8 +101,8 @@ Suite Suite::from_json(const nlohmann::json& json, const JsonPlace& place) {
   suite.name = reader.text("name");
   suite.title = reader.text_or("title", "");
   suite.source = reader.text_or("source", "");
-  // Ops of the recorded program that no rule covers yet, with their counts. This key is for readers
-  // only.
+  // Ops of the recorded program that no rule covers yet, with their counts. This key is only for
+  // people who read the file.
   if (const nlohmann::json* skipped = reader.find("skipped")) {
     ObjectReader(*skipped, reader.place("skipped"));
   }

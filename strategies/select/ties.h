@@ -23,7 +23,7 @@ struct TieItem {
   std::size_t near = 0;   // how many more are within the given percentage of it
   std::optional<double> margin_us;
   bool order_dependent = false;
-  std::optional<PriceFlip> flip;  // the parameter whose change flips the choice first
+  std::optional<PriceFlip> flip;  // the parameter whose smallest change flips the choice
   std::string error;              // why the question cannot be asked
 };
 

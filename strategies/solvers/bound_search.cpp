@@ -1,5 +1,5 @@
-// A round sweeps, looks for an assignment and tries to close the gap. Where that fails, it drops
-// what is too dear.
+// Each round sweeps, looks for an assignment and tries to close the gap. If it cannot, it drops the
+// values that are too expensive.
 #include "strategies/solvers/bound_search.h"
 
 #include <algorithm>
@@ -65,8 +65,8 @@ void BoundSearch::offer(const std::vector<int>& positions) {
   for (std::size_t v = 0; v < best_.size(); ++v)
     best_[v] = position_in_whole_[v][to_index(best_[v])];
   // The tolerance is relative to the sum of the terms' sizes, so that costs of both signs may
-  // cancel, and it is above what rounding leaves of the largest term. Its least value, 1e-12 us, is
-  // no time at all.
+  // cancel, and it is larger than the rounding error of the largest term. Its least value, 1e-12
+  // us, is negligible as a time.
   double terms = 0.0;
   double most = 0.0;
   const auto term = [&](double value) {
@@ -123,7 +123,7 @@ void BoundSearch::find_upper(const Reparametrisation& costs, double most_work) {
   }
 }
 
-// Goes through everything that may cost less than the best assignment, when that is little enough.
+// Goes through everything that may cost less than the best assignment, if that is little enough.
 // Returns whether the search is finished.
 bool BoundSearch::close(const Reparametrisation& costs, double most_work) {
   double gap = upper_ - costs.bound + tolerance_;
@@ -142,8 +142,8 @@ bool BoundSearch::close(const Reparametrisation& costs, double most_work) {
   return true;
 }
 
-// Assumes that the minimum is known. Drops everything that is dearer and sweeps on over the little
-// that is left, so that the proof, and the part that ties with the minimum, become small.
+// Assumes that the minimum is known. Drops everything that costs more and continues to sweep over
+// the little that is left, to make the proof and the part that ties with the minimum small.
 void BoundSearch::tighten(Reparametrisation costs) {
   constexpr int kRounds = 12;
   double last = 0.0;
@@ -152,7 +152,7 @@ void BoundSearch::tighten(Reparametrisation costs) {
     tied_.emplace(current(), costs, limit);
     SHARDLAB_CHECK(!tied_->empty(), "the optimum was dropped at ", limit);
     const double work = BucketTree(tied_->network()).work();
-    // Nothing is left to win: the work is a thousandth of a sweep, or no smaller than before.
+    // Nothing more can be gained: the work is a thousandth of a sweep, or no smaller than before.
     if (round == kRounds || work < 1e3 || (round > 0 && work > 0.9 * last)) break;
     last = work;
     drop_all_but(tied_->kept(), costs);
@@ -269,7 +269,7 @@ void BoundSearch::run(std::vector<double> messages) {
       if (most_work >= kMostWork) {
         throw LimitError(
             "the network is too entangled to be solved: more than 1e9 joint costs are left "
-            "when its bounds have dropped what they can");
+            "after its bounds have dropped what they can");
       }
       most_work = std::min(4.0 * most_work, kMostWork);
       refused_ = 0;

@@ -1,17 +1,17 @@
-// Finds the exact minimum of a cut network, guided by bounds. Sweeps of dual ascent come first,
-// then exact elimination of what the bound leaves. Where too much is left, more sweeps over that
-// part follow.
+// Finds the exact minimum of a cut network, guided by bounds. Sweeps of dual ascent raise the
+// bound; then exact elimination goes through what the bound leaves. If too much is left, more
+// sweeps over that part follow.
 //
-// Let messages prove the bound LB, and let some assignment cost UB. Then every assignment with a
-// value whose excess is above UB - LB costs more than UB, so the cheapest assignment over the other
-// values is an optimum, however wide the gap is. The ascent only decides how much is left to
-// eliminate.
+// Suppose that messages prove the bound LB and that some assignment costs UB. Then every assignment
+// with a value whose excess is above UB - LB costs more than UB, so the cheapest assignment over
+// the other values is an optimum, however wide the gap is. The quality of the ascent only affects
+// how much is left to eliminate.
 //
 //   BoundSearch search(cut, {});
 //   search.run();
 //   search.is_feasible(); search.minimum(); search.tied();
 //
-// Throws LimitError where the bounds stall and elimination would take more than kMostWork.
+// Throws LimitError if the bounds stall while elimination would still take more than kMostWork.
 #pragma once
 
 #include <memory>
@@ -25,8 +25,8 @@
 namespace shardlab {
 
 // What proves a minimum, stage by stage. The messages of each stage drop values and pairs of values
-// that only occur in assignments dearer than `threshold`; the last stage leaves what the final
-// elimination goes through.
+// that only occur in assignments that cost more than `threshold`. The final elimination goes
+// through what the last stage leaves.
 struct BoundProof {
   struct Stage {
     std::vector<std::vector<int>> values;  // by node: the values that the messages refer to
@@ -42,10 +42,11 @@ class BoundSearch {
   static constexpr double kMostWork =
       1e9;  // joint costs. Status: assumed; at most ten seconds and 8 GiB
 
-  // Keeps a reference to `cut`. `extra` is added to the cost of each value; empty adds nothing.
+  // Keeps a reference to `cut`. `extra` is added to the costs of the values; if it is empty,
+  // nothing is added.
   BoundSearch(const CutNetwork& cut, std::vector<double> extra);
 
-  // Starts from these messages of the same cut network, when there are any.
+  // Starts from these messages of the same cut network, unless they are empty.
   void run(std::vector<double> messages = {});
 
   [[nodiscard]] bool is_feasible() const { return upper_ < kForbidden; }
@@ -54,8 +55,7 @@ class BoundSearch {
   [[nodiscard]] const std::vector<int>& best() const { return best_; }
   // Costs that are at most this far apart count as equal: 1e-9 of the sum of the minimum's terms.
   [[nodiscard]] double tolerance() const { return tolerance_; }
-  // The part of the network in which every assignment that costs at most minimum() + tolerance()
-  // lies.
+  // The part of the network that contains every assignment of cost at most minimum() + tolerance().
   [[nodiscard]] const Restricted& tied() const { return *tied_; }
   // A value of tied(), and a solution of tied(), as positions in the value sets of `cut`.
   [[nodiscard]] int position(int node, int tied_position) const {
@@ -98,7 +98,7 @@ class BoundSearch {
   std::vector<int> best_;
   double tolerance_ = 0.0;
   double found_at_ = -1.0;   // the tolerance that last gave an assignment; -1 where none has
-  bool confirmed_ = false;   // whether a second look gave no better assignment
+  bool confirmed_ = false;   // whether a second search found no better assignment
   std::size_t refused_ = 0;  // how many values were left when elimination was last too much work
   std::optional<Restricted> tied_;
   double tied_bound_ = 0.0;

@@ -252,8 +252,8 @@ std::vector<double> BucketTree::min_marginals() const {
     }
     for (const int child : bucket.children) {
       const Bucket& to = buckets_[to_index(bucket_of(child))];
-      // The least belief over the dims that the child lacks, less what the child itself
-      // contributed.
+      // The least belief over the dims that the child does not have, minus the child's own
+      // contribution.
       std::vector<double>& least = outside[to_index(bucket_of(child))];
       least.assign(to.size, kInfinity);
       const std::size_t ndim = bucket.scope.size() + 1;

@@ -1,18 +1,18 @@
 // Bucket elimination: exact minima of small cost-function networks by dynamic programming.
 //
 // Variables are eliminated one at a time, the one whose neighbours have the fewest joint values
-// first. What a variable and its edges cost at best, for all joint values of its neighbours,
-// becomes a table, its message, which is added to the costs of the neighbour that is eliminated
-// next. Decoding runs the other way. The work is exponential in the width of this order alone, and
-// it is known before any table is made.
+// first. The least cost of a variable and its edges, for each combination of its neighbours'
+// values, forms a table, its message, which is added to the costs of the neighbour that is
+// eliminated next. Decoding runs in the opposite order. The work is exponential only in the width
+// of this order, and it is known before any table is made.
 //
 //   BucketTree tree(small);
 //   if (tree.work() < limit) { tree.run(); tree.minimum(); tree.best(); tree.min_marginals(); }
 //
 // Source: Dechter, "Bucket elimination: a unifying framework for reasoning", Artificial
-// Intelligence 113 (1999). The next best solutions are found by splitting at the first difference:
-// Lawler, "A procedure for computing the k best solutions to discrete optimization problems",
-// Management Science 18 (1972).
+// Intelligence 113 (1999). The next best solutions are found by splitting the solutions by where
+// they first differ from the best one: Lawler, "A procedure for computing the k best solutions to
+// discrete optimization problems", Management Science 18 (1972).
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct SmallNetwork {
     std::size_t table = 0;  // offset in `tables` of the costs: one row for each of a's values
   };
   std::vector<std::size_t>
-      first;  // where each node's values begin in `costs`; one more entry says where the last ones end
+      first;  // where each node's values begin in `costs`; one more entry holds the end of the last ones
   std::vector<double> costs;
   std::vector<Edge> edges;
   std::vector<double> tables;
@@ -48,11 +48,12 @@ struct SmallSolution {
 
 class BucketTree {
  public:
-  // Orders the variables, and stops as soon as the work is above `most_work`. Keeps a reference.
+  // Orders the variables, and stops as soon as the work exceeds `most_work`. Keeps a reference to
+  // the network.
   explicit BucketTree(const SmallNetwork& network, double most_work = 1e15);
 
   [[nodiscard]] double work() const { return work_; }  // entries of all joint tables
-  // Fills the tables. Assumes that the work is not above the most that was allowed.
+  // Fills the tables. Assumes that work() does not exceed `most_work`.
   void run();
   // The least cost of any solution; infinite when the network is infeasible.
   [[nodiscard]] double minimum() const { return minimum_; }
@@ -76,7 +77,7 @@ class BucketTree {
     return buckets_;
   }  // in elimination order
   [[nodiscard]] int bucket_of(int node) const { return position_[to_index(node)]; }
-  // The entry of a bucket's message where the nodes of its scope have these values.
+  // The index of the entry of a bucket's message for these values of its scope's nodes.
   [[nodiscard]] std::size_t entry(const Bucket& bucket, std::span<const int> values) const;
 
  private:

@@ -75,7 +75,7 @@ class CurveSearch {
     return point_of(std::move(best));
   }
 
-  // Returns nothing, and notes that the search was given up, where it takes too long.
+  // If the search takes too long, returns nothing and notes that it was given up.
   [[nodiscard]] std::optional<CurvePoint> search_within(std::int64_t limit) {
     try {
       return solve_within(limit);
@@ -85,7 +85,7 @@ class CurveSearch {
     }
   }
 
-  // A weight that every assignment has at least: the sum of every variable's lightest value.
+  // A lower bound on the weight of every assignment: the sum of the variables' lightest values.
   [[nodiscard]] std::int64_t least_weight() const {
     std::int64_t sum = 0;
     for (const Budget::Weights& weights : budget_.weights) {
@@ -100,7 +100,7 @@ class CurveSearch {
     return sum;
   }
 
-  // Raises the charge until the optimum weighs as little as anything can, or no charge makes it
+  // Raises the charge until the optimum has the least weight possible, or no charge makes it
   // lighter.
   [[nodiscard]] CurvePoint lightest(const CurvePoint& heavy) const {
     const std::int64_t least = least_weight();

@@ -1,18 +1,18 @@
-// Cost against a budget as a curve: the points where the optimum changes as assignments have to
-// weigh less and less.
+// The least cost as a function of a budget's limit: the points at which the optimum changes as the
+// limit falls.
 //
 //   const BudgetCurve curve = budget_curve(network, budget, {.points = 20});
 //   for (const CurvePoint& point : curve.points) point.weight, point.objective_us
 //
-// Between a point and the next lighter one, the optimum is the same for every limit. First come the
-// corners of the lower hull of (weight, cost): with a charge for each unit of weight, each corner
-// is the optimum of a network without a budget, so it is also the optimum of all assignments that
-// weigh no more than it. Then come the points between the corners: the optimum that weighs at least
-// one unit less than a point is the next point. Where there are many, the largest steps in cost are
-// looked into first.
+// Between a point and the next lighter one, the optimum is the same for every limit. The corners of
+// the lower hull of (weight, cost) are found first: with some charge for each unit of weight, each
+// corner is the optimum of a network without this budget, so it is also the optimum of all
+// assignments that weigh no more than it. Then the points between the corners are found: the next
+// point after a point is the optimum of all assignments that weigh at least one unit less. If there
+// are many, the largest steps in cost are searched first.
 //
 // Source: Everett 1963 (strategies/solvers/budget_search.h) for the hull. The points in between
-// come from exact budget searches, each of them proved.
+// come from exact budget searches, each with a proof.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +44,7 @@ struct CurveOptions {
   std::size_t points = 20;  // the most points to find, unless the hull has more corners
 };
 
-// The limit of `budget` does not matter. The network's own budgets are kept to. Throws LimitError.
+// Ignores the limit of `budget`, but keeps to the budgets of the network itself. Throws LimitError.
 [[nodiscard]] BudgetCurve budget_curve(const CostNetwork& network, const Budget& budget,
                                        const CurveOptions& options = {});
 

@@ -92,8 +92,8 @@ class BudgetSearch {
     return search.best();
   }
 
-  // Finds the lightest assignment by one budget's weights. Returns false where it is too heavy, or
-  // where there is no assignment.
+  // Finds the lightest assignment by one budget's weights. Returns false if it is too heavy or if
+  // there is no assignment.
   bool reach(std::size_t budget) {
     CostNetwork light;
     for (const std::vector<std::string>& domain : network_.domains()) light.add_domain(domain);
@@ -122,7 +122,7 @@ class BudgetSearch {
     return weight(budget, search.best()) <= network_.budgets()[budget].limit;
   }
 
-  // Finds the charge for one budget. Returns false where no assignment keeps to the budget.
+  // Finds the charge for one budget. Returns false if no assignment keeps to the budget.
   bool walk(std::size_t budget) {
     std::vector<double> others = multipliers_;
     others[budget] = 0.0;

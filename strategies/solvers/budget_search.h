@@ -1,9 +1,10 @@
 // Finds the exact minimum within budgets. A charge for each unit of weight turns each budget into
-// costs. Their minimum bounds every assignment that keeps to the budgets; the search then goes
-// through what the bound leaves, with the weights as part of the state.
+// costs. The minimum with these charges is a lower bound for every assignment that keeps to the
+// budgets. The search then goes through what this bound leaves, with the weights as part of the
+// state.
 //
-// Charges come from walking the lower hull of (weight, cost), one budget at a time: its two corners
-// on either side of the limit give the charge with the best bound.
+// The charges are found by walking along the lower hull of (weight, cost), one budget at a time:
+// the two corners on either side of the limit give the charge with the best bound.
 //
 // Source: Everett, "Generalized Lagrange multiplier method for solving problems of optimum
 // allocation of resources", Operations Research 11 (1963).
@@ -28,13 +29,13 @@ struct BudgetResult {
 [[nodiscard]] BudgetResult search_within_budgets(const CostNetwork& network, const CutNetwork& cut,
                                                  std::vector<double> messages);
 
-// The sum of every variable's lightest allowed value. Edges are not looked at, so that even the
-// lightest assignment may weigh more.
+// The sum of every variable's lightest allowed value. Edges are ignored, so even the lightest
+// assignment may weigh more.
 [[nodiscard]] std::int64_t least_weight(const CostNetwork& network, const Budget& budget,
                                         const std::vector<Restriction>& restrictions);
 
-// The first budget that least_weight() exceeds. Where there is one, nothing is feasible, and no
-// search is needed.
+// The first budget whose limit is below least_weight(). If there is one, nothing is feasible, and
+// no search is needed.
 [[nodiscard]] std::optional<int> budget_out_of_reach(const CostNetwork& network,
                                                      const std::vector<Restriction>& restrictions);
 

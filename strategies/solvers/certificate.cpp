@@ -11,7 +11,8 @@
 namespace shardlab {
 namespace {
 
-// Costs and weights of partial assignments, of which none is both dearer and heavier than another.
+// Costs and weights of partial assignments, none of which is both more expensive and heavier than
+// another.
 using Weights = std::array<std::int64_t, BudgetAlgebra::kMost>;
 struct Sum {
   double cost = 0.0;
@@ -32,8 +33,8 @@ struct Factor {
   std::vector<Sums> entries;
 };
 
-// The part of the network that the stages of a proof leave. Costs are as the last stage's messages
-// leave them, charges included.
+// The part of the network that the stages of a proof leave. Costs include the charges, and are what
+// the last stage's messages have made of them.
 class Remainder {
  public:
   Remainder(const CostNetwork& network, std::span<const Restriction> restrictions,
@@ -116,7 +117,7 @@ class Remainder {
     return network_.tables()[to_index(edge.table)].at(x, y);
   }
 
-  // Drops values without any partner that `keeps` accepts, until nothing changes.
+  // Drops values that have no partner that `keeps` accepts, until nothing changes.
   template <class Keeps>
   void drop(const Keeps& keeps) {
     std::vector<bool> due(domains_.size(), true);
@@ -314,8 +315,8 @@ class Elimination {
     };
     std::vector<int> order;
     std::vector<bool> gone(to_index(network_.variables()), false);
-    // Nodes in lists by weight, in steps of half a power of e, since nearly the least is good
-    // enough.
+    // Lists of nodes by their number of joint values, in steps of a factor of sqrt(e), since a
+    // nearly least number is good enough.
     std::vector<std::vector<int>> queue;
     const auto push = [&](int v) {
       weigh(v);

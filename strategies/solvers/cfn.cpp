@@ -213,14 +213,15 @@ class Reader {
     }
     const int known = problem_.network.find_value(variable, json_text(given, place));
     if (known < 0) {
-      place.fail(describe_json(given) + " is no value of \"" + problem_.network.name(variable) +
+      place.fail("found " + describe_json(given) + ", which is not a value of \"" +
+                 problem_.network.name(variable) +
                  "\"; valid: " + join(problem_.network.domain_names(variable)));
     }
     return known;
   }
 
-  // A cost is forbidden when the limit would be passed even if all other functions cost their
-  // least.
+  // A cost counts as forbidden if an assignment with it reaches the limit even if all other
+  // functions cost their least.
   void add_functions() {
     double least = 0.0;
     for (const Function& function : functions_) least += function.least;
@@ -297,9 +298,9 @@ CfnProblem read_cfn(const json& document, const JsonPlace& place) {
 
 std::string write_cfn(const CostNetwork& network, const std::string& name) {
   if (!network.budgets().empty()) {
-    throw InputError("a cost-function network in toulbar2's format has no budgets");
+    throw InputError("toulbar2's format can't express the network's budgets");
   }
-  // A limit above whatever an allowed assignment can cost.
+  // A limit above the cost of every allowed assignment.
   double limit = 1.0 + std::abs(network.constant());
   const auto most = [](std::span<const double> costs) {
     double found = 0.0;
@@ -319,8 +320,8 @@ std::string write_cfn(const CostNetwork& network, const std::string& name) {
   const auto numbers = [&](std::span<const double> costs) {
     std::string out;
     for (const double cost : costs) {
-      // Twice the limit stays forbidden, as negative costs elsewhere make up for less than the
-      // limit.
+      // Twice the limit is forbidden in any case, since negative costs elsewhere sum to less than
+      // the limit.
       out += (out.empty() ? "" : ",") + format_fixed(cost < kForbidden ? cost : 2 * limit, kDigits);
     }
     return out;

@@ -8,8 +8,8 @@
 // defaultcost}. Costs are a whole table, in which the last variable changes fastest; or, with
 // defaultcost, tuples of values (names or numbers) that are each followed by their cost; or the
 // name of another function, whose costs are shared. Variables are in the order of their names.
-// `mustbe` is "<LIMIT": an assignment has to cost less. Maximisation, global functions and
-// functions of three or more variables are refused. toulbar2 rounds costs to the digits of
+// `mustbe` is "<LIMIT": an assignment has to cost less than LIMIT. Maximisation, global functions
+// and functions of three or more variables are refused. toulbar2 rounds costs to the digits of
 // `mustbe`; here they are kept as they are.
 //
 // Source: toulbar2 user guide, "File formats", CFN; and the files that toulbar2 1.1.1 writes.
@@ -30,12 +30,12 @@ struct CfnProblem {
   double below = kForbidden;  // assignments have to cost less than this
 };
 
-// Puts quotes around names, which toulbar2 writes without. Lines stay where they are.
+// Puts quotes around names, which toulbar2 writes without quotes. Line numbers do not change.
 [[nodiscard]] std::string strict_cfn(std::string_view text);
 // Reads a problem. Throws ConfigError.
 [[nodiscard]] CfnProblem read_cfn(const nlohmann::json& json, const JsonPlace& place);
-// Writes costs with six digits after the point. Throws InputError where the network has budgets,
-// which the format lacks.
+// Writes costs with six digits after the point. Throws InputError if the network has budgets, which
+// the format cannot express.
 [[nodiscard]] std::string write_cfn(const CostNetwork& network, const std::string& name);
 
 }  // namespace shardlab

@@ -1,8 +1,8 @@
 // Finds irreducible sets of constraints that are in conflict.
 //
-// Where arc consistency empties a variable, the reasons why its values were dropped, and the
-// reasons behind those, are a small set to begin with. Otherwise the search begins with all
-// constraints. QuickXplain then finds by halving which of them are needed.
+// If arc consistency empties a variable, the search begins with a small set: the reasons why the
+// variable's values were dropped, and the reasons behind those. Otherwise it begins with all
+// constraints. QuickXplain then finds by repeated halving which of them are needed.
 //
 // Source: Junker, "QuickXplain: preferred explanations and relaxations for over-constrained
 // problems", AAAI 2004.
@@ -74,7 +74,7 @@ class Conflicts {
     return of_left;
   }
 
-  // Whether some assignment keeps to these parts, when nothing else counts.
+  // Whether some assignment keeps to these parts, ignoring all other constraints.
   [[nodiscard]] bool holds(const Parts& parts) const {
     CostNetwork part;
     std::map<int, int> numbers;  // by variable: its number in `part`
@@ -123,7 +123,8 @@ class Conflicts {
         .feasible;
   }
 
-  // A budget that even the lightest values exceed, and what keeps lighter values away.
+  // A budget that even the lightest allowed values exceed, and the constraints that exclude lighter
+  // values.
   [[nodiscard]] Parts out_of_reach() const {
     const std::optional<int> budget = budget_out_of_reach(network_, restrictions_);
     if (!budget) return {};
@@ -149,7 +150,7 @@ class Conflicts {
     int order = 0;  // values that were dropped earlier have lower numbers
   };
 
-  // The parts behind the first variable that arc consistency empties; empty where it empties none.
+  // The parts behind the first variable that arc consistency empties; empty if it empties none.
   Parts wiped_out() {
     std::vector<std::vector<Reason>> values;
     int order = 0;

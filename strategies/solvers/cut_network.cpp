@@ -28,7 +28,7 @@ class ValueSets {
   int id(std::span<const int> values) {
     std::uint64_t hash = values.size();
     for (const int value : values) hash = hash * 0x100000001b3U + static_cast<std::uint64_t>(value);
-    for (;; ++hash) {  // the hash may belong to another set: then try the next number
+    for (;; ++hash) {  // if the hash belongs to another set, try the next number
       int& known = ids_[hash];
       if (known < 0) {
         known = static_cast<int>(sets.size());
@@ -64,8 +64,8 @@ void CutNetwork::make_consistent(const CostNetwork& network, ValueSets& sets) {
   const std::vector<CostEdge>& edges = network.edges();
   KeyIndex memo[2];  // by side
   std::vector<int> kept;
-  // For each node: the step in which it last changed. An edge is looked at again after either of
-  // its ends changed.
+  // For each node: the step in which it last changed. An edge is revised again after either of its
+  // ends has changed.
   std::vector<int> changed(set_of_.size(), 0);
   std::vector<int> seen(edges.size(), -1);
   const auto revise = [&](const CostEdge& edge, int side) {
@@ -83,7 +83,7 @@ void CutNetwork::make_consistent(const CostNetwork& network, ValueSets& sets) {
     if (sets.sets[to_index(known)].empty()) wiped_out_ = own;
     return true;
   };
-  int step = 0;  // counts edges looked at, so that "changed since" is one comparison
+  int step = 0;  // counts the edges that were revised, so that "changed since" is one comparison
   for (bool again = true; again;) {
     again = false;
     for (int pass = 0; pass < 2; ++pass) {
@@ -215,7 +215,8 @@ CutNetwork::CutNetwork(const CostNetwork& network, std::span<const Restriction> 
 }
 
 CutNetwork::CutNetwork(const CutNetwork& whole, std::span<const std::vector<int>> kept) {
-  // Sets of positions have numbers of their own, which tell the new tables of one old table apart.
+  // Sets of positions have their own numbers, which distinguish the new tables made from the same
+  // old table.
   ValueSets positions;
   ValueSets sets;
   std::vector<int> positions_of;

@@ -1,10 +1,11 @@
 // A cost-function network, cut down to the values that can take part in an assignment. It is held
 // in flat arrays, on which the algorithms of the exact solver run.
 //
-// Arc consistency: a value is dropped when its cost is infinite, or when some edge forbids it
-// together with every value that the other variable has left; this is repeated until nothing more
-// is dropped. Each set of values and each cut table is kept once, and what follows from a table and
-// two sets is computed once, so the work hardly grows with the number of equal layers.
+// Arc consistency: a value is dropped if its cost is infinite, or if some edge forbids it together
+// with every value that the other variable still has; this is repeated until nothing more is
+// dropped. Each distinct set of values and each distinct cut table is stored once, and the effect
+// of a table on two sets is computed once, so the work hardly grows with the number of equal
+// layers.
 //
 //   const CutNetwork cut(network, restrictions);
 //   if (cut.wiped_out() >= 0) ...   // a variable without values: infeasible
@@ -28,7 +29,7 @@ struct Restriction {
   std::vector<int> allowed;  // ascending
 };
 
-// An edge of the cut network; values are positions in a node's set. Its costs are there in both
+// An edge of the cut network; values are positions in a node's set. Its costs are stored in both
 // layouts, so that inner loops run over consecutive costs.
 struct CutEdge {
   int a = 0;  // the earlier variable
@@ -52,7 +53,7 @@ class CutNetwork {
   // the edges are positions in `nodes`; their tables stay where they are in `whole`.
   CutNetwork(const CutNetwork& whole, std::span<const int> nodes, std::span<const CutEdge> edges);
 
-  // A variable that lost all its values, or -1. When there is one, nothing else is filled in.
+  // A variable that lost all its values, or -1. If there is one, nothing else is filled in.
   [[nodiscard]] int wiped_out() const { return wiped_out_; }
 
   [[nodiscard]] int nodes() const { return static_cast<int>(set_of_.size()); }
@@ -66,8 +67,8 @@ class CutNetwork {
   }  // number of values of all nodes
   [[nodiscard]] const std::vector<double>& costs() const { return costs_; }
   [[nodiscard]] const std::vector<CutEdge>& edges() const { return edges_; }
-  // The cost of an assignment, given as positions in the value sets. `extra`, unless it is empty,
-  // is added for each value.
+  // The cost of an assignment, given as positions in the value sets. `extra` is added to the costs
+  // of the values, unless it is empty.
   [[nodiscard]] double cost(std::span<const int> positions,
                             std::span<const double> extra = {}) const;
   [[nodiscard]] std::size_t messages() const { return messages_; }

@@ -1,5 +1,5 @@
-// The inner loops run over consecutive doubles of a table and of a message and carry no dependence,
-// so that compilers turn them into vector code.
+// The inner loops run over consecutive doubles of a table and of a message, and no iteration
+// depends on another, so that compilers turn them into vector code.
 #include "strategies/solvers/dual_ascent.h"
 
 #include <algorithm>
@@ -13,9 +13,9 @@ namespace {
 
 constexpr double lower(double a, double b) { return a < b ? a : b; }
 
-// Code for wider vectors is chosen where the processor has them: subtractions and minima give the
-// same bits at any width. Under sanitizers it is left out, because they start too late for that
-// choice.
+// Code for wider vectors is chosen at load time if the processor has them: subtractions and minima
+// give the same bits at any width. Sanitizer builds do without, because sanitizers start only after
+// that choice.
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define SHARDLAB_WIDE_VECTORS __attribute__((target_clones("avx2", "default")))
@@ -60,7 +60,7 @@ double least_of(const double* costs, std::size_t count) {
   return *std::min_element(low, low + kLanes);
 }
 
-// Where the messages to the a side of an edge, or to its b side, begin.
+// The offset of the messages to the a side of an edge, or to its b side.
 std::size_t own_message(const CutEdge& edge, bool a_side) {
   return a_side ? edge.a_message : edge.b_message;
 }

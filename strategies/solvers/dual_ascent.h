@@ -1,14 +1,14 @@
 // Lower bounds of a cost-function network by dual ascent, with the reparametrisation that proves
 // them.
 //
-// A message holds one number for each value of one end of an edge: the cost that the edge hands to
-// that end. Costs move, but their sum stays the same. Edges cost less by both of their messages,
-// and values cost more by the messages that they get, so every assignment costs what it did before.
-// So the least costs of all nodes and edges sum to a bound. A sweep visits the nodes in order: each
-// node takes what its edges can give (no cost of an edge becomes negative), then hands equal shares
-// of its excess over its least cost to the edges ahead. Bounds never fall. They reach the linear
-// relaxation over the local polytope only where the ascent does not stall; the exact solver does
-// not depend on it.
+// A message belongs to one end of an edge. It holds a number for each value of that end: the cost
+// that is moved from the edge to the value. The edge's costs fall by both of its messages, and the
+// values' costs rise by the messages that they get, so the cost of every assignment stays the same.
+// Therefore the sum of the least costs of all nodes and edges is a lower bound. A sweep visits the
+// nodes in order: each node takes as much cost from its edges as they can give (no cost of an edge
+// becomes negative), then hands equal shares of its excess over its least cost to the edges ahead.
+// Bounds never fall. They reach the linear relaxation over the local polytope only if the ascent
+// does not stall; the exact solver does not rely on that.
 //
 //   DualAscent dual(cut);
 //   dual.sweep(); dual.sweep();           // forwards, backwards
@@ -29,7 +29,8 @@
 
 namespace shardlab {
 
-// The costs after the messages have moved them. All figures except `bound` are at least zero.
+// The costs after the messages have moved them. All numbers except `bound` and `messages` are at
+// least zero.
 struct Reparametrisation {
   double bound = 0.0;  // the least cost of any assignment is at least this, without the constant
   std::vector<double> node;  // by value: its cost above the least of its node
@@ -42,13 +43,13 @@ struct Reparametrisation {
 
 class DualAscent {
  public:
-  // Keeps a reference to `cut`. `extra` is added to the cost of each value, as the charges for
-  // budgets are; empty adds nothing.
+  // Keeps a reference to `cut`. `extra` (charges for budgets, for example) is added to the costs of
+  // the values; if it is empty, nothing is added.
   explicit DualAscent(const CutNetwork& cut, std::span<const double> extra = {});
 
   enum class Decoding : std::uint8_t { kNo, kYes };
 
-  // One sweep, forwards and backwards in turn. Returns the bound, without the constant.
+  // One sweep; sweeps go forwards and backwards in turn. Returns the bound, without the constant.
   double sweep(Decoding decoding = Decoding::kYes);
   [[nodiscard]] double bound() const { return bound_; }
   // The assignment that the last sweep decoded, as positions in the value sets. Empty when the

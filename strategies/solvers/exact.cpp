@@ -25,7 +25,7 @@ Assignment values_of(const CutNetwork& cut, const std::vector<int>& positions) {
 }
 
 // A bound and an objective may be this far apart and still agree: 1e-9 of the sum of the terms on
-// either side, plus what rounding leaves where the terms are zero (1e-12 us, which is no time).
+// either side, plus what rounding leaves where the terms are zero (1e-12 us, which is negligible).
 double agreement(const CostNetwork& network, const Assignment& assignment) {
   double sum = std::abs(network.constant());
   for (int v = 0; v < network.variables(); ++v) {

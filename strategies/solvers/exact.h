@@ -1,4 +1,4 @@
-// The optimum of a cost-function network, with a proof that code of its own has checked.
+// The optimum of a cost-function network, with a proof that independent code has checked.
 //
 //   ExactSolver solver(network);
 //   const ExactSolution best = solver.solve();
@@ -6,14 +6,14 @@
 //   solver.solve({.restrictions = {{.variable = 3, .allowed = {1}}}});   // a pin
 //
 // Of several optima (within 1e-9 of the sum of the terms) the solver takes the one whose values'
-// texts are lexicographically lowest, in the order of the variables; with budgets it promises only
-// to take the same one every time. The result does not depend on `jobs`. Throws LimitError where a
-// network is too entangled.
+// texts are lexicographically lowest, in the order of the variables; with budgets it only
+// guarantees to take the same one every time. The result does not depend on `jobs`. Throws
+// LimitError if a network is too entangled.
 //
 // Whole programs are long and thin: their bounds are tight or nearly so, and what is left to go
-// through is small (a LLaMA3-8B of 2 layers takes some 10 ms). Where there are many equal layers, a
-// few of them show where to start. Networks shaped like grids, or random ones whose variables have
-// many values, are too large for this method.
+// through is small (a LLaMA3-8B of 2 layers takes some 10 ms). In a network of many equal layers, a
+// small network with a few of the layers provides messages to start from. Networks shaped like
+// grids, or random ones whose variables have many values, are too large for this method.
 #pragma once
 
 #include <optional>
@@ -29,7 +29,7 @@ struct ExactOptions {
   int jobs = 1;
   bool margins = false;  // whether to find margins too, and to count optima
   std::size_t best = 1;  // how many different assignments to find, cheapest first
-  bool explain = true;   // where there is no assignment, find the conflict
+  bool explain = true;   // whether to find the conflict if there is no assignment
 };
 
 // One of the constraints that cannot hold together.
@@ -47,13 +47,14 @@ struct ExactSolution {
   double lower_bound = 0.0;  // from the check of the proof; at most the objective
   bool optimal = false;      // whether bound and objective agree to 1e-9 of the terms' sum
   std::vector<RankedAssignment> best;  // cheapest first; the first is `assignment`
-  // How many optima there are, when margins were asked for; infinite beyond 1e308.
+  // How many optima there are, if margins were asked for; infinite beyond 1e308.
   std::optional<double> optima;
-  // For each variable: how much dearer the best assignment with another value is; infinite where
+  // For each variable: how much more the best assignment with another value costs; infinite if
   // there is none.
   std::vector<double> margins;
-  std::vector<ConflictPart> conflict;  // without any one of these, the others can hold
-  std::vector<double> multipliers;     // by budget: what one unit of it is worth
+  std::vector<ConflictPart>
+      conflict;                     // if any one of these is left out, the others can hold together
+  std::vector<double> multipliers;  // by budget: the charge for one unit of weight
   int sweeps = 0;
 };
 
@@ -67,13 +68,13 @@ class ExactSolver {
  private:
   std::vector<double> start(const CutNetwork& cut) const;
   void keep(const CutNetwork& cut, const std::vector<double>& messages);
-  // The least cost, without the constant, starting from what earlier solves left behind.
+  // The least cost, without the constant. Starts from the messages of earlier solves.
   [[nodiscard]] double minimum(const std::vector<Restriction>& restrictions) const;
   void solve_plain(const CutNetwork& cut, const ExactOptions& options, ExactSolution& solution);
 
   const CostNetwork& network_;
-  // Messages that earlier solves left behind. Each edge has one for each original value of its
-  // first end, then one for each of its second.
+  // The messages of earlier solves. Each edge has one for each original value of its first end,
+  // then one for each of its second.
   std::vector<double> messages_;
   std::vector<std::size_t> message_offsets_;  // by edge
 };

@@ -39,8 +39,8 @@ double local_cost(const CostNetwork& network, std::span<const int> edges, const 
   return cost;
 }
 
-// The most variables that all optima together may have, since each optimum takes time in proportion
-// to its number of variables. Status: assumed; some 6 s.
+// The most variables that all the networks to solve may have together, since the time of an optimum
+// grows with the number of variables. Status: assumed; some 6 s.
 constexpr int kNodesSolved = 200'000;
 
 // Optima of the network with the first variables of the walk fixed, each found once.
@@ -82,7 +82,7 @@ struct Interval {
   int begin = 0;
   int end = 0;
   double regret_us = 0.0;
-  // The most regretted interval comes first; of equally regretted ones, the earliest.
+  // The interval of the largest regret comes first; of equal ones, the earliest.
   friend bool operator<(const Interval& a, const Interval& b) {
     return a.regret_us != b.regret_us ? a.regret_us < b.regret_us : a.begin > b.begin;
   }

@@ -1,5 +1,6 @@
 // A hash table from 64-bit keys to small integers, for the memo tables of the solvers. It uses open
-// addressing, removes nothing, and has a power of two of slots that are at most two thirds full.
+// addressing and never removes a key. The number of slots is a power of two; at most two thirds of
+// them are in use.
 //
 //   KeyIndex memo;
 //   int& known = memo[key];   // -1 when the key is new; valid until the next call
@@ -25,7 +26,7 @@ class KeyIndex {
     return slot.value;
   }
 
-  // The integer of the key, or -1 when the key is not there; it is not added.
+  // The integer of the key, or -1 if the table does not have the key, which is not added.
   [[nodiscard]] int find(std::uint64_t key) const { return slots_[position(key)].value; }
 
   // The finaliser of splitmix64: every bit of the key moves every bit of the result.

@@ -1,15 +1,15 @@
-// Bucket elimination that keeps a list of items where the plain one keeps a single cost: the list
-// says about all solutions below a limit what the cost says about the cheapest. Items are joined by
-// adding them up, and an algebra thins the lists:
+// Bucket elimination that keeps a list of items where plain elimination keeps a single cost. The
+// cost describes only the cheapest solution; the list describes all solutions below a limit. An
+// algebra defines how items are joined and how lists are thinned:
 //
 //   CountAlgebra     how many solutions there are of each cost
-//   BudgetAlgebra    the sums of weights at each cost; an item that is heavier and dearer is dropped
+//   BudgetAlgebra    the sums of weights at each cost; items that are heavier and cost more are dropped
 //
 //   ListElimination<CountAlgebra> counts(network, tree, limit, {});
 //   counts.items();   // items of whole solutions, cheapest first
 //
-// Costs have to be at least zero, as those of a Restricted network are. The work is that of the
-// tree, times the lengths of the lists.
+// Costs must not be negative; those of a Restricted network never are. The work is the tree's,
+// times the lengths of the lists.
 #pragma once
 
 #include <algorithm>
@@ -65,7 +65,7 @@ struct BudgetAlgebra {
   struct Item {
     double cost = 0.0;
     Weights weights{};
-    int origin = -1;  // -1 where no value contributes
+    int origin = -1;  // -1 if no value contributes
   };
   double limit = 0.0;
   std::size_t budgets = 0;
@@ -107,8 +107,8 @@ struct BudgetAlgebra {
     });
     std::size_t end = 0;
     for (const Item& item : items) {
-      // With one budget the kept items get lighter as they get dearer, so comparing with the last
-      // is enough.
+      // With one budget, kept items that cost more are lighter, so comparing with the last one is
+      // enough.
       const auto checked = budgets == 1 && end > 0 ? end - 1 : 0;
       const bool worse =
           std::any_of(items.begin() + static_cast<std::ptrdiff_t>(checked),
@@ -134,8 +134,8 @@ class ListElimination {
   using Item = typename Algebra::Item;
   using Items = std::vector<Item>;
 
-  // Keeps references to `network` and `tree`. Throws LimitError where the lists hold more than
-  // `most` items.
+  // Keeps references to `network` and `tree`. Throws LimitError if the lists hold more than `most`
+  // items.
   ListElimination(const SmallNetwork& network, const BucketTree& tree, Algebra algebra,
                   std::size_t most)
       : network_(network), tree_(tree), algebra_(std::move(algebra)), most_(most) {
@@ -165,8 +165,8 @@ class ListElimination {
     return out;
   }
 
-  // What a bucket's node costs at value x by itself and by its edges, where the nodes of its scope
-  // have their values.
+  // The cost of value x of a bucket's node and of the node's edges, given the values of its scope's
+  // nodes.
   [[nodiscard]] Item own(const BucketTree::Bucket& bucket, int x) const {
     const std::size_t offset = network_.first[to_index(bucket.node)] + to_index(x);
     double cost = network_.costs[offset];

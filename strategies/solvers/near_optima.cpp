@@ -1,4 +1,4 @@
-// Tolerances grow step by step until they hold as much as is asked for.
+// Tolerances grow step by step until enough assignments lie within them.
 #include "strategies/solvers/near_optima.h"
 
 #include <algorithm>
@@ -17,8 +17,8 @@ constexpr double kMostWork = 3e7;
 constexpr std::size_t kMostNearItems = 20'000'000;
 constexpr int kNearSweeps = 16;
 
-// The least cost with one of these values. Where trying all of them at once is too much work, they
-// are tried one by one.
+// The least cost with one of these values. If trying all of them at once is too much work, they are
+// tried one by one.
 double least_of(const NearOptima::Resolve& resolve, const Restriction& values) {
   try {
     return resolve(values);
@@ -70,8 +70,9 @@ double NearOptima::first_tolerance() const {
 double NearOptima::optima() const {
   const double tolerance = first_tolerance();
   const std::unique_ptr<Level> near = level(tolerance, BoundSearch::kMostWork);
-  if (near == nullptr) throw LimitError("too many assignments are near the optimum to count them");
-  // Costs that differ by rounding alone count as one.
+  if (near == nullptr)
+    throw LimitError("too many assignments are near the optimum to count the optima");
+  // Costs that differ only by rounding count as equal.
   const CountAlgebra algebra{.limit = tolerance - near->part.base(),
                              .same = 1e-5 * search_.tolerance()};
   const ListElimination<CountAlgebra> lists(near->part.network(), near->tree, algebra,
@@ -128,7 +129,8 @@ std::vector<RankedAssignment> NearOptima::best(std::size_t count,
   for (double tolerance = first_tolerance();; tolerance = std::max(4.0 * tolerance, 1e-6 * all_)) {
     const std::unique_ptr<Level> near = level(tolerance, BoundSearch::kMostWork);
     if (near == nullptr) {
-      throw LimitError("the " + std::to_string(count) + " best assignments lie too far apart");
+      throw LimitError("the " + std::to_string(count) +
+                       " best assignments differ too much in cost to be searched for");
     }
     const std::vector<SmallSolution> solutions =
         near->tree.cheapest(count, tolerance - near->part.base());
@@ -159,7 +161,7 @@ std::vector<RankedAssignment> NearOptima::best(std::size_t count,
     return false;
   };
   std::ranges::stable_sort(found, {}, &RankedAssignment::objective);
-  // Runs of equal costs are put in the order of their texts.
+  // Assignments of equal cost are put in the order of their texts.
   for (auto begin = found.begin(); begin != found.end();) {
     const auto end = std::find_if(begin, found.end(), [&](const RankedAssignment& ranked) {
       return ranked.objective > begin->objective + search_.tolerance();

@@ -1,12 +1,13 @@
-// What lies beside an optimum: how many optima there are, how much dearer other values would be,
-// and the next best assignments.
+// What lies near an optimum: how many optima there are, how much more other values would cost, and
+// the next best assignments.
 //
 //   NearOptima near(network, cut, search);
 //   near.optima(); near.margins(assignment, resolve, jobs); near.best(5, {assignment, objective});
 //
-// Margins are exact min-marginals. They come from one elimination of everything that is at most
-// some tolerance dearer. The tolerance is as wide as it can be while the elimination stays small.
-// Nodes whose next best value is dearer still are solved again without their value, one by one.
+// Margins are exact min-marginals. They come from one elimination of everything that costs at most
+// the minimum plus a tolerance, which is as wide as it can be while the elimination stays small.
+// For each variable whose next best value costs more than that, the network is solved again without
+// the variable's value.
 #pragma once
 
 #include <functional>
@@ -24,16 +25,16 @@ struct RankedAssignment {
 
 class NearOptima {
  public:
-  // Returns the least cost, without the constant, when values are restricted further. Several
-  // threads may call it.
+  // Returns the least cost, without the constant, under one more restriction. Several threads may
+  // call it.
   using Resolve = std::function<double(const Restriction&)>;
 
-  // Keeps references to all three. Assumes that the search found a minimum of the cut network.
+  // Keeps references to all arguments. Assumes that the search found a minimum of the cut network.
   NearOptima(const CostNetwork& network, const CutNetwork& cut, const BoundSearch& search);
 
   // How many assignments are within the tolerance of the minimum; infinite beyond 1e308.
   [[nodiscard]] double optima() const;
-  // For each variable: how much dearer the best assignment with another value is; infinite when no
+  // For each variable: how much more the best assignment with another value costs; infinite if no
   // other value is possible.
   [[nodiscard]] std::vector<double> margins(const Assignment& assignment, const Resolve& resolve,
                                             int jobs) const;
@@ -49,7 +50,7 @@ class NearOptima {
     Restricted part;
     BucketTree tree;
   };
-  // Null when the elimination takes more work than `most_work`.
+  // Null if the elimination would take more than `most_work`.
   [[nodiscard]] std::unique_ptr<Level> level(double tolerance, double most_work) const;
   [[nodiscard]] double first_tolerance() const;
 
@@ -57,7 +58,7 @@ class NearOptima {
   const CutNetwork& cut_;
   const BoundSearch& search_;
   Reparametrisation costs_;
-  double all_ = 0.0;  // a tolerance that leaves nothing out
+  double all_ = 0.0;  // a tolerance that excludes nothing
 };
 
 }  // namespace shardlab

@@ -1,6 +1,6 @@
 // Cost-function networks: variables with a few named values, a cost for each value, and costs for
-// the pairs of values of two variables. An assignment gives each variable one value, and costs the
-// sum of all these. Infinity forbids a value or a pair, so constraints are costs too.
+// the pairs of values of two variables. An assignment gives each variable one value; its cost is
+// the sum of these costs. An infinite cost forbids a value or a pair, so constraints are costs too.
 //
 //   CostNetwork network;
 //   const int layouts = network.add_domain({"R", "S(0)"});
@@ -10,9 +10,9 @@
 //   network.add_edge(x, y, move);
 //   network.cost(std::vector<int>{1, 1});                      // 1.5
 //
-// Domains and tables are shared by id: a program of 32 equal layers has 32 times the edges of one
-// layer and no more tables. Each edge takes 12 bytes. Costs over three or more variables cannot be
-// expressed.
+// Domains and tables are shared by id: a program of 32 equal layers has 32 times as many edges as
+// one layer, but as many tables. Each edge takes 12 bytes. Costs over three or more variables
+// cannot be expressed.
 //
 // Source: Cooper, de Givry, Sanchez, Schiex, Zytnicki, Werner, "Soft arc consistency revisited",
 // Artificial Intelligence 174 (2010), where such networks are also called weighted CSPs.
@@ -70,7 +70,7 @@ class CostNetwork {
 
   // All of these throw InputError, which names what is wrong.
   int add_domain(std::vector<std::string> values);
-  // `costs` holds one cost for each value; when it is empty, all are zero. Names are unique.
+  // `costs` holds one cost for each value; if it is empty, all are zero. Names are unique.
   int add_variable(std::string name, int domain, std::span<const double> costs = {});
   int add_table(int rows, int columns, std::vector<double> costs);
   void add_edge(int first, int second, int table);
@@ -100,12 +100,13 @@ class CostNetwork {
   [[nodiscard]] double constant() const { return constant_; }
   [[nodiscard]] const std::vector<Budget>& budgets() const { return budgets_; }
 
-  // The index of the variable of this name, or -1 when there is none. Looks at every variable.
+  // The index of the variable of this name, or -1 if there is none. Takes time in proportion to the
+  // number of variables.
   [[nodiscard]] int find(std::string_view variable) const;
   [[nodiscard]] int find_value(int variable, std::string_view value) const;
 
-  // What an assignment costs by the tables as they were given; infinite when it is forbidden.
-  // Budgets are not looked at.
+  // The cost of an assignment by the original tables; infinite if it is forbidden. Budgets are
+  // ignored.
   [[nodiscard]] double cost(const Assignment& assignment) const;
   [[nodiscard]] std::int64_t weight(const Budget& budget, const Assignment& assignment) const;
   // Whether an assignment is allowed and also keeps to every budget.

@@ -1,5 +1,5 @@
-// Finds colours and the layers that they show, sweeps a network without most of the layers, and
-// copies its messages to all layers.
+// Finds the layers by colours, sweeps a network without most of the layers, and copies its messages
+// to all layers.
 #include "strategies/solvers/repeated_layers.h"
 
 #include <algorithm>
@@ -17,17 +17,17 @@
 namespace shardlab {
 namespace {
 
-// How many steps around a node its colour depends on. Status: assumed; a few steps tell the ops of
-// a layer apart.
+// How many steps around a node its colour depends on. Status: assumed; a few steps distinguish the
+// ops of a layer.
 constexpr int kRounds = 8;
-// How many layers stay. Status: measured on LLaMA3-8B with 32 layers: 3, 4 and 6 leave the same
+// How many layers are kept. Status: measured on LLaMA3-8B with 32 layers: 3, 4 and 6 leave the same
 // bound, and each layer adds to the time of a sweep.
 constexpr int kLayersKept = 4;
-// A network with fewer layers than this is not worth the trouble. Status: assumed; twice as many as
-// are kept.
+// In a network with fewer layers than this, leaving layers out is not worthwhile. Status: assumed;
+// twice as many as are kept.
 constexpr int kLeastLayers = 8;
-// The most sweeps of the small network, and how many sweeps are made before its bound is looked at
-// again. Status: assumed; LLaMA3-8B takes 16 (einsum), 112 (native) and 144 (einsum on 2x8x8).
+// The most sweeps of the small network, and how many sweeps lie between two checks of its bound.
+// Status: assumed; LLaMA3-8B takes 16 (einsum), 112 (native) and 144 (einsum on 2x8x8).
 constexpr int kMostSweeps = 512;
 constexpr int kSweepsPerLook = 8;
 // A bound that rises by a smaller share than this is tight enough. Status: assumed; the sweeps of
@@ -100,7 +100,7 @@ std::vector<Column> columns(const CutNetwork& cut) {
     }
     classes[to_index(id)].push_back(v);
   }
-  // The number of layers is the class size that the most nodes have.
+  // The number of layers is the most frequent class size, counted by nodes.
   std::vector<std::size_t> nodes_by_count;
   for (const std::vector<int>& nodes : classes) {
     if (nodes.size() < to_index(kLeastLayers)) continue;
@@ -135,7 +135,7 @@ struct Link {
 };
 
 // Gives a column the layers under which all its links to an aligned column span equally many;
-// returns false when there are none.
+// returns false if there are none.
 bool align(Column& column, const Column& known, std::span<const Link> links) {
   for (const int sign : {1, -1}) {
     const auto shift = [&](const Link& link) {
@@ -198,7 +198,7 @@ class FewLayers {
   [[nodiscard]] std::vector<double> messages() const;
 
  private:
-  // The counterpart of a node in the layer `by` further on; kNone when there is none.
+  // The counterpart of a node `by` layers further on; kNone if there is none.
   [[nodiscard]] int moved(int node, int by) const {
     const int layer = repeated_.layer[to_index(node)] + by;
     if (layer < 0 || layer >= repeated_.layers) return RepeatedLayers::kNone;
@@ -215,7 +215,7 @@ class FewLayers {
   static std::uint64_t pair_key(int a, int b) {
     return (static_cast<std::uint64_t>(a) << 32U) | static_cast<std::uint64_t>(b);
   }
-  // The kept edge from which an edge takes its messages; kNone when there is none.
+  // The kept edge from which an edge takes its messages; kNone if there is none.
   [[nodiscard]] int counterpart(const CutEdge& edge) const;
 
   const CutNetwork& whole_;

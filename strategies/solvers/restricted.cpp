@@ -1,5 +1,5 @@
-// Values are dropped by their excess, and pairs by both excesses and their own cost. This is
-// repeated until nothing more is dropped.
+// Values are dropped by their excess, and pairs by the excesses of both values and the pair's own
+// cost. This is repeated until nothing more is dropped.
 #include "strategies/solvers/restricted.h"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ class PairCosts {
   [[nodiscard]] double cost(int x, int y) const {
     return table_[to_index(x) * to_index(edge_.b_values) + to_index(y)] - a_[x] - b_[y] - low_;
   }
-  // What an assignment with both values costs above the bound, at least.
+  // A lower bound on how much an assignment with both values costs above the bound.
   [[nodiscard]] double excess(int x, int y) const {
     return cost(x, y) + (a_excess_[x] - a_own_[x]) + (b_excess_[y] - b_own_[y]);
   }
@@ -145,7 +145,7 @@ void Restricted::fill(const CutNetwork& cut, const Reparametrisation& costs) {
     } else {
       for (const int x : a) {
         for (const int y : b) {
-          // A pair that is proved too dear is forbidden, as values that are too dear are.
+          // A pair that is proved too expensive is forbidden, just as such values are dropped.
           network_.tables.push_back(pairs.excess(x, y) <= tolerance_ ? pairs.cost(x, y)
                                                                      : kForbidden);
         }

@@ -1,10 +1,11 @@
-// The part of a network that matters below a bound plus a tolerance. It leaves out values and pairs
-// of values whose reparametrised costs prove that no assignment with them is that cheap.
+// The part of a network that matters for assignments that cost at most the bound plus a tolerance.
+// It leaves out values and pairs of values whose reparametrised costs prove that every assignment
+// with them costs more.
 //
 //   const Restricted part(cut, dual.reparametrised(), 1.0);
 //   // every assignment that costs at most bound + 1.0 is an assignment of part.network()
 //
-// Nodes with one value left are absorbed into their neighbours. Costs are above the bound.
+// Nodes with one value left are absorbed into their neighbours. Costs are counted from the bound.
 #pragma once
 
 #include <vector>
@@ -21,7 +22,7 @@ class Restricted {
   // Adds the costs. Assumes the same arguments as the constructor's.
   void fill(const CutNetwork& cut, const Reparametrisation& costs);
 
-  // Whether no assignment is as cheap as the bound plus the tolerance.
+  // Whether every assignment costs more than the bound plus the tolerance.
   [[nodiscard]] bool empty() const { return empty_; }
   [[nodiscard]] const SmallNetwork& network() const { return network_; }
   [[nodiscard]] double base() const { return base_; }  // the costs of the absorbed nodes

@@ -1,5 +1,5 @@
-// Fixes nodes in order. After each, the rest falls apart into parts that do not touch, which are
-// decided one by one, since their choices are independent.
+// Fixes nodes in order. After each, the rest splits into parts without edges between them, which
+// are decided one by one, since their choices are independent.
 #include "strategies/solvers/tie_break.h"
 
 #include <algorithm>
@@ -34,8 +34,8 @@ std::vector<int> roots_of(const SmallNetwork& network) {
   return root;
 }
 
-// What is left of a part without its decided nodes, whose costs go to their neighbours or to
-// `base`, as connected parts.
+// The connected parts that are left of a part without its decided nodes. The costs of these nodes
+// go to their neighbours or to `base`.
 std::vector<Part> split(const Part& part, const std::vector<std::vector<int>>& kept, double& base) {
   const SmallNetwork& from = part.network;
   SmallNetwork left;
@@ -126,7 +126,7 @@ std::vector<int> lowest_solution(const SmallNetwork& network, double limit,
   }
   double base = 0.0;
   std::vector<Part> parts = split(whole, all, base);
-  // How much all parts together may cost above their minima.
+  // How much the parts together may cost above the sum of their minima.
   double slack = limit - base;
   for (const Part& part : parts) {
     BucketTree tree(part.network);
@@ -143,7 +143,7 @@ std::vector<int> lowest_solution(const SmallNetwork& network, double limit,
     tree.run();
     const double minimum = tree.minimum();
     const std::vector<double> least = tree.min_marginals();
-    // Rounding may leave even the cheapest value a hair above the limit.
+    // Rounding may put even the cheapest value slightly above the limit.
     const double most = minimum + std::max(slack, 0.0);
     std::vector<std::vector<int>> kept(part.nodes.size());
     bool chosen = false;

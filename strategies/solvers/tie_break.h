@@ -10,8 +10,8 @@ namespace shardlab {
 
 // The solution that costs at most `limit` and has the lowest ranks. `ranks` has one rank for each
 // value, in the order of SmallNetwork::costs; the lower rank is chosen first. Assumes that there is
-// such a solution. Takes one elimination for each node that still has a choice, over what it is
-// still connected to.
+// such a solution. Takes one elimination for each node that still has a choice, over the part that
+// the node is still connected to.
 [[nodiscard]] std::vector<int> lowest_solution(const SmallNetwork& network, double limit,
                                                const std::vector<int>& ranks);
 

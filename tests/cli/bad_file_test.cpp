@@ -161,7 +161,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "\"\\\", "
                 "one of \" \\ / b f n r t, or u and 4 hex digits"},
         BadFile{"KeyTwice", kStack, R"({"collective_model": {"name": "dtensor", "name": "none"}})",
-                "bad.json:/collective_model: key \"name\" stands twice"},
+                "bad.json:/collective_model: key \"name\" occurs twice"},
         BadFile{
             "TenThousandBrackets", kStack, std::string(10000, '['),
             "bad.json:/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0...: is nested too deep; valid: at "
@@ -270,7 +270,8 @@ INSTANTIATE_TEST_SUITE_P(
                 stack_with(R"({"straggler": {"name": "percent"}})"),
                 "bad.json:/straggler: missing key \"percent\""},
         BadFile{"StragglerAsAWord", kStack, stack_with(R"({"straggler": "percent"})"),
-                "bad.json:/straggler: found \"percent\" alone; valid: {\"name\": \"percent\", "
+                "bad.json:/straggler: found \"percent\" without its figures; valid: {\"name\": "
+                "\"percent\", "
                 "\"percent\": NUMBER}"},
         BadFile{"UnknownBase", kStack, stack_with(R"({"base": "dtensor-v33"})"),
                 "bad.json:/base: unknown stack \"dtensor-v33\" (did you mean \"dtensor-v3\"?); "
@@ -281,7 +282,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadFile{"OwnBase", kStack, R"({"base": "./bad.json"})",
                 "bad.json:/base: found \"./bad.json\", which has this stack as its own base"},
         BadFile{"BaseThatIsATopology", kStack, R"({"base": "{configs}/topologies/h100.json"})",
-                "bad.json:/base: found \"{configs}/topologies/h100.json\", which is no stack"},
+                "bad.json:/base: found \"{configs}/topologies/h100.json\", which is not a stack"},
         BadFile{
             "UnknownCollectiveInARow", kPlan,
             stack_with(
@@ -296,7 +297,7 @@ INSTANTIATE_TEST_SUITE_P(
                     {"collective": "all_gather", "ranks": 2, "bytes": 8, "time_us": 2}]}})"),
                 "bad.json:/collective_model/rows: found two rows of the same collective, group and "
                 "size; "
-                "valid: one"}),
+                "valid: at most one"}),
     name_of);
 
 INSTANTIATE_TEST_SUITE_P(
@@ -314,12 +315,12 @@ INSTANTIATE_TEST_SUITE_P(
                 R"({"links": [
                     {"name": "n", "joins": "all", "latency_us": 1, "bandwidth_gb_per_s": 0}]})"),
             "bad.json:/links/0/bandwidth_gb_per_s: found 0; valid: a number from 1e-06 to 1e+09"},
-        BadFile{
-            "MisspeltUnitInAKey", kTopology,
-            topology_with(
-                R"({"links": [
+        BadFile{"MisspeltUnitInAKey", kTopology,
+                topology_with(
+                    R"({"links": [
                     {"name": "n", "joins": "all", "latency_us": 1, "bandwith_gb_per_s": 1}]})"),
-            "bad.json:/links/0: missing key \"bandwidth_gb_per_s\" (is it \"bandwith_gb_per_s\"?)"},
+                "bad.json:/links/0: missing key \"bandwidth_gb_per_s\" (is \"bandwith_gb_per_s\" a "
+                "typo of it?)"},
         BadFile{"UnknownScope", kTopology,
                 topology_with(
                     R"({"links": [

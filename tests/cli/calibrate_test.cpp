@@ -127,8 +127,8 @@ TEST(CalibrateCommand, AdviceSaysWhatItCounts) {
                                    : fitted.out.substr(at, fitted.out.find('\n', at) - at);
   };
   EXPECT_EQ(advice("piecewise"),
-            " more rows are wanted, one at each size whose prediction is not within 5 % (of the 11 "
-            "sizes looked at, 1 KiB to 1 GiB); these help most:");
+            " more rows are needed, one at each size whose prediction is not within 5 % (11 sizes "
+            "from 1 KiB to 1 GiB were checked); these help most:");
   EXPECT_EQ(advice("alpha_beta"),
             " more rows would bring every interval within 5 %; these sizes help most:");
 }

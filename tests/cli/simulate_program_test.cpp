@@ -229,8 +229,9 @@ TEST_F(ThinLlama, FilesThatAreNoPlanOfTheProgramAreBadInput) {
       plan, ": node primals_1: S(0)S(2) of f64[128,64]: S(2) names a dim that the tensor lacks");
   plan = plan_;
   plan["assignment"][0]["layout_in"] = {"RR"};
-  expect_bad_plan(plan,
-                  ": node primals_1: found layouts of 1 outputs and 1 inputs; valid: 1 and 0");
+  expect_bad_plan(
+      plan,
+      ": node primals_1: found layouts for 1 outputs and 1 inputs; valid: layouts for 1 and 0");
   const ProcessResult pinned = simulate({"--plan", "plan.json", "--pin-inputs", "RR"});
   EXPECT_EQ(pinned.exit_code, 2);
   EXPECT_EQ(pinned.err,
@@ -246,7 +247,7 @@ TEST_F(ThinLlama, TheModelItselfIsTooLargeForData) {
   EXPECT_EQ(result.exit_code, 3);
   EXPECT_EQ(result.err,
             "shardlab: node primals_1: its kernel would need 525336576 doubles; valid: smaller "
-            "tensors, or a limit of more than 1 GiB\n");
+            "tensors, or a memory limit above 1 GiB\n");
 }
 
 constexpr const char* kProgram = R"({"schema": "shardlab/program/1", "name": "mlp", "nodes": [
@@ -299,7 +300,7 @@ TEST(SimulatedPlan, HasItsStack) {
   EXPECT_NE(other.find(", dtensor-v3, plan.json\n"), std::string::npos) << other;
   plan["stack"] = "of-a-file";
   EXPECT_EQ(simulate({}).err,
-            "shardlab: plan.json:/stack: found of-a-file, which is no shipped stack; valid: "
+            "shardlab: plan.json:/stack: found of-a-file, which is not a shipped stack; valid: "
             "--stack with its path\n");
   plan.erase("stack");
   const std::string without = simulate({}).out;

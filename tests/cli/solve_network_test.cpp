@@ -106,7 +106,8 @@ TEST(SolveNetworkCommand, AnInfeasibleNetworkIsAnAnswerWithItsConflict) {
   EXPECT_EQ(found["objective_us"], nullptr);
   EXPECT_EQ(found["optimal"], false);
   EXPECT_EQ(found["infeasible"],
-            "no assignment heeds: forbidden values of \"x\"; forbidden values of \"y\"; forbidden "
+            "no assignment satisfies all of: forbidden values of \"x\"; forbidden values of \"y\"; "
+            "forbidden "
             "pairs of \"x\" and \"y\"");
   EXPECT_EQ(found["conflict"].size(), 3U);
 }
@@ -137,7 +138,8 @@ TEST(SolveNetworkCommand, MessagesNameThePlaceAndWhatIsValid) {
             "shardlab: p.cfn:/functions/f/scope: a function of 3 variables is not supported; "
             "valid: at most 2\n");
   EXPECT_EQ(with("\"b\",2,100.5", "\"c\",2,100.5"),
-            "shardlab: p.cfn:/functions/f/costs/3: \"c\" is no value of \"x\"; valid: a, b\n");
+            "shardlab: p.cfn:/functions/f/costs/3: found \"c\", which is not a value of \"x\"; "
+            "valid: a, b\n");
   EXPECT_EQ(with("[1.5,2.25]", "[1.5]"),
             "shardlab: p.cfn:/functions/fx/costs: found 1 costs; valid: 2\n");
   EXPECT_EQ(with("\"scope\":[x,y],", "\"scope\":[x,y],\"type\":\"salldiff\","),

@@ -192,9 +192,10 @@ TEST_F(Llama, AnotherPlanIsPricedAndCompared) {
   EXPECT_EQ(none.err, "shardlab: none.json: has no node \"primals_1\"\n");
   folder_.write("other.json",
                 R"({"nodes": [{"name": "primals_1", "placement": "S(7)R", "inputs": []}]})");
-  EXPECT_EQ(solve("native", 1, {"--diff", "other.json"}).err,
-            "shardlab: other.json:/nodes/0: found S(7)R <- , which is none of the 9 strategies of "
-            "primals_1\n");
+  EXPECT_EQ(
+      solve("native", 1, {"--diff", "other.json"}).err,
+      "shardlab: other.json:/nodes/0: found S(7)R <- , which is not one of the 9 strategies of "
+      "primals_1\n");
 }
 
 // A pin after the solve costs what the same pin costs from the start.
@@ -242,8 +243,8 @@ TEST_F(Llama, WithinABudgetThatTiesParametersMarginsAreNotClaimed) {
   EXPECT_EQ(plan["best"].size(), 1U);
   EXPECT_EQ(
       plan["notes"].back(),
-      "a budget ties parameters together: margins, the number of optima and further plans are "
-      "not worked out within it");
+      "a budget couples the parameters, so margins, the number of optima and further plans are "
+      "not worked out");
 }
 
 TEST_F(Llama, TooManyPairsOfStrategiesAreRefusedBeforeTheyFillMemory) {
@@ -251,7 +252,7 @@ TEST_F(Llama, TooManyPairsOfStrategiesAreRefusedBeforeTheyFillMemory) {
   EXPECT_EQ(result.exit_code, 3);
   EXPECT_EQ(result.err,
             "shardlab: mesh 2x2x2x8: the program has more than 100000000 pairs of strategies to "
-            "price; valid: a mesh of fewer dims, or a smaller one\n");
+            "price; valid: a mesh with fewer dims, or a smaller mesh\n");
 }
 
 TEST_F(Llama, WhatCannotBeIsAConflict) {
@@ -457,7 +458,7 @@ constexpr const char* kBadPrograms[][3] = {
      "aten.mm.default: shapes do not fit mk,kn->mn: found [32,48], [64,32]"},
     {"outputs", R"("op": "aten.mm.default", "inputs": ["x", "w"],
                    "outputs": [{"dtype": "f32", "shape": [64, 49]}])",
-     "its outputs are said to be f32[64,49]; valid: f32[64,48]"},
+     "its outputs are declared as f32[64,49]; valid: f32[64,48]"},
     {"mul", R"("op": "aten.mul.Tensor", "inputs": ["x", "w"],
                "outputs": [{"dtype": "f32", "shape": [64, 32]}])",
      "aten.mul.Tensor: shapes do not broadcast: f32[64,32], f32[32,48]"},
@@ -468,7 +469,7 @@ constexpr const char* kBadPrograms[][3] = {
                 "outputs": [{"dtype": "f32", "shape": [64, 32]}])",
      "aten._softmax.default: argument 0 of args.positional: found \"abc\"; valid: an integer"},
     {"output", R"("kind": "output", "inputs": ["x"], "outputs": [{"dtype": "f32", "shape": [4]}])",
-     "its outputs are said to be f32[4]; valid: f32[64,32]"},
+     "its outputs are declared as f32[4]; valid: f32[64,32]"},
 };
 std::string program_text(const std::string& node, const std::string& more = "") {
   return R"({"schema": "shardlab/program/1", "name": "p", "nodes": [
@@ -602,7 +603,7 @@ TEST(SolveProgram, NamesArePrintedSafely) {
     EXPECT_NE(result.out.find("p\\x1b[0m"), std::string::npos) << result.out;
     if (words.empty()) {
       EXPECT_NE(result.out.find("\n  a\\x0ab\\x1b[31m "), std::string::npos) << result.out;
-      EXPECT_NE(result.out.find("  note: mylib.\\x1b[2J.default: no sharding rule"),
+      EXPECT_NE(result.out.find("  note: mylib.\\x1b[2J.default has no sharding rule"),
                 std::string::npos)
           << result.out;
     }
@@ -661,8 +662,8 @@ TEST(SolveProgram, SaysWhatIsMissing) {
   EXPECT_EQ(error({"mlp", "--mesh", "8", "--pin", "w1"}),
             "shardlab: --pin: found \"w1\"; valid: NAME=LAYOUT\n");
   EXPECT_EQ(error({"mlp", "--mesh", "8", "--pin", "up=S(0)", "--pin", "up=R"}),
-            "shardlab: pin up: found R, which contradicts the pin up=S(0); valid: one layout of a "
-            "node\n");
+            "shardlab: pin up: found R, which contradicts the pin up=S(0); valid: one layout for "
+            "each node\n");
   EXPECT_EQ(error({"mlp", "--mesh", "8", "--memory-budget", "80XB"}),
             "shardlab: --memory-budget: size \"80XB\": at position 2: expected a unit: B, KiB, "
             "MiB, GiB, TiB, kB, KB, MB, GB or TB\n");

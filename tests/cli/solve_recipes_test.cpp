@@ -102,10 +102,10 @@ TEST_F(SolveRecipes, PinsHoldBesideARecipe) {
   const ProcessResult result = solve(
       {llama(), "--mesh", "8x8", "--recipe", "fsdp", "--pin", "primals_9=S(0)R", "--no-timing"});
   EXPECT_EQ(result.exit_code, 1);
-  EXPECT_EQ(
-      result.out.substr(result.out.find("  infeasible")),
-      "  infeasible: no assignment heeds: forbidden values of \"primals_9\" (recipe fsdp, pin "
-      "to S(0)R)\n");
+  EXPECT_EQ(result.out.substr(result.out.find("  infeasible")),
+            "  infeasible: no assignment satisfies all of: forbidden values of \"primals_9\" "
+            "(recipe fsdp, pin "
+            "to S(0)R)\n");
 }
 
 // There are as many tokens as a weight has rows, yet the weight's gradients are not taken for

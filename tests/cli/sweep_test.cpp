@@ -217,12 +217,12 @@ TEST_F(Sweeps, BrokenExperimentsSayWhere) {
   };
   const Row rows[] = {
       {R"({"schema": "shardlab/experiment/1", "topologies": [], "suites": ["ops-small"], "stacks": ["dtensor-v3"]})",
-       "e.json:/topologies: found an empty array; valid: at least one"},
+       "e.json:/topologies: found an empty array; valid: an array of at least one element"},
       {R"({"schema": "shardlab/experiment/1", "topologies": ["h10"], "suites": ["ops-small"], "stacks": ["dtensor-v3"]})",
        "e.json:/topologies/0: unknown topology \"h10\" (did you mean \"h100\"?); valid: a path, "
        "or {topologies}"},
       {R"({"schema": "shardlab/experiment/1", "topologies": ["h100"], "suites": ["ops-small"], "stacks": ["dtensor-v3", "dtensor-v3"]})",
-       "e.json:/stacks/1: found \"dtensor-v3\" a second time; valid: each once"},
+       "e.json:/stacks/1: found \"dtensor-v3\" a second time; valid: each name only once"},
       {R"({"schema": "shardlab/experiment/1", "topologies": ["h100"], "suites": ["ops-small"], "stacks": [{"base": "dtensor-v3"}]})",
        "e.json:/stacks/0: name is missing; valid: a name of its own"},
       {R"({"schema": "shardlab/experiment/1", "topologies": ["h100"], "suites": ["ops-small"], "stacks": ["dtensor-v3"], "sed": 1})",

@@ -158,8 +158,8 @@ TEST(Traces, ValidateReadsWhatPyTorchRecorded) {
       alone["warnings"],
       json({"gloo_0 is unhealthy: ragged: 4 KiB take 221.3 times as long as 64 KiB",
             "gloo_0: only 1 of 2 ranks is traced, so times may include waiting for the others",
-            "gloo_0: the trace names no hosts, so all ranks are taken to be on one; "
-            "--gpus-per-host says how many a host has",
+            "gloo_0: the trace names no hosts, so all ranks are assumed to be on one; "
+            "give the number per host with --gpus-per-host",
             "gloo_0: 3 calls are left out: no cost model prices \"barrier\""}));
 }
 

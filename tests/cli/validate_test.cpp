@@ -69,7 +69,7 @@ TEST(ValidateCommand, WithoutFilesAllHealthySetsCount) {
   const json out = json_of({"--stack", "dtensor-v3"});
   EXPECT_EQ(out["sets"], 134);
   EXPECT_EQ(out["warnings"][0],
-            "no FILE is given; all 134 healthy measurement sets that are shipped stand in");
+            "no FILE is given, so all 134 healthy measurement sets that are shipped are used");
   EXPECT_FALSE(out["by"]["file"].contains("h100_2x8_all_reduce_dgx06-07"));
   EXPECT_GT(out["median_ape_percent"].get<double>(), 20.0);
 }
@@ -130,7 +130,7 @@ TEST(ValidateCommand, TextSaysWhatWasLeftOut) {
 TEST(ValidateCommand, AnUnknownGpuStandsOnH100AndSaysSo) {
   const json out = json_of({"v100_1x8_all_reduce_blog2019"});
   EXPECT_EQ(out["warnings"],
-            json({"no topology of the GPU \"V100-SXM2-16GB\" is shipped; h100 stands in"}));
+            json({"no topology of the GPU \"V100-SXM2-16GB\" is shipped; h100 is used instead"}));
   EXPECT_EQ(json_of({"v100_1x8_all_reduce_blog2019", "--topology", "a100"})["warnings"],
             json::array());
 }
@@ -212,7 +212,7 @@ INSTANTIATE_TEST_SUITE_P(
                  {"bad"},
                  "# ranks: 8\n# nodes: 0\n",
                  3,
-                 "bad:line 2: found \"0\" behind \"nodes:\"; valid: an integer from 1 to "
+                 "bad:line 2: found \"0\" after \"nodes:\"; valid: an integer from 1 to "
                  "1099511627776"},
         BadInput{"BrokenJson",
                  {"bad"},

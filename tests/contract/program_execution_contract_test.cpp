@@ -303,21 +303,21 @@ std::vector<NodePlacements> random_placements(const Program& program, const Devi
   for (std::size_t n = 0; n < program.nodes.size(); ++n) {
     const NodeClass& node = strategies.of(n);
     const std::vector<ValueRef> values = values_read(program.nodes[n]);
-    std::vector<int> rows(node.rows);
-    std::iota(rows.begin(), rows.end(), 0);
-    random.shuffle(rows);
-    const auto reachable = [&](int row) {
+    std::vector<int> order(node.strategies);
+    std::iota(order.begin(), order.end(), 0);
+    random.shuffle(order);
+    const auto reachable = [&](int strategy) {
       for (std::size_t i = 0; i < values.size(); ++i) {
         const NodeClass& producer = strategies.of(values[i].node);
         const auto made = static_cast<std::size_t>(assignment[values[i].node]);
         const LayoutId from = strategies.layout(producer, made, values[i].output);
         const LayoutId to =
-            strategies.layout(node, static_cast<std::size_t>(row), node.outputs + i);
+            strategies.layout(node, static_cast<std::size_t>(strategy), node.outputs + i);
         if (!can_become(strategies.layouts[from], strategies.layouts[to])) return false;
       }
       return true;
     };
-    assignment[n] = *std::find_if(rows.begin(), rows.end(), reachable);
+    assignment[n] = *std::find_if(order.begin(), order.end(), reachable);
   }
   return placements_of(strategies, assignment);
 }

@@ -106,8 +106,8 @@ class StridedPlans : public testing::TestWithParam<StridedCase> {
     std::size_t seen = 0;
     int run = 0;
     for (std::size_t n = 0; n < program.nodes.size(); ++n) {
-      const auto rows = strategies.layouts.list_at(strategies.of(n).tensors[0]);
-      for (const LayoutId id : std::set<LayoutId>(rows.begin(), rows.end())) {
+      const auto layouts = strategies.layouts.list_at(strategies.of(n).tensors[0]);
+      for (const LayoutId id : std::set<LayoutId>(layouts.begin(), layouts.end())) {
         const Layout layout(strategies.layouts[id]);
         if (!layout.has_strided() || seen++ % stride != 0) continue;
         const NodePin pin{program.nodes[n].name, layout.placements};

@@ -1,5 +1,5 @@
 // The problem that we make of LLaMA3-8B's program equals AutoParallel's own instances: nodes, strategies
-// row by row, kernels, edges, bans and the price of the optimum. The instances are a committed sample and,
+// strategy by strategy, kernels, edges, bans and the price of the optimum. The instances are a committed sample and,
 // where they are there, the whole files.
 #include <gtest/gtest.h>
 
@@ -86,7 +86,7 @@ std::string difference(const Instance& instance, std::size_t edge, std::size_t r
          std::to_string(found) + ", golden " + golden.dump();
 }
 
-// What the chosen rows cost in this problem, edge by edge.
+// What the chosen strategies cost in this problem, edge by edge.
 double objective_of(const ShardingProblem& problem, const std::vector<int>& chosen) {
   double total = 0.0;
   for (std::size_t n = 0; n < chosen.size(); ++n) {
@@ -144,13 +144,13 @@ TEST_P(ApProgramSample, HasTheGoldenStrategiesAndKernels) {
   for (const json& list : form()["lists"]) {
     const std::size_t node = instance.program.find(list[0].get<std::string>()).value();
     const NodeClass& own = instance.strategies.of(node);
-    EXPECT_EQ(own.rows, list[1].get<std::size_t>()) << list[0];
+    EXPECT_EQ(own.strategies, list[1].get<std::size_t>()) << list[0];
     const std::span<const double> us =
         instance.prices.compute_us(instance.strategies.class_of[node]);
     for (const json& row : list[2]) {
       const std::size_t i = row[0];
-      ASSERT_LT(i, own.rows);
-      EXPECT_EQ(instance.strategies.row_text(own, i), row[1]) << list[0];
+      ASSERT_LT(i, own.strategies);
+      EXPECT_EQ(instance.strategies.strategy_text(own, i), row[1]) << list[0];
       EXPECT_NEAR(us[i], row[2].get<double>(), 1e-12 * us[i]) << list[0] << " " << row;
       ++points;
     }
@@ -188,16 +188,16 @@ TEST_P(ApProgramSample, HasAsManyDistinctListsAndTablesAtEveryDepth) {
     std::set<std::vector<std::string>> lists;
     for (std::size_t c = 0; c < instance.strategies.classes.size(); ++c) {
       const NodeClass& own = instance.strategies.classes[c];
-      std::vector<std::string> rows;
-      for (std::size_t row = 0; row < own.rows; ++row) {
-        std::string text = instance.strategies.row_text(own, row);
+      std::vector<std::string> list;
+      for (std::size_t strategy = 0; strategy < own.strategies; ++strategy) {
+        std::string text = instance.strategies.strategy_text(own, strategy);
         // In AutoParallel's instances a source is its own input.
         if (own.inputs() == 0) text += "<-" + text;
-        rows.push_back(
+        list.push_back(
             text + " " +
-            std::to_string(instance.prices.compute_us(static_cast<std::uint32_t>(c))[row]));
+            std::to_string(instance.prices.compute_us(static_cast<std::uint32_t>(c))[strategy]));
       }
-      lists.insert(rows);
+      lists.insert(list);
     }
     std::set<std::vector<double>> tables;
     const std::vector<bool> silent = silent_nodes(instance.program, {});
@@ -297,11 +297,11 @@ TEST_P(ApProgramWhole, IsReproducedFromTheProgramAlone) {
       const std::size_t list = nodes[n][4];
       const json& rows = file["strategy_tables"][list];
       if (lists.insert({instance.strategies.class_of[n], list}).second) {
-        ASSERT_EQ(own.rows, rows.size()) << nodes[n][0];
+        ASSERT_EQ(own.strategies, rows.size()) << nodes[n][0];
         const std::span<const double> us =
             instance.prices.compute_us(instance.strategies.class_of[n]);
         for (std::size_t row = 0; row < rows.size(); ++row) {
-          EXPECT_EQ(instance.strategies.row_text(own, row),
+          EXPECT_EQ(instance.strategies.strategy_text(own, row),
                     row_text_of(rows[row], own.inputs() > 0))
               << nodes[n][0];
           EXPECT_NEAR(us[row], rows[row][2].get<double>(), 1e-12 * us[row]) << nodes[n][0];

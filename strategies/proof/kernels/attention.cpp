@@ -1,10 +1,10 @@
 // Scaled-dot-product attention and its gradient: softmax(scale * q k^T + bias) v, row by row.
 //
-// The fused ops differ in what else they return. Sums have the shape [batch, heads, rows]; the
-// efficient op rounds rows up to a multiple of 32, and cudnn adds a dim. They are f32, or f64 for
-// f64 inputs, which no fused op takes. The states of random numbers are zeros, since there is no
-// dropout, and there are as many as the outputs' shapes ask for. Probabilities come last, where
-// they are asked for.
+// The fused ops differ in what else they return. The logsumexp ("sums" below) has the shape [batch,
+// heads, rows]; the efficient op rounds the rows up to a multiple of 32, and cudnn adds a dim. It
+// is f32, or f64 for f64 inputs, which no fused op takes. The states of random numbers are zeros,
+// since there is no dropout, and their shapes are those that the outputs' layouts ask for. The
+// probabilities come last, if they are asked for.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -36,7 +36,7 @@ struct Block {
     return {shape, std::vector<double>(to_index(elements_of(shape)), 0.0)};
   }
   static Block of(const HostTensor& tensor) { return {tensor.shape(), as_doubles(tensor)}; }
-  // A dim of extent 1 has its one row at every index.
+  // In a dim of extent 1, every index stands for the one row.
   double& at(std::int64_t b, std::int64_t h, std::int64_t row, std::int64_t column) {
     std::int64_t flat = 0;
     const std::int64_t index[] = {b, h, row, column};
@@ -47,8 +47,8 @@ struct Block {
   }
 };
 
-// What the forward and the backward op both begin with: operands that fit, and the scores before
-// the softmax.
+// What the forward and the backward op both begin with: operands whose shapes are checked, and the
+// scores before the softmax.
 struct Scores {
   Scores(const LocalCall& local, std::size_t first, const HostTensor* bias_tensor, double scale_arg,
          bool is_causal)

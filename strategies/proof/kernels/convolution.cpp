@@ -1,7 +1,7 @@
 // Kernels of convolutions, forward and backward, in 1 to 3 spatial dims. They visit every pair of
-// elements that a window brings together. The window has one position for each spatial element of the
-// small side, which is the output or, in a transposed convolution, the input; it covers elements of
-// the big side.
+// elements that a window brings together. The window has one position for each spatial element of
+// the small side, which is the output or, in a transposed convolution, the input; it covers
+// elements of the big side.
 #include <algorithm>
 #include <cmath>
 

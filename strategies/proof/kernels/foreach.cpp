@@ -1,5 +1,5 @@
-// Kernels of the fused optimizers, and of the check that comes before them. Each runs on one
-// element of the op's lists.
+// Kernels of the fused optimizers, and of the check for gradients that are not finite, which runs
+// before them. Each runs on one element of the op's lists.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -10,7 +10,7 @@
 namespace shardlab {
 namespace foreach_kernels {
 
-// A tensor times a number, and whether one of its elements is not finite.
+// Returns a tensor times a number, and whether one of its elements is not finite.
 LocalResult run_unscale(const LocalCall& local, const OpKernel&) {
   expect_inputs(local, 3, 3);
   if (local.inputs[1].elements() != 1 || local.inputs[2].elements() != 1) {
@@ -42,7 +42,7 @@ LocalResult run_adam(const LocalCall& local, const OpKernel&) {
     lists[i] = i == 4 ? local.tensor(i) : &local.required_tensor(i);
     if (lists[i] != nullptr && lists[i]->shape() != lists[0]->shape()) {
       throw InputError(call.op + ": found " + tensor_text(*lists[i]) + " in list " +
-                       std::to_string(i) + " beside the parameter " + tensor_text(*lists[0]) +
+                       std::to_string(i) + " for the parameter " + tensor_text(*lists[0]) +
                        "; valid: tensors of one shape");
     }
   }
@@ -67,7 +67,7 @@ LocalResult run_adam(const LocalCall& local, const OpKernel&) {
   const bool amsgrad = call.boolean_arg(first + 4, false);
   const double sign = call.boolean_arg(first + 5, false) ? -1.0 : 1.0;
   if (amsgrad && lists[4] == nullptr) {
-    throw InputError(call.op + ": amsgrad needs tensor argument 4, the list of largest averages");
+    throw InputError(call.op + ": amsgrad needs tensor argument 4, the list max_exp_avg_sqs");
   }
   std::vector<double> param = as_doubles(*lists[0]);
   std::vector<double> grad = as_doubles(*lists[1]);

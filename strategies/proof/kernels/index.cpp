@@ -1,6 +1,6 @@
 // Kernels that look up and write by index: gather, scatter, index, embedding. Where a rank has only
-// some of the rows that indices name, a lookup finds those and masks the rest. Where several writes
-// meet in one element, the last counts. Semantics: PyTorch 2.13.0, torch.<op>.
+// some of the rows that indices name, a lookup finds those and masks the rest. If several writes go
+// to one element, the last one counts. Semantics: PyTorch 2.13.0, torch.<op>.
 #include "costmodel/base/index.h"
 
 #include <algorithm>
@@ -53,8 +53,8 @@ class RowsHere {
       if (row < total) local_index_[to_index(row)] = i;
     }
   }
-  // The local index of a row, or -1 where another rank has it. Throws InputError for a row that no rank
-  // has.
+  // The local index of a row, or -1 where another rank has it. Throws InputError for a row that no
+  // rank has.
   [[nodiscard]] std::int64_t operator[](std::int64_t row) const {
     if (row < 0 || row >= std::ssize(local_index_)) {
       refuse_index(op_, row, std::ssize(local_index_));
@@ -98,7 +98,8 @@ LocalResult run_embedding(const LocalCall& local, const OpKernel&) {
 }
 
 // embedding_dense_backward(grad, indices, rows, padding_idx, scale_grad_by_freq): gradients add up
-// in the rows that were looked up. Scaled gradients are divided by how often their row was looked up.
+// in the rows that were looked up. Scaled gradients are divided by how often their row was looked
+// up.
 LocalResult run_embedding_backward(const LocalCall& local, const OpKernel&) {
   expect_operands(local, 2);
   const HostTensor& grad = local.inputs[0];

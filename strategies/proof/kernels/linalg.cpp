@@ -59,7 +59,7 @@ struct Factors {
     }
     return sign;
   }
-  // The first zero on the diagonal, counted from 1; 0 where there is none.
+  // The position of the first zero on the diagonal, counted from 1; 0 if there is none.
   [[nodiscard]] double info() const {
     for (Index i = 0; i < std::ssize(pivots); ++i) {
       if (lu(i, i) == 0.0) return static_cast<double>(i + 1);

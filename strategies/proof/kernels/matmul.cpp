@@ -1,5 +1,5 @@
-// Matrix products: any einsum equation of one or two inputs, computed as one batched product, and the
-// products of scaled matrices and of groups of matrices.
+// Matrix products: any einsum equation of one or two inputs, computed as one batched product, and
+// the products of scaled matrices and of groups of matrices.
 #include <algorithm>
 #include <array>
 
@@ -20,8 +20,8 @@ struct Letters {
   [[nodiscard]] std::int64_t product() const { return elements_of(extents); }
 };
 
-// The input's elements in row-major order of these letters. They repeat along letters that the input
-// lacks.
+// The input's elements in row-major order of these letters. They repeat along letters that the
+// input lacks.
 std::vector<double> arranged(const std::vector<double>& values, const std::string& own,
                              const Shape& shape, const Letters& letters) {
   const Shape strides = row_major_strides(shape);
@@ -153,7 +153,7 @@ LocalResult run_biased_product(const LocalCall& local, const OpKernel&) {
   return result_of(local, bias.dtype(), product);
 }
 
-// -- _scaled_mm -------------------------------------------------------------------------------------
+// -- _scaled_mm -----------------------------------------------------------------------------------
 
 // Which rows of the whole tensor's dim the rank has.
 std::vector<std::int64_t> rows_of_dim(const LocalCall& local, std::size_t input, int dim) {
@@ -167,9 +167,9 @@ std::vector<std::int64_t> rows_of_dim(const LocalCall& local, std::size_t input,
   return rows;
 }
 
-// The matrix times its scales, which are one number or one per block of elements. Scales of two dims
-// stand in the order of the blocks. Scales of one dim stand in tiles, each of 128 rows and 4 blocks:
-// its element [r % 32, r / 32, c] is the scale of row r and block c.
+// The matrix times its scales, which are one number or one per block of elements. Scales of two
+// dims stand in the order of the blocks. Scales of one dim stand in tiles, each of 128 rows and 4
+// blocks: element [r % 32, r / 32, c] of a tile is the scale of row r and block c.
 std::vector<double> scaled_matrix(const LocalCall& local, std::size_t input) {
   const HostTensor& data = local.inputs[input];
   const HostTensor& scale = local.inputs[input + 2];
@@ -210,7 +210,7 @@ std::vector<double> scaled_matrix(const LocalCall& local, std::size_t input) {
       }
       std::vector<std::int64_t> used = scale_rows[d];
       used.erase(std::unique(used.begin(), used.end()), used.end());
-      if (used.size() != own.size()) refuse("a rank has scales of elements that it lacks");
+      if (used.size() != own.size()) refuse("a rank has scales for elements that it does not have");
     }
     for (std::size_t i = 0; i < values.size(); ++i) {
       const auto row = static_cast<std::size_t>(static_cast<std::int64_t>(i) / columns);
@@ -258,7 +258,7 @@ LocalResult run_scaled_product(const LocalCall& local, const OpKernel&) {
                    multiply(EinsumEquation::parse("mk,kn->mn"), scaled, local.call, local.memory));
 }
 
-// -- _grouped_mm ------------------------------------------------------------------------------------
+// -- _grouped_mm ----------------------------------------------------------------------------------
 
 // The part of a tensor that one group multiplies: one matrix of a stack, or some rows of `dim`.
 HostTensor part_of(const LocalCall& local, const HostTensor& tensor, int dim, std::int64_t group,

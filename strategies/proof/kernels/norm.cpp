@@ -10,7 +10,7 @@ namespace norm_kernels {
 
 using Kind = NormArgs::Kind;
 
-// The tensor argument at this position; null where the op has none there, or where it is not given.
+// The tensor argument at this position; null if the op has no such tensor or it is missing.
 const HostTensor* optional_tensor(const LocalCall& local, int position) {
   return position < 0 ? nullptr : local.tensor(static_cast<std::size_t>(position));
 }
@@ -33,7 +33,7 @@ struct Groups {
 Groups groups_of(const LocalCall& local, const NormArgs& args, const HostTensor& input) {
   Groups groups;
   const Shape& shape = input.shape();
-  std::int64_t inner = 1;  // how many elements stand side by side in a row or channel
+  std::int64_t inner = 1;  // how many consecutive elements belong to one row or channel
   if (args.kind == Kind::kLayer || args.kind == Kind::kRms) {
     const int axis = normalized_axis(local.call);
     groups.statistics.assign(shape.begin(), shape.begin() + axis);
@@ -85,7 +85,8 @@ Groups groups_of(const LocalCall& local, const NormArgs& args, const HostTensor&
   return groups;
 }
 
-// An rms norm's default depends on the dtype of the call, which may differ from the tensor's here.
+// The default of an rms norm depends on the dtype of the call's input, which may differ from the
+// local tensor's.
 double epsilon(const LocalCall& local, const NormArgs& args) {
   const DType dtype = local.call.required_tensor(static_cast<std::size_t>(args.input)).meta.dtype;
   const double fallback = args.kind == Kind::kRms ? 2.0 * unit_roundoff(dtype) : 1e-5;
@@ -105,7 +106,7 @@ std::vector<double> averages(const Groups& groups, const std::vector<double>& va
   return sums;
 }
 
-// A batch norm that does not train takes the running statistics.
+// A batch norm that does not train uses the running statistics.
 Statistics running(const LocalCall& local, const NormArgs& args) {
   const HostTensor* mean = optional_tensor(local, args.running_mean);
   const HostTensor* var = optional_tensor(local, args.running_var);

@@ -271,7 +271,7 @@ LocalResult run_pad(const LocalCall& local, const OpKernel&) {
   return {{moved(local, input, shape, source_of, local.call.number_arg(1, 0.0))}, {}};
 }
 
-// The row that a shift brings to this one, counted around the end.
+// The row that a shift moves to `row`. Rows that leave at one end come back at the other.
 std::int64_t around(std::int64_t row, std::int64_t shift, std::int64_t extent) {
   return ((row - shift) % extent + extent) % extent;
 }

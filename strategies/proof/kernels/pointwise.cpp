@@ -57,7 +57,7 @@ double remainder_of(double a, double b) {
   return r != 0.0 && (r < 0.0) != (b < 0.0) ? r + b : r;
 }
 
-// div with a rounding mode. Where the divisor is a number, the mode comes after it.
+// div with a rounding mode. If the divisor is a number, the mode comes after it in --args.
 LocalResult run_divide(const LocalCall& local, const OpKernel& kernel) {
   const std::size_t tensors =
       local.inputs.size() - std::min(local.inputs.size(), out_tensors_of(local.call.op));
@@ -93,7 +93,7 @@ LocalResult run_gelu(const LocalCall& local, const OpKernel& kernel) {
   return run_pointwise(call, kernel, [](Operands x) { return gelu(x[0]); });
 }
 
-// The next number that the tensors' own dtype has.
+// The next number that the tensors' dtype can represent.
 LocalResult run_nextafter(const LocalCall& local, const OpKernel& kernel) {
   if (local.inputs.empty()) throw InputError(local.call.op + ": takes 2 tensors, found none");
   switch (local.inputs[0].dtype()) {

@@ -184,8 +184,8 @@ std::vector<std::int64_t> extents_of(const LocalCall& local, const HostTensor& i
   return extents;
 }
 
-// Each output is the average over rows [begin, end) and columns [begin, end): span(i, count, extent) is
-// the range that the i-th of `count` outputs covers of `extent` rows or columns.
+// Each output is the average over rows [begin, end) and columns [begin, end): span(i, count,
+// extent) is the range that the i-th of `count` outputs covers of `extent` rows or columns.
 template <class Span>
 LocalResult averaged(const LocalCall& local, Span&& span) {
   expect_inputs(local, 1, 1);

@@ -147,7 +147,8 @@ LocalResult run_multinomial(const LocalCall& local, const OpKernel&) {
   return {{from_doubles(local.memory, DType::kI64, shape, drawn)}, {}};
 }
 
-// Multiplies negative elements by slopes between lower and upper. The noise is the slope of each element.
+// Multiplies negative elements by slopes between lower and upper. The noise is the slope of each
+// element.
 LocalResult run_noisy(const LocalCall& local, const OpKernel&) {
   const HostTensor& input = drawn_input(local);
   expect_inputs(local, 2, 2);

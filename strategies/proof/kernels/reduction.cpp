@@ -145,7 +145,7 @@ double logsumexp(Elements x, const LocalCall& local) {
   for (const double v : x) total += std::exp(v - most);
   return most + std::log(total);
 }
-// The second of --args (1 where it is absent) is subtracted from the number of elements.
+// The second of --args (1 if it is absent) is subtracted from the number of elements.
 double variance(Elements x, const LocalCall& local) {
   const double middle = mean(x, local);
   double total = 0.0;
@@ -181,7 +181,7 @@ std::vector<std::ptrdiff_t> indices_by_value(Elements x) {
   });
   return indices;
 }
-// The index of the lower one of the two values in the middle, or of a NaN where there is one.
+// The index of the lower one of the two values in the middle, or of a NaN if there is one.
 std::ptrdiff_t index_of_median(Elements x, const LocalCall&) {
   const auto indices = indices_by_value(x);
   if (std::isnan(element(x, indices.back()))) return index_of_largest(x);
@@ -257,8 +257,8 @@ LocalResult run_var_mean(const LocalCall& local, const OpKernel&) {
           {}};
 }
 
-// The --args are bins, min and max. Where min equals max, the smallest and the largest element take
-// their place. The last bin holds its upper bound.
+// The --args are bins, min and max. If min equals max, the smallest and the largest element are
+// used instead. The last bin includes its upper bound.
 LocalResult run_histc(const LocalCall& local, const OpKernel&) {
   expect_inputs(local, 1, 1);
   expect_floating(local);

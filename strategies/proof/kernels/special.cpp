@@ -27,7 +27,7 @@ namespace shardlab {
 namespace special_kernels {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-// Makes Boost return NaN or infinity where it would throw, and compute in double alone.
+// Makes Boost return NaN or infinity where it would throw, and compute in double precision only.
 using Quiet = boost::math::policies::policy<
     boost::math::policies::domain_error<boost::math::policies::ignore_error>,
     boost::math::policies::pole_error<boost::math::policies::ignore_error>,
@@ -70,8 +70,8 @@ double polygamma(double n, double x) {
   return (std::fmod(n, 2.0) == 0.0 ? -1.0 : 1.0) * std::tgamma(n + 1.0) * zeta(n + 1.0, x);
 }
 
-// The regularised incomplete gamma function: the integral up to x, or from x on. Boost takes no a
-// that is zero or infinite; PyTorch returns the limits.
+// The regularised incomplete gamma function: the integral up to x, or from x on. Boost refuses an
+// `a` that is zero or infinite; PyTorch returns the limits.
 double incomplete_gamma(double a, double x, bool upper) {
   if (!(a >= 0.0) || !(x >= 0.0) || (a == 0.0 && x == 0.0)) return kNan;
   if (std::isinf(a) && std::isinf(x)) return kNan;
@@ -88,7 +88,7 @@ double multivariate_lgamma(double x, double p) {
 
 // -- The error function ----------------------------------------------------------------------
 
-// exp(x * x) * erfc(x). For large x it is the asymptotic series (DLMF 7.12.1), since exp overflows.
+// exp(x * x) * erfc(x). Large x use the asymptotic series (DLMF 7.12.1), since exp overflows.
 double scaled_erfc(double x) {
   if (x < 25.0) return std::exp(x * x) * std::erfc(x);
   const double y = 1.0 / (2.0 * x * x);
@@ -102,7 +102,7 @@ double log_normal_cdf(double x) {
 
 // -- Bessel and Airy functions ---------------------------------------------------------------
 
-// Boost's Bessel functions assume that x is a number, so each of these returns NaN by itself.
+// Boost's Bessel functions assume that x is not NaN, so each of these functions handles NaN itself.
 double bessel_j(int n, double x) {
   return std::isnan(x) ? x : boost::math::cyl_bessel_j(n, x, kQuiet);
 }

@@ -1,4 +1,5 @@
-// Kernels that join and cast tensors, and one that draws numbers by their index in the whole tensor.
+// Kernels that join and cast tensors, and one that draws numbers by their index in the whole
+// tensor.
 #include <algorithm>
 
 #include "costmodel/base/error.h"

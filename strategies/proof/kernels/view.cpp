@@ -64,8 +64,8 @@ std::vector<std::int64_t> integers(const LocalCall& local) {
   return *found;
 }
 
-// The elements in row-major order, in the shape that --args begin with or, on a rank, that the output's
-// layout asks for.
+// The elements in row-major order, in the shape that --args begin with or, on a rank, that the
+// output's layout asks for.
 LocalResult run_view(const LocalCall& local, const OpKernel&) {
   const HostTensor& input = only_input(local);
   if (!local.output_shapes.empty()) return shown_as(local, local.output_shapes[0]);
@@ -81,13 +81,14 @@ LocalResult run_view(const LocalCall& local, const OpKernel&) {
   return shown_as(local, shape);
 }
 
-// Where a row of an output dim comes from: a row of an input dim, or of none (-1).
+// Where a row of an output dim comes from: a row of an input dim, or no input dim (-1).
 struct Source {
   int dim;
   std::int64_t row;
 };
 
-// Each element of the result is one of the input: source_of(output dim, row) tells which.
+// Each element of the result is an element of the input: source_of(output dim, row) gives its row
+// in an input dim.
 template <class SourceOf>
 LocalResult gathered(const LocalCall& local, const Shape& shape, SourceOf&& source_of) {
   const HostTensor& input = only_input(local);

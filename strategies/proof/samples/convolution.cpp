@@ -1,6 +1,6 @@
 // Samples of convolutions. The --args are stride, padding, dilation, transposed, output padding and
 // groups. The backward op has the extents of the bias before these, and the mask of the gradients
-// behind them.
+// after them.
 #include "strategies/proof/op_sample.h"
 
 namespace shardlab {

@@ -1,4 +1,5 @@
-// Samples of ops on lists. The lists have one element, since rules are about one.
+// Samples of ops on lists. The lists have one element, since a rule covers one element of the
+// lists.
 #include "strategies/proof/op_sample.h"
 
 namespace shardlab {

@@ -1,5 +1,5 @@
-// Samples of lookups and writes by index. Some indices occur twice, so that the order of writes and the
-// number of terms matter.
+// Samples of lookups and writes by index. Some indices occur twice, so that the order of writes and
+// the number of terms matter.
 #include "strategies/proof/op_sample.h"
 
 namespace shardlab {

@@ -1,5 +1,6 @@
-// Samples of pointwise ops that the common samples (op_sample.cpp) do not fit: ops with arguments that
-// are no numbers, with optional tensors, with truth values, or with numbers that choose the rows.
+// Samples of pointwise ops that the common samples (op_sample.cpp) do not fit: ops with arguments
+// that are not numbers, with optional tensors, with truth values, or with numbers that choose the
+// rows.
 #include "strategies/proof/op_sample.h"
 
 namespace shardlab {

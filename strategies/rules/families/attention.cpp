@@ -1,9 +1,9 @@
 // Fused scaled-dot-product attention of queries, keys and values [batch, heads, rows, depth], and
 // its gradient. PyTorch 2.13.0 shards the heads and the batch. The rule set shardlab also shards
 // the rows of the queries, unless a causal mask depends on their positions, and the depth of the
-// values; and it lets sums pass where the result is linear in an input. Random states are
-// replicated. Outputs that are absent, or are no tensors, have no entry in the rows. Source:
-// PyTorch 2.13.0, _ops/_matrix_ops.py (the functions of the ops' names); for shapes,
+// values; and it lets sums pass through inputs in which the result is linear. Random states are
+// replicated. Outputs that are absent or are not tensors have no entry in the rows. Source: PyTorch
+// 2.13.0, _ops/_matrix_ops.py (the functions of the ops' names); for shapes,
 // torch/_meta_registrations.py.
 #include <algorithm>
 #include <string>
@@ -91,7 +91,8 @@ struct Forward {
   bool causal;
   bool returns_mask;
 
-  // The outputs are the result, logsumexp, the random state (of flash) and the mask, if it has one.
+  // The outputs are the result, logsumexp, for flash the random state, and the mask if there is
+  // one.
   [[nodiscard]] bool has_mask() const { return kind == Kind::kFlash || returns_mask; }
 
   [[nodiscard]] Row row(const RowEntry& out, const RowEntry& sums, const RowEntry& mask,
@@ -152,7 +153,7 @@ std::vector<TensorMeta> forward_outputs(const OpCall& call) {
 
 Rows forward_rows(const OpCall& call, const OpRule&) {
   const Forward forward(call);
-  // PyTorch's rows of shards have no entry for the bias, so no layout fits a call with one.
+  // PyTorch's rows of shards have no entry for the bias, so none of them fits a call that has one.
   if (forward.kind == Kind::kCudnn && forward.bias) {
     fail(call, "PyTorch 2.13.0 refuses a bias for this op");
   }
@@ -160,7 +161,8 @@ Rows forward_rows(const OpCall& call, const OpRule&) {
           forward.alike(Placement::shard(0))};
 }
 
-// A bias is sharded like the scores that it is added to, except on a dim that it repeats.
+// A bias is sharded like the scores that it is added to, except on dims along which it is
+// broadcast.
 RowEntry bias_shard(const OpCall& call, int dim) {
   if (call.tensor(3) == nullptr) return kR;
   const Shape& shape = call.required_tensor(3).meta.shape;
@@ -311,7 +313,7 @@ Rows all_backward_rows(const OpCall& call, const OpRule&) {
   const auto repeats = [&](std::size_t dim) { return bias != nullptr && (*bias)[dim] == 1; };
   Rows all;
   for (const int dim : {1, 0}) {
-    // The gradients of a repeated bias are added up.
+    // If the bias is broadcast along the sharded dim, the ranks' bias gradients are summed.
     Backward::Entries entries;
     entries.gradients = {shard(dim), shard(dim), shard(dim)};
     entries.grad_out = shard(dim);
@@ -359,8 +361,8 @@ Rows all_backward_rows(const OpCall& call, const OpRule&) {
   return all;
 }
 
-// Forward there are two products, of queries with keys and of scores with values; backward there
-// are five.
+// The forward op computes two products (queries with keys, scores with values), the backward op
+// five.
 double products_flops(std::span<const Shape> local, std::size_t first, double products) {
   if (local.size() < first + 3 || local[first].size() != 4 || local[first + 1].size() != 4) {
     return 0.0;

@@ -56,7 +56,7 @@ Rows clone_rows(const OpCall& call, const OpRule& rule) {
   return all;
 }
 
-// Tensors that are made from numbers. Each rank writes its own shard of aten.full; ranges and
+// Ops that make tensors from numbers. Each rank writes its own shard of aten.full; ranges and
 // single numbers are replicated.
 std::vector<TensorMeta> made_outputs(const OpCall& call) {
   if (!call.tensors().empty()) throw InputError(call.op + ": takes no tensors");
@@ -69,7 +69,7 @@ std::vector<TensorMeta> made_outputs(const OpCall& call) {
     if (step < 1 || end < start || end - start > (std::int64_t{1} << 40U)) {
       throw InputError(
           call.op + ": found " + call.args.dump() +
-          "; valid: a start, an end from there to 2^40 after it, and a step of 1 or more");
+          "; valid: a start, an end between the start and 2^40 above it, and a step of 1 or more");
     }
     out.dtype = DType::kI64;
     out.shape = {(end - start + step - 1) / step};

@@ -68,7 +68,7 @@ Rows forward_rows(const OpCall& call, const OpRule&) {
   const auto shard = [](int dim) { return RowEntry::any_shard(dim); };
   add(shard(0), shard(0), kR, kR);
   if (window.groups == 1) {
-    // The weight is [out, in, ...], or [in, out, ...] where the convolution is transposed.
+    // The weight is [out, in, ...], or [in, out, ...] if the convolution is transposed.
     const int out = window.transposed ? 1 : 0;
     add(shard(1), kR, shard(out), shard(0));
     add(kSum, shard(1), shard(1 - out), kSum);
@@ -132,8 +132,8 @@ double forward_flops(std::span<const Shape> local, const OpCall& call) {
 
 // -- Backward: gradient of the output, input, weight -----------------------------------------
 
-// The --args are the extents of the bias (null where there is none), then those of the forward op,
-// then which of the three gradients are asked for.
+// The --args are the extents of the bias (null if there is no bias), then the --args of the forward
+// op, then which of the three gradients are asked for.
 struct Gradients {
   ConvolutionWindow window;
   std::vector<std::int64_t> bias;
@@ -180,7 +180,7 @@ Gradients gradients_of(const OpCall& call) {
   }
   if (asked.bias.empty()) asked.of_bias = false;
   if (!asked.of_input && !asked.of_weight && !asked.of_bias) {
-    throw InputError(call.op + ": output_mask asks for no gradient");
+    throw InputError(call.op + ": output_mask asks for no gradient; valid: at least one true");
   }
   return asked;
 }
@@ -199,7 +199,8 @@ std::vector<TensorMeta> backward_outputs(const OpCall& call) {
   return outputs;
 }
 
-// Collects rows. They are given for all gradients and kept for those that are asked for.
+// Collects rows. add() takes an entry for each of the three gradients and keeps those of the
+// gradients that are asked for.
 class GradientRows {
  public:
   explicit GradientRows(const Gradients& asked) : asked_(asked) {}
@@ -256,7 +257,8 @@ std::string_view unread_values(const OpCall& call, const Row& row) {
   const Gradients asked = gradients_of(call);
   const bool input = !asked.of_weight && row[row.size() - 2].placement().is_partial();
   const bool weight = !asked.of_input && row[row.size() - 1].placement().is_partial();
-  return input || weight ? "no gradient that is asked for needs the values of this tensor" : "";
+  return input || weight ? "none of the requested gradients depends on the values of this tensor"
+                         : "";
 }
 
 bool backward_filter(const OpCall& call, std::span<const Placements> inputs,

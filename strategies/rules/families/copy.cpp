@@ -127,7 +127,7 @@ std::vector<TensorMeta> comparison_outputs(const OpCall& call) {
   return {out};
 }
 
-// Both tensors get the shards of the one that has more, and partials are reduced. The answer is
+// Both tensors get the layout of the one with more shards, and partials are reduced. The answer is
 // true if it is true on all ranks.
 std::vector<FollowCandidate> follow_comparison(const OpCall& call, const DeviceMesh& mesh) {
   static_cast<void>(comparison_outputs(call));
@@ -159,8 +159,8 @@ Rows comparison_rows(const OpCall& call, const OpRule&) {
 
 // -- Tensors like another --------------------------------------------------------------------
 
-// The result does not depend on the values of the input. So a partial input need not be reduced,
-// and the result is replicated there.
+// The result does not depend on the input's values, so a partial input need not be reduced; the
+// result is then replicated.
 std::vector<FollowCandidate> follow_likeness(const OpCall& call, const DeviceMesh&) {
   FollowCandidate candidate{.keeps_order = true};
   for (const TensorSpec* tensor : call.tensors()) {
@@ -220,9 +220,9 @@ bool has_same_shape(const OpCall& call) {
   return new_outputs<99>(call)[0].shape == copied_tensor(call).meta.shape;
 }
 
-// The result is replicated, or has the input's layout where it has the input's shape and the input
-// is sharded. A tensor that is not written yet may have any layout of the input, even a partial
-// one.
+// The result may be replicated. If it has the input's shape and the input is sharded, it may also
+// have the input's layout. An uninitialised result of the input's shape may have the input's layout
+// in any case, even a partial one.
 std::vector<FollowCandidate> follow_or_replicate(const OpCall& call, const DeviceMesh& mesh) {
   const Placements& placements = copied_tensor(call).layout.placements;
   const Placements whole(static_cast<std::size_t>(mesh.ndim()), kR);
@@ -252,17 +252,17 @@ Rows new_rows(const OpCall& call, const OpRule&) {
 
 std::string_view excuse_copy(const OpCall& call, const Row&) {
   if (call.op.find("empty") != std::string::npos)
-    return "no layout is wrong for values that the op leaves unwritten";
+    return "the op leaves its result uninitialized, so no layout of it is wrong";
   if (call.op.find("is_same_size") != std::string::npos)
     return "the op reads only shapes, which are known without the data";
   if (call.op.find("equal") != std::string::npos) {
-    return "tensors that differ also differ on some rank in other layouts";
+    return "in other layouts, too, tensors that differ do so on at least one rank";
   }
   if (call.op.find("view") != std::string::npos) {
-    return "the row holds only where the bytes of every rank make whole elements";
+    return "the row holds only if the bytes of every rank make up whole elements";
   }
   if (call.op.find("new_") != std::string::npos || call.op.find("_like") != std::string::npos) {
-    return "a tensor that is made of one number is right in many layouts";
+    return "a tensor that is filled with one number is right in many layouts";
   }
   return {};
 }

@@ -38,7 +38,7 @@ void add_partials(Rows& all, const OpCall& call, std::span<const PartialRow> par
 }
 
 // Adds a row for each dim of the common shape, on which all inputs are sharded. output(d) is the
-// entry of the outputs where dim d is sharded.
+// entry of the outputs in the row that shards dim d.
 template <class Output>
 void add_shards(Rows& all, const OpCall& call, std::size_t outputs, Output&& output) {
   const Shape common = common_shape(call);
@@ -60,7 +60,7 @@ Rows elementwise_rows(const OpCall& call, const OpRule& rule) {
 
 enum Reduction : std::int64_t { kNone = 0, kMean = 1 };
 
-// A loss adds up or averages over its shards, as the argument at kReductionArg says.
+// The losses of the shards are added up or averaged, as the argument at kReductionArg asks.
 template <std::size_t kReductionArg>
 Rows loss_rows(const OpCall& call, const OpRule& rule) {
   const std::int64_t reduction = call.integer_arg(kReductionArg, kMean);
@@ -86,7 +86,8 @@ bool mean_is_even(const OpCall& call, std::span<const Placements> inputs, const 
   return true;
 }
 
-// A rank would divide a mean's gradient by its local count, so there are no shards then.
+// For a mean, a rank would divide the gradient by its local number of elements, so there are no
+// rows with shards.
 template <std::size_t kReductionArg>
 Rows gradient_rows(const OpCall& call, const OpRule& rule) {
   Rows all;
@@ -97,7 +98,8 @@ Rows gradient_rows(const OpCall& call, const OpRule& rule) {
   return all;
 }
 
-// Maxima and minima of the gradient pass where its factor is never negative.
+// Lets maxima and minima of the gradient pass, for ops that multiply it by a factor that is never
+// negative.
 void add_extremes(Rows& all) {
   all.push_back({kMax, kMax, kR});
   all.push_back({kMin, kMin, kR});
@@ -119,7 +121,7 @@ Rows elu_rows(const OpCall& call, const OpRule& rule) {
   Rows all = elementwise_rows(call, rule);
   const double scale = call.number_arg(1, 1.0);
   const double below = call.number_arg(0, 1.0) * scale * call.number_arg(2, 1.0);
-  const bool by_result = call.boolean_arg(3, false);  // the factor then has any sign
+  const bool by_result = call.boolean_arg(3, false);  // if true, the factor may have either sign
   if (scale >= 0.0 && below >= 0.0 && !by_result) add_extremes(all);
   return all;
 }
@@ -132,7 +134,7 @@ Rows rsub_rows(const OpCall& call, const OpRule& rule) {
   return all;
 }
 
-// Adds rows in which one argument is an average, or a sum where the op is `linear` in it, and the
+// Adds rows in which one argument is an average, or a sum if the op is `linear` in it, and the
 // others are replicated.
 void add_linear(Rows& all, const OpCall& call, std::size_t argument, bool linear) {
   if (call.tensor(argument) == nullptr) return;
@@ -212,7 +214,8 @@ constexpr PartialRow kLinearInFirst[] = {{{kSum, kSum, kR}, 3},
                                          {{kAvg, kAvg, kR}, 3},
                                          {{kSum, kSum, kR, kR}, 4},
                                          {{kAvg, kAvg, kR, kR}, 4}};
-// The op is affine in the slope, which is the second input, and falls where the first is negative.
+// The op is affine in the slope, which is the second input. Where the first input is negative, the
+// result falls as the slope rises.
 constexpr PartialRow kSlope[] = {
     {{kAvg, kR, kAvg}, 3}, {{kMax, kR, kMin}, 3}, {{kMin, kR, kMax}, 3}};
 // The op is twice the difference of the last two inputs, times the gradient.
@@ -236,7 +239,7 @@ constexpr PartialRow kEither[] = {{{kSum, kSum, kR, kSum}, 4},
                                   {{kMin, kMin, kR, kR}, 4},
                                   {{kMin, kR, kR, kMin}, 4}};
 
-// PyTorch's program of this loss takes no other reduction by its number.
+// PyTorch's decomposition of this loss accepts the mean as a number but no other reduction.
 Rows mean_alone_rows(const OpCall& call, const OpRule& rule) {
   if (call.integer_arg(1, kMean) != kMean) {
     throw InputError(call.op + ": PyTorch 2.13.0 refuses a reduction other than 1 (mean)");

@@ -90,7 +90,7 @@ Rows backward_rows_of_dtensor(const OpCall& call, const OpRule&) {
   return rows;
 }
 
-// Where gradients are scaled by how often a row is looked up, a rank needs all lookups.
+// If gradients are scaled by how often a row is looked up, a rank needs all lookups.
 Rows backward_rows(const OpCall& call, const OpRule&) {
   const int ndim = call.required_tensor(1).meta.ndim();
   Rows rows = {{RowEntry::any_shard(1), RowEntry::any_shard(ndim), kR}};

@@ -15,8 +15,8 @@ using namespace partial_rows;
 
 // -- Without outputs -------------------------------------------------------------------------
 //
-// An in-place op keeps its own schema where no op on single tensors stands for its elements. That
-// schema returns nothing, so its rows have no outputs.
+// If no op on single tensors stands for the elements of an in-place op, PyTorch derives its rows
+// from its own schema. That schema returns nothing, so the rows have no outputs.
 
 std::vector<TensorMeta> no_outputs(const OpCall& call) {
   const auto tensors = pointwise_operands(call);
@@ -32,8 +32,8 @@ Rows rows_of_inputs(const OpCall& call, const OpRule& rule) {
 
 // -- Numbers in a tensor ---------------------------------------------------------------------
 //
-// _foreach_addcdiv_.Tensor and _foreach_addcmul_.Tensor have a last tensor with one number per
-// element. PyTorch 2.13.0 broadcasts it with the elements.
+// _foreach_addcdiv_.Tensor and _foreach_addcmul_.Tensor take a last tensor that has one number for
+// each element of the lists. PyTorch 2.13.0 broadcasts it with the elements.
 
 OpCall without_last_tensor(const OpCall& call) {
   if (call.inputs.size() != 4) {
@@ -202,8 +202,8 @@ void expect_unscale(const OpCall& call) {
                    std::to_string(call.tensors().size()) + " tensors");
 }
 
-// The outputs are the element, and whether any of its numbers is not finite. Each rank finds that
-// out for its own shard.
+// The outputs are the element, and whether any of its numbers is not finite. Each rank checks its
+// own shard.
 std::vector<TensorMeta> unscale_outputs(const OpCall& call) {
   expect_unscale(call);
   TensorMeta self = call.tensors()[0]->meta;
@@ -228,8 +228,11 @@ Rows unscale_rows(const OpCall& call, const OpRule&) {
 std::string_view of_finite_parts(const OpCall&, const Row& row) {
   const Placement& elements = row[2].placement();
   if (elements.is_partial()) return "parts that are finite may add up to a value that is not";
-  if (elements.is_shard_like()) return "what a rank finds in its shard must reach the other ranks";
-  return "where the elements are whole, what is found in them is whole too";
+  if (elements.is_shard_like())
+    return "a rank that finds a value in its shard that is not finite must let the other ranks "
+           "know";
+  return "if the elements are replicated, every rank finds the same, so found_inf is replicated "
+         "too";
 }
 
 // -- Fused optimizers ------------------------------------------------------------------------
@@ -304,8 +307,8 @@ constexpr OpRule functional(std::string_view op) {
 constexpr OpRule in_place(std::string_view op) {
   return optimizer(op, kDTensor, no_optimizer_outputs, optimizer_rows<0>);
 }
-// In the rule set shardlab an op's outputs are what it writes, even where its schema returns
-// nothing.
+// In the rule set shardlab an op's outputs are the tensors that it writes, even if its schema
+// returns nothing.
 constexpr OpRule in_place_with_outputs(std::string_view op) {
   return optimizer(op, kShardlab, optimizer_outputs, optimizer_rows<5>);
 }

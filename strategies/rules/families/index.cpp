@@ -63,7 +63,7 @@ void expect_dtype_of(const OpCall& call, const TensorSpec& self, const TensorSpe
 struct ByElement {
   const TensorSpec& self;
   const TensorSpec& index;
-  const TensorSpec* source;  // null where the op takes none
+  const TensorSpec* source;  // null if the op takes none
   int dim;
 
   static ByElement of(const OpCall& call, bool has_source) {
@@ -135,12 +135,15 @@ Rows gather_rows(const OpCall& call, const OpRule&) {
   return rows;
 }
 
-// The excuse for shards of dims whose extents differ: some meshes cut them alike.
+// The excuse for shards of a dim whose extent differs between the tensors: such rows are right only
+// on the meshes that cut these extents alike.
 std::string_view excuse_cut_alike(const OpCall& call, const Row& row) {
   const Placement& p = row.back().placement();
   const ByElement by = ByElement::of(call, call.tensors().size() == 3);
   const bool unequal = p.is_shard_like() && p.dim() != by.dim && !by.aligned(p.dim(), true);
-  return unequal ? "the extents of this dim differ, and only some meshes cut them alike" : "";
+  return unequal
+             ? "the tensors have different extents in this dim, and only some meshes cut them alike"
+             : "";
 }
 
 bool has_source(const OpCall& call) { return call.op.find(".value") == std::string::npos; }
@@ -183,8 +186,8 @@ Rows scatter_rows(const OpCall& call, const OpRule&) {
   return rows;
 }
 
-// The op is linear in self and source together. Where the indexed dim is sharded, each rank adds
-// the elements of the source that it has.
+// The op is linear in self and source together. If the index and the source are sharded on the
+// indexed dim, each rank adds the elements of the source that it has.
 Rows scatter_add_rows(const OpCall& call, const OpRule&) {
   const ByElement by = ByElement::of(call, true);
   Rows rows;
@@ -385,8 +388,8 @@ std::vector<TensorMeta> index_outputs(const OpCall& call) {
   return {like(self, indexed.result)};
 }
 
-// The entry of an index tensor where dim `dim` of the indices' common shape is sharded: R where the
-// tensor lacks that dim or broadcasts it.
+// The entry of an index tensor in a row that shards dim `dim` of the indices' common shape: R if
+// the tensor lacks that dim or broadcasts it.
 RowEntry broadcast_entry(const Shape& shape, std::size_t common_ndim, int dim) {
   const int own = dim - static_cast<int>(common_ndim - shape.size());
   const bool has = own >= 0 && shape[to_index(own)] != 1;

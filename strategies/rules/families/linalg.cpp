@@ -44,7 +44,7 @@ const Matrices& matrices_of(const OpCall& call) {
   for (const Matrices& each : kMatrices) {
     if (each.op == call.op) return each;
   }
-  SHARDLAB_CHECK(false, "no matrices of ", call.op);
+  SHARDLAB_CHECK(false, "no matrices are listed for ", call.op);
 }
 
 std::vector<std::string> split(std::string_view text) {
@@ -114,7 +114,8 @@ std::vector<TensorMeta> outputs(const OpCall& call) {
   return result;
 }
 
-// Whether A X = B is solved, not X A = B. Then the columns of B are independent of each other.
+// Whether the op solves A X = B, where the columns of B are independent of each other, and not X A
+// = B.
 bool is_left(const OpCall& call) {
   if (call.op == "aten.linalg_solve_triangular.default") return call.boolean_arg(1, true);
   if (call.op == "aten._linalg_solve_ex.default") return call.boolean_arg(0, true);
@@ -152,7 +153,7 @@ Rows batch_rows(const OpCall& call, const OpRule& rule) {
 
 std::string_view excuse_one_element(const OpCall& call, const Row&) {
   const bool one = call.tensors()[0]->meta.shape.back() == 1;
-  return one ? "the factor of one element is its root, which is monotone" : "";
+  return one ? "the Cholesky factor of a 1 x 1 matrix is a square root, which is monotone" : "";
 }
 
 // Arguments: linalg_cross(self, other, dim).

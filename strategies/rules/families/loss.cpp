@@ -1,8 +1,8 @@
 // Negative log likelihood, which with _log_softmax makes up cross entropy. The dim of the classes
 // is not sharded; the other dims of the scores are sharded together with those of the target. In
-// PyTorch 2.13.0 all tensors follow the scores' layout. It averages local means, which is wrong
-// where weights or ignored targets differ between shards, so the rule set shardlab does not shard
-// a loss that is a mean. Source: PyTorch 2.13.0, _ops/_math_ops.py
+// PyTorch 2.13.0 all tensors follow the scores' layout. PyTorch averages local means, which is
+// wrong if weights or ignored targets differ between shards, so the rule set shardlab does not
+// shard a loss that is a mean. Source: PyTorch 2.13.0, _ops/_math_ops.py
 // (nll_loss_forward_strategy, nll_loss_backward_strategy).
 #include "costmodel/base/error.h"
 #include "costmodel/base/index.h"
@@ -136,9 +136,9 @@ std::vector<FollowCandidate> follow_forward(const OpCall& call, const DeviceMesh
     const Shape& shape = loss.target->meta.shape;
     for (int d = 0; d < static_cast<int>(shape.size()); ++d) {
       if (!is_evenly_shardable_on_dim(shape, followed.target, mesh, d)) {
-        throw InputError(call.op + ": the mean of a target " + loss.target->meta.text() + " in " +
-                         Layout(followed.target).text() +
-                         " is biased; valid: shards of equal size, or reduction 2 (sum)");
+        throw InputError(call.op + ": the mean over the target " + loss.target->meta.text() +
+                         " in " + Layout(followed.target).text() +
+                         " would be biased; valid: shards of equal size, or reduction 2 (sum)");
       }
     }
   }
@@ -165,7 +165,7 @@ std::vector<FollowCandidate> follow_backward(const OpCall& call, const DeviceMes
 
 // -- The rule set shardlab: rows ------------------------------------------------------------------
 
-// The entries of both tensors where a dim that they share is sharded.
+// The entries of both tensors in a row that shards a dim of both.
 struct SharedDim {
   RowEntry target;
   RowEntry scores;
@@ -246,7 +246,7 @@ std::string_view excuse_forward(const OpCall& call, const Row& row) {
 std::string_view excuse_backward(const OpCall& call, const Row& row) {
   if (row[2].placement().is_partial()) return "only the shape of the scores is read";
   if (loss_of(call).reduction != LossReduction::kMean && row.back() != RowEntry(kR)) {
-    return "the total weight matters only to a mean";
+    return "the op uses the total weight only if the reduction is a mean";
   }
   if (row[1].placement() == kMax || row[1].placement() == kMin) {
     return "the row holds only for weights that are not negative";

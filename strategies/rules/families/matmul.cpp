@@ -48,7 +48,8 @@ std::string_view equation_of(std::string_view op) {
   return "mk,kn->mn";
 }
 
-// Checks the tensor that the op writes to, if any: its first in place, its last with `out`.
+// Checks the tensor that the op writes to, if any: the first tensor of an in-place op, or the last
+// one of an out variant.
 void expect_written(const OpCall& call, const OpRule& named, const TensorMeta& out) {
   const auto tensors = call.tensors();
   const TensorSpec* written = named.is_in_place()      ? tensors.front()
@@ -87,8 +88,8 @@ Rows concrete_product_rows(const OpCall&, const OpRule& rule) {
   return EinsumEquation::parse(rule.equation).rows(Linearity::kNone, false);
 }
 
-// Two operations for every combination of the letters of [b]mk,[b]kn or mk,k or i,i. Where only one
-// input has a contracted dim sharded, the rank computes with the smaller extent.
+// Two operations for every combination of the letters of [b]mk,[b]kn or mk,k or i,i. If only one
+// input is sharded on the contracted dim, the rank computes with the smaller extent.
 double product_flops(std::span<const Shape> local, const OpCall&) {
   const Shape& a = local[0];
   const Shape& b = local[1];
@@ -162,8 +163,8 @@ Rows all_biased_rows(const OpCall& call, const OpRule& rule) {
   return with_out(all, rule);
 }
 
-// A maximum or a minimum of the bias passes through relu; no partial passes through gelu, and a sum
-// through neither.
+// A maximum or a minimum of the bias passes through relu. A sum does not, and no partial passes
+// through gelu.
 Rows activated_rows(const OpCall& call, const OpRule& rule) {
   Rows all;
   for (const Row& row : all_biased_rows(call, rule)) {
@@ -226,7 +227,8 @@ double einsum_flops(std::span<const Shape> local, const OpCall& call) {
 // The tensors are both matrices and their scales, without a bias or a scale of the result. A scale
 // is
 //   - one number,
-//   - a matrix with, in each dim, one number, one per element or one per block of elements, or
+//   - a matrix that has, in each dim, one number for the whole dim, for each element or for each
+//     block of elements, or
 //   - a vector with one number per block of 32 elements of the contracted dim (16 packed ones where
 //     the scales are f8e4m3), stored in tiles of 128 rows and 4 blocks.
 // The --args are the output's dtype and whether to accumulate fast. PyTorch takes only f8 matrices;
@@ -289,7 +291,7 @@ std::vector<TensorMeta> scaled_outputs(const OpCall& call) {
   return {out};
 }
 
-// The entry that PyTorch gives to a scale whose data have this entry. It has none where the scale
+// The entry that PyTorch gives to a scale if its data have the entry `data`. Nothing if the scale
 // is a vector and the contracted dim is sharded.
 std::optional<RowEntry> dtensor_scale(const RowEntry& data, const ScaledOperand& operand) {
   const Placement r = Placement::replicate();
@@ -301,8 +303,8 @@ std::optional<RowEntry> dtensor_scale(const RowEntry& data, const ScaledOperand&
 }
 
 Rows scaled_rows(const OpCall& call, const OpRule& rule) {
-  // PyTorch looks for a bias among the arguments of the call. These end before the bias when all of
-  // them are defaults, and then it fails.
+  // PyTorch looks for a bias among the arguments of the call. If all of them are defaults, the list
+  // of arguments ends before the bias, and PyTorch fails.
   const bool given = !call.args.empty() && !call.args[0].is_null();
   if (!given && !call.boolean_arg(1, false)) {
     throw InputError(call.op +
@@ -321,9 +323,9 @@ Rows scaled_rows(const OpCall& call, const OpRule& rule) {
   return with_out(all, rule);
 }
 
-// The entry of a scale whose data have this entry. A scale that is a matrix is sharded like its
-// data, except on dims of extent 1. One that is a vector can be sharded where its tiles follow one
-// another along the sharded dim. Scales of partials are replicated.
+// The entry of a scale if its data have the entry `data`. A matrix of scales is sharded like its
+// data, except on dims of extent 1. A vector of scales can be sharded if its tiles follow one
+// another along the sharded dim. The scales of partial data are replicated.
 std::optional<RowEntry> scale_entry(const RowEntry& data, const ScaledOperand& operand) {
   const Placement r = Placement::replicate();
   if (operand.is_number() || !data.is_any_shard()) return r;
@@ -355,8 +357,8 @@ Rows all_scaled_rows(const OpCall& call, const OpRule& rule) {
   return with_out(all, rule);
 }
 
-// Whether each shard of the data consists of whole blocks, or whole tiles, whose scales are its
-// own.
+// Whether each shard of the data consists of whole blocks, or whole tiles, so that no two ranks
+// need the same scale.
 bool scales_fit(const OpCall& call, std::span<const Placements> inputs, const DeviceMesh& mesh) {
   for (const std::size_t i : {0U, 1U}) {
     const ScaledOperand operand = scaled_operand(call, i);
@@ -391,9 +393,8 @@ bool scales_fit(const OpCall& call, std::span<const Placements> inputs, const De
 // -- _grouped_mm: one product for each group ------------------------------------------------------
 //
 // In a stack of matrices each matrix is a group. A single matrix is cut into groups, and the
-// offsets say where each group ends: along its rows where the right operand is a stack, along its
-// columns where the left one is, and along the contracted dim where both operands are single
-// matrices.
+// offsets say where each group ends: along its rows if the right operand is a stack, along its
+// columns if the left one is, and along the contracted dim if both operands are single matrices.
 
 const TensorMeta* offsets_of(const OpCall& call) {
   const TensorSpec* offsets = call.tensor(2);

@@ -32,7 +32,7 @@ struct NormRow {
 };
 
 // Which gradients a backward returns: of the input, the weight and the bias. Layer and rms norms
-// have none for a weight or bias that is not given.
+// return none for a weight or bias that is not given.
 std::array<bool, 3> gradients_of(const OpCall& call) {
   const NormArgs& args = norm_args(call.op);
   const std::vector<bool> mask = output_mask(call);
@@ -108,7 +108,8 @@ std::vector<TensorMeta> backward_outputs(const OpCall& call, const TensorMeta& i
     const DType own = bias != nullptr ? bias->meta.dtype : dtype;
     outputs.push_back({.dtype = own, .shape = affine, .strides = {}});
   }
-  if (outputs.empty()) throw InputError(call.op + ": the output mask leaves no output");
+  if (outputs.empty())
+    throw InputError(call.op + ": the output mask asks for no gradient that the op can return");
   return outputs;
 }
 
@@ -214,8 +215,8 @@ void add_applied_rows(Rows& rows, const OpCall& call) {
     add(kAvg, false, true, bias);
   }
   if (norm_tensor(call, args.weight) != nullptr) return;
-  // Without a weight, whose sign is not known, the output rises with the input and falls with the
-  // running mean.
+  // If there is no weight, which could have either sign, the output rises with the input and falls
+  // with the running mean.
   add(kMax, true, false, false);
   add(kMin, true, false, false);
   for (const auto& [out, mean] : {std::pair(kMax, kMin), std::pair(kMin, kMax)}) {
@@ -261,7 +262,7 @@ std::string_view excuse(const OpCall& call, const Row& row) {
   }
   if (is_moved(args.bias)) return "only the shape of the bias is read";
   if (!gradients_of(call)[0])
-    return "the op is linear in more tensors where the input's gradient is masked off";
+    return "if the mask leaves out the input's gradient, the op is linear in more tensors";
   return "";
 }
 

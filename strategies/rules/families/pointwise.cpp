@@ -51,9 +51,9 @@ constexpr PartialRow kFirstMonotone[] = {{{kMax, kMax, kR}, 3}, {{kMin, kMin, kR
 constexpr PartialRow kFirstMasked[] = {
     {{kSum, kSum, kR}, 3}, {{kAvg, kAvg, kR}, 3}, {{kMax, kMax, kR}, 3}, {{kMin, kMin, kR}, 3}};
 
-// PyTorch replicates a tensor that the op writes its output to, if that keyword is not called
-// `out`: grad_input, and the two outputs of frexp. In the rule set shardlab such a tensor is placed
-// like the output.
+// PyTorch replicates a tensor that the op writes its output to, if the keyword for that tensor is
+// not `out`: grad_input, and the two outputs of frexp. In the rule set shardlab such a tensor is
+// placed like the output.
 Rows replicated_keyword_rows(const OpCall& call, const OpRule& rule) {
   Rows rows = pointwise_rows(call, rule);
   for (Row& row : rows) row.back() = RowEntry(kR);
@@ -92,8 +92,8 @@ std::string_view of_written_outputs(const OpCall&, const Row&) {
   return "an output keeps the layout of the tensor that it is written to";
 }
 
-// Words are in alphabetical order within a class. The overload that a name without one stands for
-// comes first.
+// Words are in alphabetical order within a class. Of an op's overloads, the one that stands for the
+// op's bare name comes first.
 constexpr PointwiseOps kOps[] = {
     {.words = "add.Tensor~ add.out",
      .dtensor = kAdditive,
@@ -482,9 +482,9 @@ bool is_linear_partial(const Placement& p) {
 }
 
 // All arguments follow the first one that has the most shards. On each mesh dim, its shard is
-// mapped through the broadcast to the others; its P(sum) or P(avg) stays where the op is linear,
-// and becomes R elsewhere. Additive ops turn the other arguments into partials too, for which a
-// replica is divided; multiplicative ops replicate them.
+// mapped through the broadcast to the others; its P(sum) or P(avg) stays if the op is linear, and
+// becomes R otherwise. Additive ops then turn the other arguments into the same partial, for which
+// a replica has to be divided; multiplicative ops replicate them.
 template <Linearity kLinearity>
 std::vector<FollowCandidate> follow_most_sharded(const OpCall& call, const DeviceMesh& mesh) {
   const auto tensors = pointwise_operands(call);

@@ -66,8 +66,8 @@ struct Pooled {
 
 // -- Windows --------------------------------------------------------------------------------------
 
-// The --args are the kernel, the stride (the kernel where it is empty) and the padding; then, for a
-// maximum only, the dilation; then whether the last window may reach past the end.
+// The --args are the kernel, the stride (if empty, the kernel's extents) and the padding; then, for
+// a maximum only, the dilation; then whether the last window may reach past the end.
 
 Pooled pooled(const OpCall& call, const TensorMeta& in, bool dilates) {
   const auto kernel = by_spatial_dim(call, {0, kSpatial, {}, 1});

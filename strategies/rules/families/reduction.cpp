@@ -1,5 +1,5 @@
-// Reductions. In PyTorch 2.13.0 most of them follow their input's layout, which has some faults;
-// the rule set shardlab has rows for them. Source: PyTorch 2.13.0, _ops/_math_ops.py
+// Reductions. In PyTorch 2.13.0 most of them follow their input's layout, by rules that have some
+// faults; the rule set shardlab has rows for them. Source: PyTorch 2.13.0, _ops/_math_ops.py
 // (common_reduction_strategy and its callers, max_min_dim_single_dim_strategy,
 // dim_reduction_with_indices_strategy, kthvalue_strategy, histc_strategy); pull request #162692
 // (mean of uneven shards).
@@ -85,7 +85,7 @@ Joins joins_of(std::string_view op) {
   for (const Reduction& each : kReductions) {
     if (each.op == op) return each.joins;
   }
-  SHARDLAB_CHECK(false, "no reduction ", op);
+  SHARDLAB_CHECK(false, "no reduction is listed for ", op);
 }
 
 bool has_two_results(std::string_view op) { return op.find("var_mean") != std::string_view::npos; }
@@ -199,9 +199,10 @@ Linear pytorch_linear(const OpCall& call) {
   return {false, kSum, std::nullopt};
 }
 
-// What PyTorch's strategies believe to be reduced. They take an empty list of dims for "none" where
-// the kernels take it for "all", unless it is a default, which the dispatcher leaves out. They
-// overlook the keepdim of logsumexp, which is not a keyword.
+// Which dims PyTorch's strategies believe to be reduced. They read an empty list of dims as "none",
+// although the kernels read it as "all". They do not see an empty list that is the default, because
+// the dispatcher leaves out defaults. They overlook the keepdim of logsumexp, because it is not a
+// keyword argument.
 ReducedDims reduction_as_followed(const OpCall& call) {
   ReducedDims reduction = reduction_of(call);
   const int dims = reduction_args(call.op).dims;
@@ -214,8 +215,8 @@ ReducedDims reduction_as_followed(const OpCall& call) {
   return reduction;
 }
 
-// Shards of reduced dims, and partials of another op, are gathered first unless the reduction is
-// linear on them.
+// Unless the reduction is linear on the input's shards and partials, shards of reduced dims are
+// gathered and partials are reduced first.
 std::vector<FollowCandidate> follow_reduction(const OpCall& call, const DeviceMesh& mesh) {
   const ReducedDims reduction = reduction_as_followed(call);
   const TensorSpec& in = reduced_tensor(call);
@@ -245,14 +246,15 @@ std::vector<FollowCandidate> follow_reduction(const OpCall& call, const DeviceMe
     } else {
       output.push_back(p.with_dim(reduction.output_dim(p.dim())));
       if (output.back().dim() >= out_ndim) {
-        throw InputError(call.op + ": with no dims listed PyTorch 2.13.0 keeps " + p.text() +
-                         " on a result that lacks the dim; valid: null for all dims");
+        throw InputError(call.op + ": if the list of dims is empty, PyTorch 2.13.0 keeps " +
+                         p.text() +
+                         " on a result that lacks this dim; valid: null, which means all dims");
       }
     }
   }
   FollowCandidate candidate{.outputs = std::vector<Placements>(outputs_of(call), output),
                             .inputs = {input}};
-  // PyTorch moves no `out` tensor. It gives the result's layout to it.
+  // PyTorch does not move an `out` tensor, but gives it the result's layout.
   const auto tensors = call.tensors();
   for (std::size_t i = 1; i < tensors.size(); ++i) {
     candidate.inputs.push_back(tensors[i]->layout.placements);
@@ -373,7 +375,7 @@ bool shards_are_joinable(const OpCall& call, std::span<const Placements> inputs,
 
 std::string_view excuse(const OpCall& call, const Row& row) {
   if (joins_of(call.op) == Joins::kNanSum && row[1].placement().is_partial()) {
-    return "a NaN in one part would be skipped there alone";
+    return "a NaN in one rank's contribution would be skipped, but not the other contributions";
   }
   const std::size_t outputs = outputs_of(call);
   for (std::size_t i = outputs + 1; i < row.size(); ++i) {
@@ -439,8 +441,8 @@ std::vector<TensorMeta> histc_outputs(const OpCall& call) {
   return {TensorMeta{.dtype = in.dtype, .shape = {bins}, .strides = {}}};
 }
 
-// Equal bounds stand for those of the data, which would differ from shard to shard, so nothing may
-// be sharded then. PyTorch checks only whether a maximum is given.
+// If both bounds are equal, histc takes the bounds of the data, which differ from shard to shard,
+// so nothing may be sharded. PyTorch checks only whether a maximum is given.
 Rows histc_rows(const OpCall& call, const OpRule& rule) {
   static_cast<void>(histc_outputs(call));
   const double min = call.number_arg(1, 0.0);

@@ -36,7 +36,7 @@ std::size_t position_of_dim(const OpCall& call, bool& has_default) {
     has_default = each.has_default;
     return each.dim;
   }
-  SHARDLAB_CHECK(false, "no scan ", call.op);
+  SHARDLAB_CHECK(false, "no scan is listed for ", call.op);
 }
 
 int scan_dim(const OpCall& call) {

@@ -111,8 +111,8 @@ std::vector<TensorMeta> stack_outputs(const OpCall& call) {
   return {out};
 }
 
-// A partial takes precedence over a shard, and a shard over R. Two different partials, or two
-// different shards, make R.
+// A shard takes precedence over a partial, and a partial over R. Two different shards, or two
+// different partials, make R.
 Placement merged(const Placement& a, const Placement& b) {
   if (a == b || b.is_replicate()) return a;
   if (a.is_replicate()) return b;
@@ -191,8 +191,8 @@ Placements after_insertion(Placements placements, std::int64_t dim) {
   return placements;
 }
 
-// The rows of an op on one tensor. A dim d may be sharded where output_dim(d), the output dim that
-// it becomes, is not -1. After these rows come the partials.
+// The rows of an op on one tensor. A dim d may be sharded if output_dim(d), the output dim that it
+// becomes, is not -1. After these rows come the partials.
 template <class OutputDim>
 Rows moving_rows(int ndim, std::size_t outputs, OutputDim&& output_dim,
                  std::span<const Placement> partials) {
@@ -208,7 +208,7 @@ Rows moving_rows(int ndim, std::size_t outputs, OutputDim&& output_dim,
   return rows;
 }
 
-// The rows of an op that writes a source into part of a tensor. A dim d may be sharded where
+// The rows of an op that writes a source into part of a tensor. A dim d may be sharded if
 // source_dim(d), the dim of the source that belongs to it, is not -1.
 template <class SourceDim>
 Rows writing_rows(int ndim, SourceDim&& source_dim, std::span<const Placement> partials) {
@@ -256,7 +256,7 @@ std::vector<FollowCandidate> follow_split(const OpCall& call, const DeviceMesh&)
 Rows split_rows(const OpCall& call, const OpRule&) {
   const int dim = split_dim(call);
   const std::size_t parts = split_outputs(call).size();
-  // If there is one part, then every rank's part is all that it has.
+  // If split makes a single part, that part is all that a rank has.
   const bool whole = parts == 1 && call.op == "aten.split.Tensor";
   return moving_rows(
       only_tensor(call).meta.ndim(), parts, [&](int d) { return d == dim && !whole ? -1 : d; },
@@ -283,7 +283,7 @@ std::vector<FollowCandidate> follow_unbind(const OpCall& call, const DeviceMesh&
   const Placements& placements = only_tensor(call).layout.placements;
   if (without_shards_of(placements, dim) != placements) {
     throw InputError(call.op + ": dim " + std::to_string(dim) + " of " + only_tensor(call).text() +
-                     " is sharded; valid: a dim that is not");
+                     " is sharded; valid: a dim that is not sharded");
   }
   return followed(call, placements, unbind_outputs(call).size(), after_removal(placements, dim));
 }
@@ -315,9 +315,9 @@ std::vector<TensorMeta> slice_outputs(const OpCall& call) {
   return {like(call, in, shape)};
 }
 
-// Whether PyTorch sees that a slice is the whole dim. It compares start and end exactly, after
-// adding the extent once to negative ones, so a start before the first row hides that the slice is
-// whole.
+// Whether PyTorch sees that a slice is the whole dim. It adds the extent once to a negative start
+// or end and does not clamp it to the dim, so it overlooks a whole slice whose start lies before
+// the first row.
 bool follows_whole_slice(const OpCall& call, std::int64_t extent) {
   const auto from_end = [&](std::int64_t bound) { return bound < 0 ? bound + extent : bound; };
   const std::int64_t end = std::min(call.integer_arg(2, extent), extent);
@@ -349,7 +349,9 @@ std::string_view excuse_slice_of(const OpCall& call, const Row& row, std::size_t
   const int ndim = call.required_tensor(0).meta.ndim();
   const bool sliced = p.is_shard_like() && p.dim() == dim_of(call, dim_arg, 0, ndim);
   const bool steps = call.integer_arg(dim_arg + 3, 1) > 1;
-  return sliced && steps ? "the row holds only on meshes where the step divides every chunk" : "";
+  return sliced && steps
+             ? "the row holds only on meshes that cut the dim into chunks divisible by the step"
+             : "";
 }
 
 std::string_view excuse_slice(const OpCall& call, const Row& row) {
@@ -381,8 +383,8 @@ std::vector<TensorMeta> slice_backward_outputs(const OpCall& call) {
   return {like(call, in, shape)};
 }
 
-// PyTorch compares shards with the dim as it was given, so it never finds one that is counted from
-// the end.
+// PyTorch compares shards with the dim as it was given, so it finds no shard of a dim that is
+// counted from the end.
 std::vector<FollowCandidate> follow_slice_backward(const OpCall& call, const DeviceMesh&) {
   const Placements kept =
       without_shards_of(only_tensor(call).layout.placements, call.integer_arg(1, 0));
@@ -413,7 +415,7 @@ std::vector<TensorMeta> slice_scatter_outputs(const OpCall& call) {
   return {like(call, self, self.meta.shape)};
 }
 
-// Both tensors follow self. Where self is a partial, or sharded on the slice's dim, it is gathered
+// Both tensors follow self. Where self is partial, or sharded on the slice's dim, it is replicated
 // first.
 std::vector<FollowCandidate> follow_slice_scatter(const OpCall& call, const DeviceMesh&) {
   Placements kept =
@@ -485,8 +487,8 @@ std::vector<TensorMeta> select_backward_outputs(const OpCall& call) {
   return {like(call, only_tensor(call), SelectBackward::of(call).shape)};
 }
 
-// PyTorch takes the dim as it was given, so one that is counted from the end comes before every
-// shard.
+// PyTorch takes the dim as it was given. One that is counted from the end is negative, so the
+// shards of all dims are renumbered.
 std::vector<FollowCandidate> follow_select_backward(const OpCall& call, const DeviceMesh&) {
   const Placements& placements = only_tensor(call).layout.placements;
   return followed(call, placements, 1, after_insertion(placements, call.integer_arg(1, 0)));
@@ -600,7 +602,7 @@ Rows triangle_rows(const OpCall& call, const OpRule&) {
 
 // -- Padding, rolling, flipping, buckets -------------------------------------------------------
 
-// These partials are in the order that PyTorch has for these ops.
+// The partials that pass through the ops below, in PyTorch's order.
 constexpr std::array<Placement, 4> kMovedPartials = {rows::kSum, rows::kAvg, rows::kMax,
                                                      rows::kMin};
 
@@ -617,8 +619,8 @@ Rows pad_rows(const OpCall& call, const OpRule& rule) {
   const TensorSpec& in = only_tensor(call);
   const std::vector<Padding> paddings = paddings_of(call, in.meta.shape);
   const auto is_padded = [](const Padding& p) { return p.before != 0 || p.after != 0; };
-  // A sum passes only where no value is written, or 0, since every rank would add the value to it.
-  // PyTorch does not distinguish cutting from padding.
+  // A sum passes only if no value is written or the value is 0, since the values of all ranks would
+  // be added up. PyTorch does not distinguish cutting from padding.
   const bool writes = std::any_of(paddings.begin(), paddings.end(), [&](const Padding& p) {
     return rule.sets.contains(kShardlab) ? p.before > 0 || p.after > 0 : is_padded(p);
   });

@@ -217,9 +217,10 @@ TEST(StragglerFit, RefusesWhatHasNoAnswer) {
 }
 
 TEST(Straggler, ErrorsNameWhatIsValid) {
-  EXPECT_THROW_MSG(Straggler::from_json("fixed", kPlace), ConfigError,
-                   "s.json:/straggler: found \"fixed\" alone; valid: {\"name\": \"fixed\", "
-                   "\"fixed_us\": NUMBER}");
+  EXPECT_THROW_MSG(
+      Straggler::from_json("fixed", kPlace), ConfigError,
+      "s.json:/straggler: found \"fixed\" without its figures; valid: {\"name\": \"fixed\", "
+      "\"fixed_us\": NUMBER}");
   EXPECT_THROW_MSG(
       Straggler::from_json({{"name", "order_statistics"}, {"delays_us", json::array()}}, kPlace),
       ConfigError, "s.json:/straggler/delays_us: found 0 delays; valid: 1 to 1000000");
@@ -237,9 +238,10 @@ TEST(Straggler, ErrorsNameWhatIsValid) {
   EXPECT_THROW_MSG(Straggler::from_json({{"name", "slow"}}, kPlace), ConfigError,
                    "s.json:/straggler/name: unknown straggler model \"slow\"; valid: none, "
                    "percent, fixed, order_statistics");
-  EXPECT_THROW_MSG(Straggler::from_json("percent", kPlace), ConfigError,
-                   "s.json:/straggler: found \"percent\" alone; valid: {\"name\": \"percent\", "
-                   "\"percent\": NUMBER}");
+  EXPECT_THROW_MSG(
+      Straggler::from_json("percent", kPlace), ConfigError,
+      "s.json:/straggler: found \"percent\" without its figures; valid: {\"name\": \"percent\", "
+      "\"percent\": NUMBER}");
   EXPECT_THROW_MSG(Straggler::from_json({{"name", "percent"}}, kPlace), ConfigError,
                    "s.json:/straggler: missing key \"percent\"");
   EXPECT_THROW_MSG(Straggler::from_json({{"name", "percent"}, {"percent", -1}}, kPlace),

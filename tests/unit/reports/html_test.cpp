@@ -162,7 +162,7 @@ void expect_below_limit(std::size_t candidates) {
   // Some flips have no row here, or some rows do not open, and the page says so.
   const bool is_cut = browser["rows"].size() < browser["total"].get<std::size_t>();
   EXPECT_EQ(page.find("<p class=\"cut\">This page holds ") != std::string::npos, is_cut);
-  EXPECT_NE(page.find(" can be opened here; what would stand under the others is in report.json."),
+  EXPECT_NE(page.find(" can be opened here; the details of the others are in report.json."),
             std::string::npos);
 }
 

@@ -69,7 +69,7 @@ TEST(ReportJson, WhatHasNoNumberIsNullWithAReason) {
   EXPECT_EQ(from_free["question"], "q4");
   EXPECT_TRUE(from_free["gain_percent"].is_null());
   EXPECT_EQ(from_free["reason"],
-            "the reference finds the baseline's choice free: there is no percentage");
+            "the reference prices the baseline's choice at 0, so there is no percentage");
   const json& impossible = report["flips"][3];
   EXPECT_EQ(impossible["question"], "q7");
   EXPECT_TRUE(impossible["baseline_us"].is_null());

@@ -252,9 +252,8 @@ TEST(Sections, InvariantsNameTheBrokenOnesAndTheirWitness) {
 
 TEST(Sections, CurvesTellWhereTheStacksDifferMost) {
   EXPECT_EQ(content_of(rendered(small_record()), "curves").answer,
-            "The stacks differ most for all_gather over 8 ranks at 1.00 kB: `new` asks 3.00 us, "
-            "`old` 6.60 us, a ratio "
-            "of 0.45.");
+            "The stacks differ most for all_gather over 8 ranks at 1.00 kB: `new` prices it at "
+            "3.00 us and `old` at 6.60 us, a ratio of 0.45.");
 }
 
 TEST(Sections, ConfigurationShowsOnlyWhatDiffers) {

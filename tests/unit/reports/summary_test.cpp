@@ -40,18 +40,17 @@ TEST(SummarySentence, TellsTheFlipsTheVerdictsAndTheRegret) {
   // Regret before: 120 x 10 % over 1204 = 1.0 %; after: 4 x 20 % over 1204 = 0.07 %, shown as 0.1
   // %.
   EXPECT_EQ(sentence(record_of(1204, 120, 4, 8)),
-            "Changing `old` to `new` flips 132 of 1,204 decisions (11.0 %): the reference (`ref`, "
-            "datasheet, not "
-            "measured) calls 120 of them better, 4 worse and 8 equal; mean regret falls from 1.0 % "
-            "to 0.1 %.");
+            "Changing `old` to `new` flips 132 of 1,204 decisions (11.0 %). Priced by the "
+            "reference (`ref`: datasheet, not measured), 120 of them are improvements, 4 are "
+            "regressions and 8 cost as much as before; mean regret falls from 1.0 % to 0.1 %.");
 }
 
 TEST(SummarySentence, TellsTheSmallRecord) {
   EXPECT_EQ(sentence(small_record()),
-            "Changing `old` to `new` flips 6 of 7 decisions (85.7 %): the reference (`ref`, "
-            "datasheet, not measured) "
-            "calls 1 of them better, 2 worse and 1 equal, and cannot judge 2; mean regret rises "
-            "from 12.5 % to 15.0 % (over 6 and 5 judged decisions).");
+            "Changing `old` to `new` flips 6 of 7 decisions (85.7 %). Priced by the reference "
+            "(`ref`: datasheet, not measured), 1 of them is an improvement, 2 are regressions, 1 "
+            "costs as much as before and 2 cannot be judged; mean regret rises from 12.5 % to 15.0 "
+            "% (over 6 and 5 judged decisions).");
 }
 
 TEST(SummarySentence, CountsTheChoicesThatCannotRun) {
@@ -66,37 +65,38 @@ TEST(SummarySentence, NoFlipsStillNameTheReferenceOfTheRegret) {
   EXPECT_EQ(sentence(record_of(1204, 0, 0, 0)),
             "Changing `old` to `new` flips none of 1,204 decisions; mean regret stays at 0.0 % by "
             "the reference "
-            "(`ref`, datasheet, not measured).");
+            "(`ref`: datasheet, not measured).");
 }
 
-TEST(SummarySentence, OneFlipIsIt) {
+TEST(SummarySentence, OneFlipIsNamedAsOne) {
   EXPECT_EQ(sentence(record_of(10, 1, 0, 0)),
-            "Changing `old` to `new` flips 1 of 10 decisions (10.0 %): the reference (`ref`, "
-            "datasheet, not measured) "
-            "calls it better; mean regret falls from 1.0 % to 0.0 %.");
+            "Changing `old` to `new` flips 1 of 10 decisions (10.0 %). Priced by the reference "
+            "(`ref`: datasheet, not measured), the flip is an improvement; mean regret falls from "
+            "1.0 % to 0.0 %.");
   EXPECT_EQ(sentence(record_of(10, 0, 0, 0, 1)),
-            "Changing `old` to `new` flips 1 of 10 decisions (10.0 %): the reference (`ref`, "
-            "datasheet, not measured) "
-            "cannot judge it; mean regret stays at 0.0 % (over 10 and 9 judged decisions).");
+            "Changing `old` to `new` flips 1 of 10 decisions (10.0 %). Priced by the reference "
+            "(`ref`: datasheet, not measured), the flip cannot be judged; mean regret stays at 0.0 "
+            "% (over 10 and 9 judged decisions).");
 }
 
 TEST(SummarySentence, FlipsOfOneVerdictAreAllOrBoth) {
   EXPECT_NE(sentence(record_of(10, 0, 2, 0))
-                .find("calls both worse; mean regret rises from 0.0 % to 4.0 %."),
+                .find(", both are regressions; mean regret rises from 0.0 % to 4.0 %."),
             std::string::npos);
-  EXPECT_NE(
-      sentence(record_of(10, 0, 0, 3)).find("calls all of them equal; mean regret stays at 0.0 %."),
-      std::string::npos);
-  EXPECT_NE(sentence(record_of(10, 0, 0, 0, 2)).find("cannot judge either;"), std::string::npos);
-  EXPECT_NE(sentence(record_of(10, 0, 0, 0, 3)).find("cannot judge all of them;"),
+  EXPECT_NE(sentence(record_of(10, 0, 0, 3))
+                .find(", all of them cost as much as before; mean regret stays at 0.0 %."),
+            std::string::npos);
+  EXPECT_NE(sentence(record_of(10, 0, 0, 0, 2)).find(", neither can be judged;"),
+            std::string::npos);
+  EXPECT_NE(sentence(record_of(10, 0, 0, 0, 3)).find(", none of them can be judged;"),
             std::string::npos);
 }
 
 TEST(SummarySentence, AllDecisionsAndTheOnlyDecisionReadAsSuch) {
   EXPECT_EQ(sentence(record_of(3, 3, 0, 0)).substr(0, 48),
-            "Changing `old` to `new` flips all 3 decisions: t");
+            "Changing `old` to `new` flips all 3 decisions. P");
   EXPECT_EQ(sentence(record_of(1, 1, 0, 0)).substr(0, 51),
-            "Changing `old` to `new` flips the only decision: th");
+            "Changing `old` to `new` flips the only decision. Pr");
   EXPECT_EQ(sentence(record_of(1, 0, 0, 0)).substr(0, 56),
             "Changing `old` to `new` does not flip the only decision;");
 }
@@ -114,7 +114,7 @@ TEST(SummarySentence, SeveralCandidatesAreToldInTurn) {
       sentence(record),
       "Of 10 decisions of `old` (mean regret 1.0 %), `new` flips 1 (10.0 %; 1 better; mean regret "
       "0.0 %) and "
-      "`newer` flips none (mean regret 1.0 %); the reference is `ref`, datasheet, not measured.");
+      "`newer` flips none (mean regret 1.0 %); the reference is `ref` (datasheet, not measured).");
 }
 
 TEST(SummarySentence, ManyCandidatesAreToldByTheirExtremes) {
@@ -127,16 +127,16 @@ TEST(SummarySentence, ManyCandidatesAreToldByTheirExtremes) {
       sentence(record),
       "Of 10 decisions of `old` (mean regret 2.0 %), the 4 candidates flip between 0 (`also-0`) "
       "and 2 (`new`); "
-      "the lowest mean regret is 0.0 % (`new`); the reference is `ref`, datasheet, not measured.");
+      "the lowest mean regret is 0.0 % (`new`); the reference is `ref` (datasheet, not measured).");
 }
 
 TEST(SummarySentence, AStackThatIsItsOwnReferenceIsCalledThat) {
   ComparisonRecord record = record_of(10, 1, 0, 0);
   record.reference.name = "new";
   EXPECT_EQ(sentence(record),
-            "Changing `old` to `new` flips 1 of 10 decisions (10.0 %): the reference (`new`, "
-            "datasheet, not "
-            "measured) calls it better; mean regret falls from 1.0 % to 0.0 %, `new` being the "
+            "Changing `old` to `new` flips 1 of 10 decisions (10.0 %). Priced by the reference "
+            "(`new`: datasheet, not measured), the flip is an improvement; mean regret falls from "
+            "1.0 % to 0.0 %, `new` being the "
             "reference itself.");
   record.stacks.push_back("newer");
   for (RecordQuestion& one : record.questions) one.answers.push_back(one.answers[0]);
@@ -153,7 +153,8 @@ TEST(SummarySentence, WithoutQuestionsItSaysSo) {
 TEST(SummarySentence, AReferenceWithoutALabelStandsAlone) {
   ComparisonRecord record = record_of(10, 1, 0, 0);
   record.reference.label = "";
-  EXPECT_NE(sentence(record).find("the reference (`ref`) calls it better"), std::string::npos);
+  EXPECT_NE(sentence(record).find("Priced by the reference (`ref`), the flip is an improvement"),
+            std::string::npos);
 }
 
 TEST(SummarySentence, RegretThatOneSideLacksIsUnknown) {

@@ -99,13 +99,13 @@ TEST(RunStep, RefusesChangesThatNoCollectiveMakes) {
   const Executor executor = executor_on("2");
   DistributedTensor sums = distributed(executor, "f32[4]", "P(sum)");
   EXPECT_THROW_MSG((void)executor.run_step(step_of("P(sum)", "P(avg)", 0, "P(avg)", 1), sums),
-                   InputError, "P(sum)->P(avg) is no change that a collective makes");
+                   InputError, "no collective changes P(sum) to P(avg)");
   DistributedTensor shards = distributed(executor, "f32[4]", "S(0)");
   EXPECT_THROW_MSG((void)executor.run_step(step_of("S(0)", "P(sum)", 0, "P(sum)", 1), shards),
-                   InputError, "S(0)->P(sum) is no change that a collective makes");
+                   InputError, "no collective changes S(0) to P(sum)");
   DistributedTensor whole = distributed(executor, "f32[4]", "R");
   EXPECT_THROW_MSG((void)executor.run_step(step_of("R", "P(product)", 0, "P(product)", 1), whole),
-                   InputError, "R->P(product) is no change that a collective makes");
+                   InputError, "no collective changes R to P(product)");
 }
 
 TEST(Distribute, RefusesWhatHasNoData) {
@@ -217,7 +217,8 @@ TEST(Executor, NotesAStridedNameThatDoesNotFit) {
     ASSERT_EQ(result.notes.size(), notes) << tensor;
     if (notes == 0) continue;
     EXPECT_EQ(result.notes[0],
-              "_S(0,2)S(0) stands for S(0)[1]S(0)[0], which holds other rows of this uneven shape");
+              "_S(0,2)S(0) stands for S(0)[1]S(0)[0], although the two hold different rows of this "
+              "uneven shape");
   }
 }
 

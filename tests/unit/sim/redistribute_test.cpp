@@ -177,8 +177,9 @@ TEST(Redistribute, R19APriceOfZeroDoesNotMakeAProductBuildable) {
   const Plan plan = bench.plan("f32[8]", "R", "P(product)");
   EXPECT_EQ(plan.price.total.value(), 0.0);
   EXPECT_EQ(plan.impossible, "");
-  EXPECT_EQ(plan.unexecutable,
-            "R->P(product) can't be built: only sum, avg, max and min partition a value");
+  EXPECT_EQ(
+      plan.unexecutable,
+      "R->P(product) can't be built: a value can be partitioned only for sum, avg, max and min");
   for (const char* to : {"P(sum)", "P(avg)", "P(max)", "P(min)", "S(0)"}) {
     EXPECT_EQ(bench.plan("f32[8]", "R", to).unexecutable, "") << to;
   }
@@ -225,6 +226,12 @@ TEST(Redistribute, AStridedShardThatEncodesAnOrderIsPlannedAsThatOrder) {
   EXPECT_EQ(plan.path(), "S(0)[1]S(0)[0]->RS(0)->RR");
   EXPECT_EQ(plan.from.text(), "_S(0,2)S(0)");
   EXPECT_EQ(plan.price.total.value(), bench.cost("f32[16]", "S(0)[1]S(0)[0]", "RR"));
+}
+
+TEST(Redistribute, APathWithoutStepsShowsTheOrderThatAStridedShardEncodes) {
+  Bench bench({.mesh = "2x2"});
+  EXPECT_EQ(bench.plan("f32[64]", "_S(0,2)S(0)", "_S(0,2)S(0)").path(), "S(0)[1]S(0)[0]");
+  EXPECT_EQ(bench.plan("f32[64]", "S(0)S(0)", "S(0)S(0)").path(), "S(0)[0]S(0)[1]");
 }
 
 TEST(Redistribute, AnotherShardOrderIsPlannedByTheGraphPlannerWhateverTheStack) {

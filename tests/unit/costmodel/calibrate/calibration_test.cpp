@@ -172,7 +172,8 @@ TEST(Calibrate, RowsOfOneSetThatContradictEachOtherAreRefused) {
     EXPECT_EQ(fit.refused[0].row, 3U);
     EXPECT_EQ(fit.refused[1].row, 24U);
     EXPECT_EQ(fit.rows_used, 23U);
-    EXPECT_NE(fit.refused[0].reason.find("other rows of the same question say"), std::string::npos);
+    EXPECT_NE(fit.refused[0].reason.find("rows for the same collective, size and group range from"),
+              std::string::npos);
   }
   rows.back().set = 1;  // another system, which may be slower
   EXPECT_TRUE(calibrate(*find_cost_model("piecewise"), rows, topology).refused.empty());
@@ -183,7 +184,7 @@ TEST(Calibrate, RefusesWhatItCannotFit) {
   const std::vector<Observation> two = {{{Collective::kAllReduce, 1024, group_of(8)}, 10.0, 0},
                                         {{Collective::kAllReduce, 2048, group_of(8)}, 11.0, 0}};
   EXPECT_THROW_MSG(calibrate(*find_cost_model("piecewise"), two, topology), InputError,
-                   "calibrate: piecewise takes at least 3 rows of one collective and group, found "
+                   "calibrate: piecewise needs at least 3 rows of one collective and group, found "
                    "2 rows of 1 groups");
   const std::vector<Observation> none = {{{Collective::kAllReduce, 1024, group_of(8)}, 0.0, 0}};
   EXPECT_THROW_MSG(calibrate(*find_cost_model("alpha_beta"), none, topology), InputError,
@@ -225,8 +226,9 @@ TEST(Calibrate, AsymptotesThatNoRowTellsComeFromTheOtherCurves) {
   const Calibration fit = calibrate(*find_cost_model("piecewise"), rows, topology);
   ASSERT_EQ(fit.not_identified.size(), 1U);
   EXPECT_EQ(fit.not_identified[0].name, "all_reduce.8x1.bandwidth_gb_per_s");
-  EXPECT_EQ(fit.not_identified[0].reason,
-            "no row is large enough to tell the bandwidth; the prior comes from the other curves");
+  EXPECT_EQ(
+      fit.not_identified[0].reason,
+      "no row is large enough to determine the bandwidth; the prior comes from the other curves");
   const CollectiveQuery large{Collective::kAllReduce, 1e9, group_of(8)};
   const double us = model->price(large).total.value();
   const auto fitted = make_collective_model(fit.choice(), topology);
@@ -235,7 +237,7 @@ TEST(Calibrate, AsymptotesThatNoRowTellsComeFromTheOtherCurves) {
   const std::span<const Observation> small(rows.data() + 12, 6);
   const Calibration alone = calibrate(*find_cost_model("piecewise"), small, topology);
   EXPECT_EQ(alone.not_identified[0].reason,
-            "no row is large enough to tell the bandwidth; the prior comes from the topology");
+            "no row is large enough to determine the bandwidth; the prior comes from the topology");
 }
 
 }  // namespace calibration_test

@@ -114,11 +114,11 @@ TEST(ChakraJson, ErrorsNameThePointer) {
       "text");
   EXPECT_EQ(error_of(R"({"durationMicros": 1.5})"),
             "t.json:/1/durationMicros: found 1.5; valid: a whole number from 0 to "
-            "18446744073709551615, or its text");
+            "18446744073709551615, or that number as a text");
   EXPECT_EQ(
       error_of(R"({"dataDeps": ["1", "x"]})"),
       "t.json:/1/dataDeps/1: found \"x\"; valid: a whole number from 0 to 18446744073709551615, "
-      "or its text");
+      "or that number as a text");
   EXPECT_EQ(error_of(R"({"dataDeps": "1"})"), "t.json:/1/dataDeps: found \"1\"; valid: an array");
   EXPECT_EQ(error_of(R"({"type": "COMM"})"),
             "t.json:/1/type: found \"COMM\"; valid: INVALID_NODE, METADATA_NODE, MEM_LOAD_NODE, "
@@ -133,7 +133,7 @@ TEST(ChakraJson, ErrorsNameThePointer) {
   EXPECT_EQ(
       attribute(R"("int32Val": 2147483648)"),
       "t.json:/1/attr/0/int32Val: found 2147483648; valid: a whole number from -2147483648 to "
-      "2147483647, or its text");
+      "2147483647, or that number as a text");
   EXPECT_EQ(attribute(R"("int64Val": "1", "doubleVal": 1)"),
             "t.json:/1/attr/0/int64Val: found a second value beside doubleVal; valid: one value");
   EXPECT_EQ(attribute(R"("doubleVal": "1")"),
@@ -150,7 +150,7 @@ TEST(ChakraJson, ErrorsNameThePointer) {
             "t.json:/1/attr/0/int64List: found an array; valid: an object");
   EXPECT_EQ(attribute(R"("uint32List": {"values": [1, -1]})"),
             "t.json:/1/attr/0/uint32List/values/1: found -1; valid: a whole number from 0 to "
-            "4294967295, or its text");
+            "4294967295, or that number as a text");
   EXPECT_EQ(attribute(R"("int64": 1)").substr(0, 66),
             "t.json:/1/attr/0/int64: unknown key; valid: name, docString, doubl");
   EXPECT_EQ(error_of(R"({"type": "COMM_COLL_NODE"})"),

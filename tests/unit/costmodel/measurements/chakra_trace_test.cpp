@@ -110,7 +110,7 @@ TEST(ChakraTrace, ReadsTheNodesOfOthers) {
   EXPECT_EQ(sets[0].warnings,
             (std::vector<std::string>{
                 "4 calls are left out: no cost model prices BARRIER",
-                "4 calls are left out: nothing says which ranks the group \"17\" has"}));
+                "4 calls are left out: the trace does not say which ranks the group \"17\" has"}));
 }
 
 // A trace that was cut anywhere is refused, unless it was cut between two messages.
@@ -146,7 +146,7 @@ TEST(ChakraTrace, ErrorsNameTheByte) {
                 ": comm_type: found 12; valid: 0 to 9");
   EXPECT_EQ(error_of(kMetadata + foreign_node(0, 8, "\xff")),
             "t.0.et:byte " + std::to_string(kMetadata.size() + 1) +
-                ": pg_name: found a byte that is no printable ASCII");
+                ": pg_name: found a byte that is not printable ASCII");
 }
 
 TEST(ChakraTrace, TextIsNone) {

@@ -121,8 +121,9 @@ TEST(MeasurementSet, ErrorsNameThePlaceAndWhatIsValid) {
             "\"shardlab/measurements/1\"");
   EXPECT_EQ(message_of(R"({"ranks": 0})"),
             "folder/run.json:/ranks: found 0; valid: an integer from 1 to 1099511627776");
-  EXPECT_EQ(message_of(R"({"hosts": 17})"),
-            "folder/run.json:/hosts: found 17 hosts for 16 ranks; valid: at most one host a rank");
+  EXPECT_EQ(
+      message_of(R"({"hosts": 17})"),
+      "folder/run.json:/hosts: found 17 hosts for 16 ranks; valid: at most one host per rank");
   EXPECT_EQ(message_of(R"({"health": "fine"})"),
             "folder/run.json:/health: found \"fine\"; valid: healthy, unhealthy, unknown");
   EXPECT_EQ(message_of(R"({"rows": []})"),

@@ -47,8 +47,8 @@ TEST(BusBandwidths, AgreeWithinWhatIsPrinted) {
   EXPECT_EQ(reason(Collective::kAllReduce, 8, "26.21", "45.8"), "");  // one digit fewer
   EXPECT_EQ(
       reason(Collective::kAllReduce, 8, "26.21", "12.88"),
-      "columns contradict each other: an algbw of 26.21 GB/s is a busbw of 45.87 for all_reduce "
-      "among 8 ranks, but busbw says 12.88");
+      "columns contradict each other: an algbw of 26.21 GB/s means a busbw of 45.87 for all_reduce "
+      "among 8 ranks, but the busbw column says 12.88");
   EXPECT_NE(reason(Collective::kAllReduce, 16, "26.21", "45.88"), "");
   EXPECT_NE(reason(Collective::kAllGather, 8, "26.21", "45.88"), "");
   // Small figures tell little: 0.1 may be 0.05 to 0.15, which fits a ratio of 1.75 and one of
@@ -120,8 +120,8 @@ TEST(BusBandwidths, ARetypedFigureRefusesItsRowAlone) {
   EXPECT_EQ(set.refused,
             (std::vector<RefusedRow>{
                 {7,
-                 "columns contradict each other: an algbw of 26.21 GB/s is a busbw of 45.87 for "
-                 "all_reduce among 8 ranks, but busbw says 12.88"}}));
+                 "columns contradict each other: an algbw of 26.21 GB/s means a busbw of 45.87 for "
+                 "all_reduce among 8 ranks, but the busbw column says 12.88"}}));
   const MeasurementSet in_place = read(scale(1, 8, 8, "all_reduce"), with("45.31", "12.88"));
   ASSERT_EQ(in_place.refused.size(), 1U);
   EXPECT_TRUE(in_place.refused[0].reason.starts_with("in place: columns contradict"));
@@ -159,12 +159,13 @@ TEST(BusBandwidths, JsonIsHeldAgainstItsDevicesToo) {
     return read_nccl_tests_json(document(program, busbw), {}, {"run.json", ""});
   };
   EXPECT_EQ(read_document("all_reduce_perf", 45.8752).rows.size(), 3U);
-  EXPECT_EQ(read_document("all_reduce_perf", 12.5).refused,
-            (std::vector<RefusedRow>{
-                {0,
-                 "columns contradict each other: an algbw of 26.2144 GB/s is a busbw of 45.88 for "
-                 "all_reduce among 8 ranks, but busbw says 12.5",
-                 "/results/1"}}));
+  EXPECT_EQ(
+      read_document("all_reduce_perf", 12.5).refused,
+      (std::vector<RefusedRow>{
+          {0,
+           "columns contradict each other: an algbw of 26.2144 GB/s means a busbw of 45.88 for "
+           "all_reduce among 8 ranks, but the busbw column says 12.5",
+           "/results/1"}}));
   try {
     static_cast<void>(read_document("all_gather_perf", 45.8752));
     ADD_FAILURE() << "no error";

@@ -223,17 +223,17 @@ TEST(NcclTestsText, WrongResultsAreRefusedWithTheirReason) {
       "65536 16384 float sum -1 20.00 3.28 6.1 0 -21.00 3.12 5.8 0\n");
   ASSERT_EQ(set.rows.size(), 1U);
   EXPECT_EQ(set.rows[0].line, 4);
-  EXPECT_EQ(
-      set.refused,
-      (std::vector<RefusedRow>{
-          {2, "found 3 wrong elements (#wrong)"},
-          {3, "in place: found 7 wrong elements (#wrong)"},
-          {5, "results are wrong by 0.1 (error), more than 1e-05"},
-          {6, "columns contradict each other: 65536 B in 20 us is 3.28 GB/s, but algbw says 9.99"},
-          {7, "found no out-of-place time"},
-          {8, "found an out-of-place time of -20 us"},
-          {9, "found an out-of-place time of 0 us"},
-          {10, "in place: found a time of -21 us"}}));
+  EXPECT_EQ(set.refused,
+            (std::vector<RefusedRow>{{2, "found 3 wrong elements (#wrong)"},
+                                     {3, "in place: found 7 wrong elements (#wrong)"},
+                                     {5, "results are wrong by 0.1 (error), more than 1e-05"},
+                                     {6,
+                                      "columns contradict each other: 65536 B in 20 us is 3.28 "
+                                      "GB/s, but the algbw column says 9.99"},
+                                     {7, "found no out-of-place time"},
+                                     {8, "found an out-of-place time of -20 us"},
+                                     {9, "found an out-of-place time of 0 us"},
+                                     {10, "in place: found a time of -21 us"}}));
 }
 
 TEST(NcclTestsText, ARowWhoseSizeOrCountCannotBeReadIsNotPassedOver) {
@@ -310,7 +310,7 @@ TEST(NcclTestsText, TheCollectiveComesFromALineACommandTheFileOrTheColumns) {
   EXPECT_EQ(kind(scattered), Collective::kReduceScatter);
   EXPECT_EQ(message_of(none, kTwoHosts, "x.txt"),
             "x.txt:line 1: found nothing that names the table's collective; valid: a line \"# "
-            "collective: all_gather\" above it, or a file name that holds it");
+            "collective: all_gather\" above it, or a file name that contains it");
 }
 
 TEST(NcclTestsText, RanksComeFromTheFileElseFromTheHints) {
@@ -323,7 +323,8 @@ TEST(NcclTestsText, RanksComeFromTheFileElseFromTheHints) {
   EXPECT_EQ(clash.ranks, 16);
   EXPECT_EQ(clash.hosts, 2);
   EXPECT_EQ(clash.warnings,
-            std::vector<std::string>{"the file says 2 hosts, the command line 4; the file counts"});
+            std::vector<std::string>{
+                "the file says 2 hosts, but the command line says 4; the file is used"});
   // A list that leaves out some ranks still shows the last one, which tells the number of ranks.
   const MeasurementSet elided = read(
       "#  Rank  0 Group  0 Pid 1 on a device  0 [0x18] NVIDIA A100\n"
@@ -348,11 +349,12 @@ TEST(NcclTestsText, ErrorsNameTheLineAndWhatIsValid) {
       message_of("\n65536 16384 float sum -1 2o.00 3.28 6.1 0 21.00 3.12 5.8 0\n").substr(0, 74),
       "all_reduce.txt:line 2: found \"2o.00\" in column 6; valid: a number or N/A (");
   EXPECT_EQ(message_of("# ranks: many\n"),
-            "all_reduce.txt:line 1: found \"many\" behind \"ranks:\"; valid: an integer from 1 to "
+            "all_reduce.txt:line 1: found \"many\" after \"ranks:\"; valid: an integer from 1 to "
             "1099511627776");
-  EXPECT_EQ(message_of("# ranks: 8\n# ranks: 16\n"),
-            "all_reduce.txt:line 2: found 16 behind \"ranks:\" after 8; valid: the same number "
-            "throughout the file");
+  EXPECT_EQ(
+      message_of("# ranks: 8\n# ranks: 16\n"),
+      "all_reduce.txt:line 2: found 16 after \"ranks:\", but 8 earlier; valid: the same number "
+      "throughout the file");
   EXPECT_EQ(message_of("# size count type redop root cputime algbw busbw #wrong\n"),
             "all_reduce.txt:line 1: found the column cputime (-C 1), the time to launch; valid: "
             "time");
@@ -365,7 +367,7 @@ TEST(NcclTestsText, ErrorsNameTheLineAndWhatIsValid) {
   EXPECT_EQ(message_of("# ranks: 1\n# nodes: 1\n65536 16384 float sum -1 20.0 3.28 0 0 21.00 3.12 "
                        "0 0\n",
                        {}),
-            "all_reduce.txt:line 3: found no usable row: one rank alone communicates nothing");
+            "all_reduce.txt:line 3: found no usable row: a single rank communicates nothing");
 }
 
 // -- JSON

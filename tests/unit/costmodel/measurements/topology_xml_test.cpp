@@ -118,13 +118,15 @@ TEST_P(XmlRefusals, AreTheseWordForWord) {
 INSTANTIATE_TEST_SUITE_P(
     All, XmlRefusals,
     testing::Values(
-        Refusal{"Empty", "", "1: found the end; valid: an element such as <system version=\"1\">"},
+        Refusal{"Empty", "",
+                "1: found the end of the file; valid: an element such as <system version=\"1\">"},
         Refusal{"NoXml", "{}",
-                "1: found the end; valid: an element such as <system version=\"1\">"},
-        Refusal{"Open", "<system>\n<cpu>", "2: found the end inside <cpu>"},
+                "1: found the end of the file; valid: an element such as <system version=\"1\">"},
+        Refusal{"Open", "<system>\n<cpu>", "2: found the end of the file inside <cpu>"},
         Refusal{"Crossed", "<system>\n<cpu></system>", "2: found </system>; valid: </cpu>"},
         Refusal{"ClosedFirst", "</system>", "1: found </system>; valid: an element"},
-        Refusal{"Two", "<system/><system/>", "1: found more after </system>; valid: one element"},
+        Refusal{"Two", "<system/><system/>",
+                "1: found more text after </system>; valid: one element"},
         Refusal{"NoQuotes", "<system version=1/>", "1: found \"1\"; valid: a value in quotes"},
         Refusal{"NoValue", "<system version>", "1: found \">\" after \"version\"; valid: \"=\""},
         Refusal{"OpenValue", "<system version=\"1>", "1: found a value without its closing quote"},
@@ -134,7 +136,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"Graph", "<graphs version=\"1\"/>",
                 "1: found <graphs>; valid: <system>, as NCCL_TOPO_DUMP_FILE writes it"},
         Refusal{"NoGpu", "<system>\n<cpu/></system>",
-                "1: found no <gpu> below a <cpu>; valid: one or more"},
+                "1: found no <gpu> inside a <cpu>; valid: at least one"},
         Refusal{"NoCapability", "<system><cpu>\n<gpu dev=\"0\"/></cpu></system>",
                 "2: found <gpu> without the attribute \"sm\""},
         Refusal{"OddCapability", "<system><cpu>\n<gpu sm=\"9x\"/></cpu></system>",
@@ -142,7 +144,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"Uneven",
                 "<system><cpu host_hash=\"1\"><gpu sm=\"90\"/><gpu sm=\"90\"/></cpu>"
                 "<cpu host_hash=\"2\"><gpu sm=\"90\"/></cpu></system>",
-                "1: found hosts of 2 and of 1 GPUs; valid: as many GPUs on each host"}),
+                "1: found hosts of 2 and of 1 GPUs; valid: the same number of GPUs on each host"}),
     [](const auto& test) { return std::string(test.param.name); });
 
 TEST(XmlRefusal, OfNestingWithoutEnd) {

@@ -42,7 +42,7 @@ TEST(Piecewise, ReadsItsRowsStrictly) {
                    "f:/rows/0/kinks/0: found 8; valid: [bytes, factor]");
   EXPECT_THROW_MSG(
       make(json::array({row(json::array()), row(json::array())})), ConfigError,
-      "f:/rows/1: found a second row of the same collective, ranks and hosts; valid: one");
+      "f:/rows/1: found a second row of the same collective, ranks and hosts; valid: at most one");
   const auto model = make(json::array({row(json::array())}));
   // The group that was measured has the row's curve. The price of another group in a host is
   // carried over from that curve. A group of two hosts, for which there is no row, has the price of

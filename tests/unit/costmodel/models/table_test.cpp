@@ -144,7 +144,7 @@ INSTANTIATE_TEST_SUITE_P(
                    R"([{"collective": "all_gather", "ranks": 2, "bytes": 1, "time_us": 1},
                        {"collective": "all_gather", "ranks": 2, "bytes": 1, "time_us": 2}])",
                    "test.json:/model/rows: found two rows of the same collective, group and size; "
-                   "valid: one"}),
+                   "valid: at most one"}),
     [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace table_test

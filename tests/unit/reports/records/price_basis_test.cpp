@@ -109,16 +109,16 @@ TEST(PriceBasis, DamageIsNamed) {
               record["questions"][0]["best"]["rests_on"]["not_measured"] = "x";
             }),
             "run.json:/questions/0/best/rests_on/not_measured: found \"x\"; valid: an array");
-  EXPECT_EQ(error_after([](json& record) {
-              record["questions"][6]["answers"][0]["rests_on"] = json_of(kLocal);
-            }),
-            "run.json:/questions/6/answers/0: rests_on tells of a price, but reference_us is null");
+  EXPECT_EQ(
+      error_after(
+          [](json& record) { record["questions"][6]["answers"][0]["rests_on"] = json_of(kLocal); }),
+      "run.json:/questions/6/answers/0: rests_on describes a price, but reference_us is null");
   EXPECT_EQ(error_after([](json& record) {
               json& best = record["questions"][0]["best"];
               best["us"] = nullptr;
               best["reason"] = "none";
             }),
-            "run.json:/questions/0/best/rests_on: rests_on tells of a price, but us is null");
+            "run.json:/questions/0/best/rests_on: rests_on describes a price, but us is null");
 }
 
 TEST(PriceBasis, ADecisionRestsOnTheLeastMeasuredOfItsChoices) {
@@ -183,12 +183,13 @@ TEST(PriceBasis, TheSentenceTellsIt) {
   const ComparisonRecord told = record();
   EXPECT_TRUE(
       summary_sentence(told, compare(told))
-          .ends_with("; on measured groups rest 1 of 4 judged flips and 1 of 5 judged "
-                     "decisions, on local work alone 1 and 1; the others are carried over."))
+          .ends_with("; 1 of 4 judged flips and 1 of 5 judged decisions rest on measured groups; "
+                     "1 flip and 1 decision rest on local work alone; the prices of the others "
+                     "are carried over from other groups or sizes."))
       << summary_sentence(told, compare(told));
   BasisGroup all;
   all.decisions = counts(7, 0, 0);
-  EXPECT_EQ(basis_sentence(all), "on measured groups rest 7 of 7 judged decisions");
+  EXPECT_EQ(basis_sentence(all), "7 of 7 judged decisions rest on measured groups");
   ComparisonRecord two = told;
   two.stacks.emplace_back("third");
   for (RecordQuestion& question : two.questions) question.answers.push_back(question.answers[0]);
@@ -196,8 +197,9 @@ TEST(PriceBasis, TheSentenceTellsIt) {
   EXPECT_NE(sentence.find("1 of 4 judged flips on measured groups"), std::string::npos) << sentence;
   // The third decides as the baseline does: q1 to q6 are judged; q1, q3 and q5 are measured.
   EXPECT_TRUE(sentence.ends_with(
-      "; over all candidates, on measured groups rest 1 of 4 judged flips and 4 of 11 judged "
-      "decisions, on local work alone 1 and 2; the others are carried over."))
+      "; over all candidates, 1 of 4 judged flips and 4 of 11 judged decisions rest on measured "
+      "groups; 1 flip and 2 decisions rest on local work alone; the prices of the others are "
+      "carried over from other groups or sizes."))
       << sentence;
   EXPECT_EQ(summary_sentence(small_record(), compare(small_record())).find("rest"),
             std::string::npos);
@@ -209,8 +211,9 @@ TEST(PriceBasis, TheSectionDefinesAndCountsAndIsLeftOutOtherwise) {
       section_of("basis")->render);
   const SectionContent content = render(told, compare(told));
   EXPECT_EQ(content.answer,
-            "On measured groups rest 1 of 4 judged flips and 1 of 5 judged decisions, on local "
-            "work alone 1 and 1; the others are carried over.");
+            "1 of 4 judged flips and 1 of 5 judged decisions rest on measured groups; 1 flip and 1 "
+            "decision rest on local work alone; the prices of the others are carried over from "
+            "other groups or sizes.");
   ASSERT_EQ(content.blocks.size(), 4U) << "definition, candidates, meshes, what was not measured";
   EXPECT_NE(std::get<Paragraph>(content.blocks[0]).text.find("`ref` has measured rows of"),
             std::string::npos);

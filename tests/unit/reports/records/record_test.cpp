@@ -141,7 +141,7 @@ TEST(Record, ContradictionsAreErrors) {
   EXPECT_EQ(error_after([](json& value) { value["stacks"] = {"old"}; }),
             "run.json:/stacks: expected a baseline and at least one candidate");
   EXPECT_EQ(error_after([](json& value) { value["stacks"][1] = "old"; }),
-            "run.json:/stacks: a name stands twice");
+            "run.json:/stacks: a name occurs twice");
   EXPECT_EQ(error_after([](json& value) { value["curves"][0]["bytes"].erase(0); }),
             "run.json:/curves/0/price_us: expected as many prices as bytes, found 3 and 2");
   EXPECT_EQ(

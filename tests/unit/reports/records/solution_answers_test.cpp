@@ -170,9 +170,10 @@ TEST(SolutionAnswers, HaveASectionEach) {
   const std::vector<std::pair<std::string_view, std::string_view>> wanted = {
       {"recipes", "The best recipe is `fsdp`, 4.0 % above the best plan."},
       {"moves",
-       "3 redistributions cost 70.00 us; most, 85.7 %, is `f32[8,8]` from `S(0)R` to `RR` in the "
+       "3 redistributions cost 70.00 us; the largest part, 85.7 %, is `f32[8,8]` from `S(0)R` to "
+       "`RR` in the "
        "forward pass."},
-      {"explained", "3 nodes can have `RR`; at 1 of them it costs nothing in all."},
+      {"explained", "3 nodes can have `RR`; for 1 of them the whole plan then costs no more."},
       {"other_plan",
        "The plan of `other.json` differs in 1 node and takes 120.0 us, 20.000 us (20.00 %) above "
        "the best."},

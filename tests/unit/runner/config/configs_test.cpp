@@ -151,7 +151,7 @@ TEST_F(Configs, ABaseThatIsNoStackIsAnError) {
   write("list.json", json::array());
   const std::string path = write("x.json", {{"base", "list.json"}});
   EXPECT_THROW_MSG(store().stack(path), ConfigError,
-                   path + ":/base: found \"list.json\", which is no stack");
+                   path + ":/base: found \"list.json\", which is not a stack");
   const std::string unknown = write("y.json", {{"base", "dtensor-v9"}});
   EXPECT_THAT(message_of<ConfigError>([&] { static_cast<void>(store().stack(unknown)); }),
               testing::StartsWith(unknown + ":/base: unknown stack \"dtensor-v9\""));

@@ -63,7 +63,7 @@ INSTANTIATE_TEST_SUITE_P(
                    "f.json:line 1, column 9: broken JSON: found a control character inside a text; "
                    "valid: an escape such as \\n"},
         BrokenJson{"SameKeyTwice", "{\"a\": {\"b\": 1, \"b\": 2}}",
-                   "f.json:/a: key \"b\" stands twice"}),
+                   "f.json:/a: key \"b\" occurs twice"}),
     [](const auto& test) { return std::string(test.param.name); });
 
 TEST(ReadJson, ReadsWhatIsJson) {

@@ -84,7 +84,7 @@ TEST(Validation, ASetDecidesTheDevicesOfAHost) {
   EXPECT_EQ(a100.warning, "");
   const TopologyChoice v100 = topology_for(store, "", set_of("V100", 2, 16));
   EXPECT_EQ(v100.topology.name(), "h100");
-  EXPECT_EQ(v100.warning, "no topology of the GPU \"V100\" is shipped; h100 stands in");
+  EXPECT_EQ(v100.warning, "no topology of the GPU \"V100\" is shipped; h100 is used instead");
   const TopologyChoice named = topology_for(store, "b200", set_of("V100", 2, 16));
   EXPECT_EQ(named.topology.name(), "b200");
   EXPECT_EQ(named.warning, "");

@@ -109,13 +109,14 @@ INSTANTIATE_TEST_SUITE_P(
         BadFile{"SetupStack", R"j({"setup": {"stack": 7}})j",
                 "R99.json:/setup/stack: found 7; valid: a stack's name, an object with a "
                 "\"base\", or an array of them"},
-        BadFile{"NoStacks", R"j({"setup": {"stack": []}})j",
-                "R99.json:/setup/stack: found an empty array; valid: at least one stack"},
+        BadFile{
+            "NoStacks", R"j({"setup": {"stack": []}})j",
+            "R99.json:/setup/stack: found an empty array; valid: an array of at least one stack"},
         BadFile{"FlattenUnnamed", R"j({"setup": {"flatten": [["dp", "tp"]]}})j",
                 "R99.json:/setup/flatten/0: mesh \"dp, tp\": at position 0: expected a mesh with "
                 "axis names (dp=2,tp=4), found none"},
         BadFile{"NoChecks", R"j({"checks": []})j",
-                "R99.json:/checks: found an empty array; valid: at least one check"}),
+                "R99.json:/checks: found an empty array; valid: an array of at least one check"}),
     [](const auto& test) { return std::string(test.param.name); });
 
 struct BadCheck {
@@ -281,7 +282,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadCheck{"NameOfSeveral",
                  R"j([{"name": "a", "plan": {"from": "R", "to": "R",
                      "stack": ["dtensor-v3", "dtensor-v4"]}}])j",
-                 "/0/name: a check on several stacks has no one price; valid: no \"name\""}),
+                 "/0/name: a check on several stacks has more than one price; valid: no \"name\""}),
     [](const auto& test) { return std::string(test.param.name); });
 
 TEST(Case, NeedsATensorAndAMeshSomewhere) {
@@ -313,7 +314,7 @@ TEST(Case, IsNamedByItsNumberOrItsWholeId) {
   EXPECT_FALSE(one.is_named("R9"));
   EXPECT_FALSE(one.is_named("R99-te"));
   EXPECT_FALSE(one.is_named(""));
-  EXPECT_EQ(one.setup_text(), "mesh 2, h100 with 1 device a host, f32[4,8]");
+  EXPECT_EQ(one.setup_text(), "mesh 2, h100 with 1 device per host, f32[4,8]");
 }
 
 // -- Digits and matches ----------------------------------------------------------------------------

@@ -196,7 +196,7 @@ TEST(ExportedProgram, IsReadAndEveryOpHasARule) {
   const ProgramStrategies all = enumerate_strategies(program, DeviceMesh::parse("2x4"));
   EXPECT_TRUE(all.notes.empty()) << all.notes.front();
   for (std::size_t n = 0; n < program.nodes.size(); ++n) {
-    EXPECT_GT(all.of(n).rows, 0U) << program.nodes[n].name;
+    EXPECT_GT(all.of(n).strategies, 0U) << program.nodes[n].name;
     const std::string& op = program.nodes[n].op;
     if (op.empty() || op == kGetItem) continue;
     const std::vector<TensorMeta> outputs =

@@ -62,19 +62,19 @@ INSTANTIATE_TEST_SUITE_P(
                 "aten.mm.default: shapes do not fit mk,kn->mn: found [32,48], [64,32]"},
         BadNode{"OutputShape", R"("op": "aten.mm.default", "inputs": ["x", "w"],
                                   "outputs": [{"dtype": "f32", "shape": [64, 49]}])",
-                "its outputs are said to be f32[64,49]; valid: f32[64,48]"},
+                "its outputs are declared as f32[64,49]; valid: f32[64,48]"},
         BadNode{"OutputDType", R"("op": "aten.relu.default", "inputs": ["x"],
                                   "outputs": [{"dtype": "f16", "shape": [64, 32]}])",
-                "its outputs are said to be f16[64,32]; valid: f32[64,32]"},
+                "its outputs are declared as f16[64,32]; valid: f32[64,32]"},
         BadNode{"View", R"("op": "aten.view.default", "inputs": ["x"],
                            "args": {"positional": [[32, 64]]},
                            "outputs": [{"dtype": "f32", "shape": [2048]}])",
-                "its outputs are said to be f32[2048]; valid: f32[32,64]"},
+                "its outputs are declared as f32[2048]; valid: f32[32,64]"},
         BadNode{"TooFewInputs", R"("op": "aten.mm.default", "inputs": ["x"],
                                    "outputs": [{"dtype": "f32", "shape": [64, 48]}])",
                 "aten.mm.default: takes 2 tensors, found 1"},
         BadNode{"NoOutput", R"("op": "aten.relu.default", "inputs": ["x"], "outputs": [])",
-                "its outputs are said to be none; valid: f32[64,32]"},
+                "its outputs are declared as none; valid: f32[64,32]"},
         BadNode{"Dim", R"("op": "aten.sum.dim_IntList", "inputs": ["x"],
                           "args": {"positional": [[7]]},
                           "outputs": [{"dtype": "f32", "shape": [64]}])",
@@ -87,7 +87,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "integer"},
         BadNode{"Output", R"("kind": "output", "inputs": ["x"],
                              "outputs": [{"dtype": "f32", "shape": [4]}])",
-                "its outputs are said to be f32[4]; valid: f32[64,32]"},
+                "its outputs are declared as f32[4]; valid: f32[64,32]"},
         BadNode{"OutputOfTwo", R"("kind": "output", "inputs": ["x", "w"],
                                   "outputs": [{"dtype": "f32", "shape": [64, 32]}])",
                 "it reads 2 tensors; valid: 1 tensor for kind output"},
@@ -96,7 +96,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "it reads 0 tensors; valid: 1 tensor for _operator.getitem"},
         BadNode{"Part", R"("op": "_operator.getitem", "inputs": ["x"],
                            "outputs": [{"dtype": "bf16", "shape": [64, 32]}])",
-                "its outputs are said to be bf16[64,32]; valid: f32[64,32]"},
+                "its outputs are declared as bf16[64,32]; valid: f32[64,32]"},
         BadNode{"Nothing", R"("op": "mylib.secret.default", "inputs": [], "outputs": [])",
                 "mylib.secret.default has no tensor; valid: a tensor that it reads or makes"}),
     [](const auto& test) { return std::string(test.param.name); });
@@ -150,7 +150,7 @@ TEST(ProgramCheck, ABadNodeBehindAGoodOneIsFound) {
     EXPECT_EQ(message_of<NodeError>([&] {
                 static_cast<void>(enumerate_strategies(program, DeviceMesh::parse("2")));
               }),
-              "node bad: its outputs are said to be f32[64,32], f32[64,32]; valid: f32[64,32]");
+              "node bad: its outputs are declared as f32[64,32], f32[64,32]; valid: f32[64,32]");
   }
 }
 
@@ -172,7 +172,7 @@ TEST(ProgramCheck, OnlyTheShapeIsCheckedOfWhatIsMadeFromNoTensor) {
   };
   EXPECT_NO_THROW(check_program(full(R"({"dtype": "b8", "shape": [4, 8]})"), kAutoParallel));
   EXPECT_EQ(refusal_of(full(R"({"dtype": "b8", "shape": [4, 9]})"), kAutoParallel),
-            "node h: its outputs are said to be b8[4,9]; valid: f32[4,8]");
+            "node h: its outputs are declared as b8[4,9]; valid: f32[4,8]");
 }
 
 TEST(ProgramCheck, BuiltInProgramsAreRightUnderEveryRuleSet) {

@@ -184,7 +184,7 @@ TEST_F(ProgramOnRanks, GivenDataIsUsedAndOutputsAreShown) {
 TEST_F(ProgramOnRanks, APlanThatDoesNotFitTheProgramIsRefused) {
   const Program program = product();
   EXPECT_THROW_MSG(plans(program, "4", {"R", "R", "R<-R", "R<-R", "R<-R", "R<-R"}), InputError,
-                   "node mm: found layouts of 1 outputs and 1 inputs; valid: 1 and 2");
+                   "node mm: found layouts for 1 outputs and 1 inputs; valid: layouts for 1 and 2");
   EXPECT_THROW_MSG(plans(program, "4", {"S(2)", "R", "R<-R, R", "R<-R", "R<-R", "R<-R"}),
                    InputError,
                    "node primals_1: S(2) of f64[8,16]: S(2) names a dim that the tensor lacks");

@@ -20,20 +20,22 @@ using Texts = std::vector<std::string>;
 Value input(ProgramBuilder& b, Shape shape) {
   return b.source(NodeKind::kInput, meta_of(DType::kBF16, std::move(shape)));
 }
-// The rows of the last node of a program.
-Texts rows_of(ProgramBuilder b, const char* mesh, const StrategyOptions& options = {}) {
+// The strategies of the last node of a program.
+Texts strategies_of(ProgramBuilder b, const char* mesh, const StrategyOptions& options = {}) {
   const Program program = std::move(b).build().program;
   const ProgramStrategies all = enumerate_strategies(program, DeviceMesh::parse(mesh), options);
   const NodeClass& last = all.of(program.nodes.size() - 1);
-  Texts rows;
-  for (std::size_t row = 0; row < last.rows; ++row) rows.push_back(all.row_text(last, row));
-  return rows;
+  Texts strategies;
+  for (std::size_t strategy = 0; strategy < last.strategies; ++strategy) {
+    strategies.push_back(all.strategy_text(last, strategy));
+  }
+  return strategies;
 }
 
 TEST(ProgramStrategies, SourcesHaveNoPartials) {
   ProgramBuilder b("p", "");
   static_cast<void>(input(b, {16, 64}));
-  EXPECT_EQ(rows_of(std::move(b), "8x8"),
+  EXPECT_EQ(strategies_of(std::move(b), "8x8"),
             (Texts{"RR", "RS(0)", "RS(1)", "S(0)R", "S(0)S(1)", "S(1)R", "S(1)S(0)", "S(1)S(1)"}));
 }
 
@@ -42,14 +44,14 @@ TEST(ProgramStrategies, AnAliasChoosesAnew) {
   const Value x = input(b, {4, 4});
   const Value y = b.mm(x, x);
   static_cast<void>(b.unary("aten.alias.default", y));
-  EXPECT_EQ(rows_of(std::move(b), "2"), (Texts{"R<-R", "S(0)<-S(0)", "S(1)<-S(1)"}));
+  EXPECT_EQ(strategies_of(std::move(b), "2"), (Texts{"R<-R", "S(0)<-S(0)", "S(1)<-S(1)"}));
 }
 
 TEST(ProgramStrategies, ACastKeepsWhatItsProducerMayLeave) {
   ProgramBuilder b("p", "");
   const Value x = input(b, {4, 4});
   static_cast<void>(b.convert(b.mm(x, x), DType::kF32));
-  EXPECT_EQ(rows_of(std::move(b), "2"),
+  EXPECT_EQ(strategies_of(std::move(b), "2"),
             (Texts{"R<-R", "P(sum)<-P(sum)", "S(0)<-S(0)", "S(1)<-S(1)", "P(avg)<-P(avg)"}));
 }
 
@@ -59,14 +61,14 @@ TEST(ProgramStrategies, AnEinsumTakesNoPartials) {
   const Value w = input(b, {4, 4});
   static_cast<void>(b.op("aten.einsum.default", {x, w}, nlohmann::json::array({"abk,kn->abn"}),
                          {meta_of(DType::kBF16, {4, 4, 4})}));
-  EXPECT_EQ(rows_of(std::move(b), "2"),
+  EXPECT_EQ(strategies_of(std::move(b), "2"),
             (Texts{"R<-R,R", "P(sum)<-S(2),S(0)", "S(0)<-S(0),R", "S(1)<-S(1),R", "S(2)<-R,S(1)"}));
 }
 
 TEST(ProgramStrategies, AViewGathersWhatItCantShowPlainly) {
   ProgramBuilder b("p", "");
   static_cast<void>(b.view(input(b, {4, 4, 8}), {16, 8}));
-  EXPECT_EQ(rows_of(std::move(b), "2"), (Texts{"R<-R", "S(0)<-S(0)", "S(1)<-S(2)"}));
+  EXPECT_EQ(strategies_of(std::move(b), "2"), (Texts{"R<-R", "S(0)<-S(0)", "S(1)<-S(2)"}));
 }
 
 // AutoParallel's pull request 429: the second of the flattened dims becomes a strided shard, which
@@ -75,16 +77,18 @@ TEST(ProgramStrategies, StridedShardsComeThroughViewsIntoProducts) {
   ProgramBuilder b("p", "");
   const Value flat = b.view(input(b, {4, 4, 8}), {16, 8});
   const StrategyOptions strided{.rules = kAutoParallel, .strided = true};
-  EXPECT_EQ(rows_of(b, "2", strided), (Texts{"R<-R", "S(0)<-S(0)", "_S(0,4)<-S(1)", "S(1)<-S(2)"}));
+  EXPECT_EQ(strategies_of(b, "2", strided),
+            (Texts{"R<-R", "S(0)<-S(0)", "_S(0,4)<-S(1)", "S(1)<-S(2)"}));
   static_cast<void>(b.mm(flat, input(b, {8, 8})));
-  const Texts rows = rows_of(b, "2", strided);
-  EXPECT_NE(std::find(rows.begin(), rows.end(), "_S(0,4)<-_S(0,4),R"), rows.end());
-  EXPECT_NE(std::find(rows.begin(), rows.end(), "S(0)<-S(0),R"), rows.end());
+  const Texts strategies = strategies_of(b, "2", strided);
+  EXPECT_NE(std::find(strategies.begin(), strategies.end(), "_S(0,4)<-_S(0,4),R"),
+            strategies.end());
+  EXPECT_NE(std::find(strategies.begin(), strategies.end(), "S(0)<-S(0),R"), strategies.end());
   // Without a strided input the list is the plain one.
   ProgramBuilder plain("p", "");
   const Value x = input(plain, {16, 8});
   static_cast<void>(plain.mm(x, input(plain, {8, 8})));
-  EXPECT_EQ(rows_of(plain, "2", strided), rows_of(plain, "2"));
+  EXPECT_EQ(strategies_of(plain, "2", strided), strategies_of(plain, "2"));
 }
 
 TEST(ProgramStrategies, APartOfATupleKeepsItsElementsLayouts) {
@@ -95,12 +99,12 @@ TEST(ProgramStrategies, APartOfATupleKeepsItsElementsLayouts) {
                            nlohmann::json::array({0.0, true}),
                            {out, meta_of(DType::kF32, {2, 2, 4}), meta_of(DType::kU64, {2}),
                             meta_of(DType::kU64, {}), meta_of(DType::kBF16, {0})});
-  EXPECT_EQ(rows_of(b, "2")[1], "S(1),S(1),R,R,R<-S(1),S(1),S(1)");
+  EXPECT_EQ(strategies_of(b, "2")[1], "S(1),S(1),R,R,R<-S(1),S(1),S(1)");
   ProgramBuilder seed = b;
   static_cast<void>(seed.part(flash, 2));
-  EXPECT_EQ(rows_of(seed, "2"), (Texts{"R<-R"}));
+  EXPECT_EQ(strategies_of(seed, "2"), (Texts{"R<-R"}));
   static_cast<void>(b.part(flash, 0));
-  EXPECT_EQ(rows_of(b, "2"), (Texts{"R<-R", "S(1)<-S(1)", "S(0)<-S(0)"}));
+  EXPECT_EQ(strategies_of(b, "2"), (Texts{"R<-R", "S(1)<-S(1)", "S(0)<-S(0)"}));
 }
 
 TEST(ProgramStrategies, AnOpWithoutARuleReplicatesAndIsNoted) {
@@ -108,19 +112,19 @@ TEST(ProgramStrategies, AnOpWithoutARuleReplicatesAndIsNoted) {
   static_cast<void>(b.unary("mylib.secret.default", input(b, {4, 4})));
   const Program program = std::move(b).build().program;
   const ProgramStrategies all = enumerate_strategies(program, DeviceMesh::parse("2x2"));
-  EXPECT_EQ(all.of(1).rows, 1U);
-  EXPECT_EQ(all.row_text(all.of(1), 0), "RR<-RR");
+  EXPECT_EQ(all.of(1).strategies, 1U);
+  EXPECT_EQ(all.strategy_text(all.of(1), 0), "RR<-RR");
   EXPECT_EQ(all.notes,
             (Texts{"mylib.secret.default has no sharding rule, so node secret is replicated"}));
 }
 
-TEST(ProgramStrategies, OtherRuleSetsListTheirRows) {
+TEST(ProgramStrategies, OtherRuleSetsListTheirStrategies) {
   ProgramBuilder b("p", "");
   const Value x = input(b, {4, 4});
   static_cast<void>(b.mm(x, x));
-  EXPECT_EQ(rows_of(b, "2", {.rules = kDTensorLegacy}),
+  EXPECT_EQ(strategies_of(b, "2", {.rules = kDTensorLegacy}),
             (Texts{"R<-R,R", "P(sum)<-S(1),S(0)", "S(0)<-S(0),R", "S(1)<-R,S(1)"}));
-  EXPECT_EQ(rows_of(b, "2", {.rules = kShardlab}).size(), 8U);
+  EXPECT_EQ(strategies_of(b, "2", {.rules = kShardlab}).size(), 8U);
 }
 
 TEST(ProgramStrategies, ABadNodeIsNamed) {
@@ -141,7 +145,7 @@ TEST(ProgramStrategies, ABadNodeIsNamed) {
   const Program two = std::move(c).build().program;
   EXPECT_EQ(message_of<NodeError>(
                 [&] { static_cast<void>(enumerate_strategies(two, DeviceMesh::parse("2"))); }),
-            "node mm: its outputs are said to be bf16[4,4], bf16[4,4]; valid: bf16[4,4]");
+            "node mm: its outputs are declared as bf16[4,4], bf16[4,4]; valid: bf16[4,4]");
 }
 
 TEST(ProgramStrategies, LayersShareTheirClasses) {
@@ -160,14 +164,14 @@ TEST(ProgramStrategies, AreListedOnMeshesOfThreeAndFourDims) {
   std::size_t most = 0;
   double sum = 0.0;
   for (std::size_t n = 0; n < program.nodes.size(); ++n) {
-    most = std::max<std::size_t>(most, three.of(n).rows);
-    sum += three.of(n).rows;
+    most = std::max<std::size_t>(most, three.of(n).strategies);
+    sum += three.of(n).strategies;
   }
   EXPECT_EQ(most, 639U);  // as AutoParallel counts them for LLaMA3-8B
   EXPECT_NEAR(sum / static_cast<double>(program.nodes.size()), 142.0, 0.5);
   const ProgramStrategies four = enumerate_strategies(program, DeviceMesh::parse("2x2x2x8"));
-  EXPECT_GT(four.of(program.find("add_1").value()).rows, 639U);
-  EXPECT_EQ(four.row_text(four.of(0), 0), "RRRR");
+  EXPECT_GT(four.of(program.find("add_1").value()).strategies, 639U);
+  EXPECT_EQ(four.strategy_text(four.of(0), 0), "RRRR");
 }
 
 }  // namespace program_strategies_test

@@ -101,7 +101,7 @@ TEST_P(ProgramErrors, SayWhereAndWhatIsValid) {
 INSTANTIATE_TEST_SUITE_P(
     All, ProgramErrors,
     testing::Values(
-        BadProgram{"Empty", "", ": found an empty array; valid: at least one node"},
+        BadProgram{"Empty", "", ": found an empty array; valid: an array of at least one node"},
         BadProgram{"Later", node("y", R"("op": "aten.abs", "inputs": ["x"])"),
                    "/0/inputs/0: found \"x\"; valid: the name of an earlier node, or NAME:OUTPUT"},
         BadProgram{"OutputPastTheLast",
@@ -116,7 +116,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadProgram{"InputsOfAnInput",
                    node("x", R"("kind": "input")") + "," +
                        node("w", R"("kind": "parameter", "inputs": ["x"])"),
-                   "/1/inputs: found inputs of a node of kind parameter; valid: none"},
+                   "/1/inputs: found inputs for a node of kind parameter; valid: no inputs"},
         BadProgram{
             "ReadsWhatHasLeft",
             node("x", R"("kind": "input")") + "," +
@@ -125,7 +125,7 @@ INSTANTIATE_TEST_SUITE_P(
             "/2/inputs/0: found \"o\", of kind output; valid: a node that does not leave the "
             "program"},
         BadProgram{"InputOfTwoTensors", R"({"name": "x", "kind": "input", "outputs": []})",
-                   "/0/outputs: found 0 outputs; valid: 1 output of a node of kind input"},
+                   "/0/outputs: found 0 outputs; valid: 1 output for a node of kind input"},
         BadProgram{"NoOp", node("y", R"("op": "")"), "/0/op: found \"\"; valid: an op"},
         BadProgram{"DType", R"({"name": "x", "kind": "input",
                                 "outputs": [{"dtype": "f31", "shape": []}]})",

@@ -54,14 +54,14 @@ INSTANTIATE_TEST_SUITE_P(
                 "r.json:/rule: unknown key (did you mean \"rules\"?); valid: schema, name, title, "
                 "source, meshes, rules"},
         Refused{"NoMesh", R"({"meshes": []})",
-                "r.json:/meshes: found an empty array; valid: at least one mesh"},
+                "r.json:/meshes: found an empty array; valid: an array of at least one mesh"},
         Refused{"MeshWithoutDims", R"({"meshes": [[]]})",
-                "r.json:/meshes/0: found an empty array; valid: at least one text"},
+                "r.json:/meshes/0: found an empty array; valid: an array of at least one text"},
         Refused{"TwoMeshesOfOneDim", R"({"meshes": [["dp"], ["tp"]]})",
                 "r.json:/meshes/1: found a second mesh of 1 dims; valid: one mesh for each number "
                 "of dims"},
         Refused{"NoRules", R"({"rules": []})",
-                "r.json:/rules: found an empty array; valid: at least one rule"},
+                "r.json:/rules: found an empty array; valid: an array of at least one rule"},
         Refused{"RuleForNothing", R"({"rules": [{"nodes": {}, "place": {"dp": "R"}}]})",
                 "r.json:/rules/0/nodes: found nothing to match; valid: kind, phase, labels, ops, "
                 "batched"},
@@ -73,10 +73,11 @@ INSTANTIATE_TEST_SUITE_P(
                 R"({"rules": [{"nodes": {"phase": "both"}, "place": {"dp": "R"}}]})",
                 "r.json:/rules/0/nodes/phase: found \"both\"; valid: forward, backward"},
         Refused{"EmptyPattern", R"({"rules": [{"nodes": {"labels": [""]}, "place": {"dp": "R"}}]})",
-                "r.json:/rules/0/nodes/labels/0: found \"\"; valid: a text"},
-        Refused{"NothingPlaced", R"({"rules": [{"nodes": {"kind": "op"}, "place": {}}]})",
-                "r.json:/rules/0/place: found an object; valid: an object of a placement for each "
-                "role"},
+                "r.json:/rules/0/nodes/labels/0: found \"\"; valid: a text that is not empty"},
+        Refused{
+            "NothingPlaced", R"({"rules": [{"nodes": {"kind": "op"}, "place": {}}]})",
+            "r.json:/rules/0/place: found an object; valid: an object with a placement for each "
+            "role"},
         Refused{"UnknownRole", R"({"rules": [{"nodes": {"kind": "op"}, "place": {"pp": "R"}}]})",
                 "r.json:/rules/0/place/pp: unknown role (did you mean \"dp\"?); valid: dp, tp"},
         Refused{"NoPlacement", R"({"rules": [{"nodes": {"kind": "op"}, "place": {"dp": "Q"}}]})",
@@ -183,9 +184,9 @@ TEST_P(ShippedRecipe, HasABestCompletion) {
       EXPECT_TRUE(with.optimal);
       EXPECT_GE(with.objective, solve({}).objective * (1 - 1e-9));
       for (const LayoutMask& mask : options.masks) {
-        const auto row = static_cast<std::size_t>(with.assignment[mask.node]);
+        const auto strategy = static_cast<std::size_t>(with.assignment[mask.node]);
         const NodeClass& node = strategies.of(mask.node);
-        const Placements& layout = strategies.layouts[strategies.layout(node, row, 0)];
+        const Placements& layout = strategies.layouts[strategies.layout(node, strategy, 0)];
         for (std::size_t m = 0; m < layout.size(); ++m) {
           if (mask.placements[m]) {
             EXPECT_EQ(layout[m], *mask.placements[m]) << program.nodes[mask.node].name;

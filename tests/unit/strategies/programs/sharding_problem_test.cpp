@@ -91,11 +91,11 @@ TEST(ShardingProblem, TiesEveryArgumentOfAProducerThatIsReadTwice) {
   EXPECT_EQ(made.problem.edges[0].second, made.problem.edges[1].second);
   // S(0) is read as S(1) twice: both arguments pay.
   const NodeClass& mul = made.strategies.of(1);
-  std::size_t row = 0;
-  while (made.strategies.row_text(mul, row) != "S(1)<-S(1),S(1)") ++row;
+  std::size_t strategy = 0;
+  while (made.strategies.strategy_text(mul, strategy) != "S(1)<-S(1),S(1)") ++strategy;
   for (const ProblemEdge& edge : made.problem.edges) {
     const ProblemTable& table = made.problem.tables[to_index(edge.table)];
-    EXPECT_GT(table.costs[row * static_cast<std::size_t>(table.columns) + 1], 7.0);
+    EXPECT_GT(table.costs[strategy * static_cast<std::size_t>(table.columns) + 1], 7.0);
   }
 }
 

@@ -94,7 +94,7 @@ TEST(FillRows, R26ARowOfTheWrongLengthIsAnError) {
   const Placement p = Placement::partial();
   const Placement r = Placement::replicate();
   EXPECT_THROW_MSG(fill_rows(Rows{{p, p, r}}, 1, call), InputError,
-                   "aten.mul.out: a row has 3 placements; valid: 4 (1 of outputs, 3 of inputs)");
+                   "aten.mul.out: a row has 3 placements; valid: 4 (1 for outputs, 3 for inputs)");
   EXPECT_NO_THROW(static_cast<void>(fill_rows(Rows{{p, p, r, p}}, 1, call)));
 }
 

@@ -291,7 +291,8 @@ INSTANTIATE_TEST_SUITE_P(
                   "aten.add.out",
                   {"f32[8] R"},
                   "[]",
-                  "aten.add.out: takes its operands and the out tensor last, found one tensor"},
+                  "aten.add.out: takes its operands and, as the last argument, the out tensor; "
+                  "found one tensor"},
         CallError{"OutOfAnotherShape",
                   "aten.add.out",
                   {"f32[8] R", "f32[8] R", "f32[4] R"},

@@ -113,7 +113,7 @@ INSTANTIATE_TEST_SUITE_P(
             {24},
             "2x2x2",
             "S(0)S(0)S(1)",
-            "cannot shard unevenly distributed tensor: dim 0 of extent 3 does not divide by "
+            "cannot shard unevenly distributed tensor: dim 0 of extent 3 is not divisible by "
             "the 2 ranks of mesh dim 1",
             "S(0)S(0)R|S(0)S(0)R"},
         DTensorCase{"Unflatten", {12}, {6, 2}, "3", "S(0)", "S(0)|S(0)", "S(0)|S(0)"},

@@ -108,7 +108,7 @@ TEST(Questionnaire, AnImpossibleRedistributionHasAReasonAndNoPrice) {
     EXPECT_NE(answer.reference_impossible, "");
   }
   EXPECT_FALSE(result.best.us.has_value());
-  EXPECT_EQ(result.best.reason, "the reference finds nothing possible");
+  EXPECT_EQ(result.best.reason, "the reference finds no possible choice");
   EXPECT_EQ(result.error, "") << "it is an answer";
 }
 

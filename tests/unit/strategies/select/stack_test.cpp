@@ -200,8 +200,9 @@ TEST(StackBase, IsRefusedWhereNobodyLoadsIt) {
 
 TEST(StackBase, IsRefusedWhenItIsNoCompleteStack) {
   for (const json& base : {json::array(), json{{"base", "b"}}}) {
-    EXPECT_THROW_MSG(read({{"base", "b"}}, [&](const std::string&) { return base; }), ConfigError,
-                     "s.json:/base: found \"b\", which is no stack with all its keys");
+    EXPECT_THROW_MSG(
+        read({{"base", "b"}}, [&](const std::string&) { return base; }), ConfigError,
+        "s.json:/base: found \"b\", which is not a complete stack; valid: a stack without a base");
   }
 }
 

@@ -271,7 +271,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "aten.flip.out",
                 {},
                 "[[0]]",
-                "aten.flip.out: takes its operands and the out tensor last"},
+                "aten.flip.out: takes its operands and, as the last argument, the out tensor"},
         Mistake{"NoDims",
                 "aten.select.int",
                 {"f32[] R"},

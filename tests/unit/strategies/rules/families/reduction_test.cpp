@@ -242,20 +242,18 @@ INSTANTIATE_TEST_SUITE_P(
                 {"f32[8] R"},
                 R"(["fro"])",
                 "aten.norm.Scalar: found the order \"fro\"; valid: a number, \"inf\" or \"-inf\""},
-        Mistake{
-            "ShardOfAResultWithoutDims",
-            "aten.sum.dim_IntList",
-            {"f32[8] S(0)"},
-            "[[]]",
-            "aten.sum.dim_IntList: with no dims listed PyTorch 2.13.0 keeps S(0) on a result that "
-            "lacks the dim; valid: null for all dims"},
-        Mistake{
-            "UnevenMeanOfALoss",
-            "aten.nll_loss_forward.default",
-            {"f32[5,4] S(0)", "i64[5] R"},
-            "[1, -100]",
-            "aten.nll_loss_forward.default: the mean of a target i64[5] in S(0) is biased; valid: "
-            "shards of equal size, or reduction 2 (sum)"},
+        Mistake{"ShardOfAResultWithoutDims",
+                "aten.sum.dim_IntList",
+                {"f32[8] S(0)"},
+                "[[]]",
+                "aten.sum.dim_IntList: if the list of dims is empty, PyTorch 2.13.0 keeps S(0) on "
+                "a result that lacks this dim; valid: null, which means all dims"},
+        Mistake{"UnevenMeanOfALoss",
+                "aten.nll_loss_forward.default",
+                {"f32[5,4] S(0)", "i64[5] R"},
+                "[1, -100]",
+                "aten.nll_loss_forward.default: the mean over the target i64[5] in S(0) would be "
+                "biased; valid: shards of equal size, or reduction 2 (sum)"},
         Mistake{"TargetOfAnotherShape",
                 "aten.nll_loss_forward.default",
                 {"f32[5,4] R", "i64[4] R"},
