@@ -1,10 +1,12 @@
 """Whole decisions of PyTorch: the candidates with their prices, and the choice. Also candidates without prices."""
 
+import contextlib
 import math
 from itertools import chain
 
 from .calls import inputs_and_args, item_fields
 from .errors import PriceError, RequestError, frames_of, place_of
+from .hooks import Enough
 from .texts import layout_text, mesh_of, parts_of_list, placements_of, strides_of, tensor_of
 
 MOST_LISTED = 24
@@ -75,6 +77,7 @@ class Question:
         if not self.specs:
             raise RequestError(f"The question about {name} has no tensor.")
         self.own = list(map(layout_text, self.specs))
+        self.call = (name, str([self.tensor_of(value) for value in self.inputs]), repr(args))
         propagator = session.propagator
         info = propagator.op_to_schema_info.get(self.op)
         info = info or propagator.op_to_schema_info_for_single_dim_strategy.get(self.op)
@@ -84,6 +87,12 @@ class Question:
         self.outputs = "bool" if outputs == ["bool"] else len(outputs)
         self.has_mask = any(parameter.name == "output_mask" for parameter in self.op._schema.arguments)
         self.specified = self._order_is_specified(propagator)
+
+    def tensor_of(self, value):
+        """What an input is without its layout."""
+        if isinstance(value, list):
+            return list(map(self.tensor_of, value))
+        return value and (tuple(value.tensor_meta.shape), value.tensor_meta.dtype)
 
     def _order_is_specified(self, propagator):
         """Whether PyTorch lists the candidates in an order that does not come from a hash set."""
@@ -128,7 +137,7 @@ class Decisions:
         """Runs the decision. What the hooks saw of it is the answer; what it returned serves where they saw nothing."""
         hooks = self.session.hooks
         self.session.forget()
-        hooks.begin(question.schema)
+        hooks.begin(question.schema, question.call)
         try:
             return self.session.propagator.propagate_op_sharding_non_cached(question.schema)
         except Exception as error:
@@ -234,13 +243,12 @@ class Decisions:
         question, hooks = Question(self.session, item), self.session.hooks
         hooks.free_of_charge = True
         try:
-            self.propagate(question)
+            with contextlib.suppress(Enough):
+                self.propagate(question)
             result = self.listed(question)
         except Exception as error:
             if self.is_the_users_failure(error):
                 raise
-            if hooks.single is not None and not hooks.single.strategies:
-                return {"candidates": 0, "list": [], "error": error_text(error)}
             file, line = place_of(error, self.session.user_files)
             return {"error": error_text(error), "file": file, "line": line}
         finally:

@@ -30,7 +30,7 @@ class Plans:
         before = self.specs.laid_out(extents, dtype, source, opaque)
         after = self.specs.laid_out(extents, dtype, target, opaque)
         try:
-            answer = session.hooks.settled(lambda: self.plan(before, after, PLANNERS[planner]))
+            return self.plan(before, after, PLANNERS[planner])
         except PriceError:
             raise
         except Exception as error:
@@ -38,16 +38,23 @@ class Plans:
                 raise
             file, line = place_of(error, session.user_files)
             return {"error": error_text(error), "file": file, "line": line}
-        return {"order": "unsettled"} if answer is None else answer
 
     def plan(self, source, target, graph):
-        redistribute = self.session.redistribute
+        """Steps and price. What depends on the order in which PyTorch walks a hash set is null, and said."""
+        redistribute, settled = self.session.redistribute, self.session.hooks.settled
         force = redistribute.use_min_cost_redistribution_plan
         with contextlib.nullcontext() if graph is None else force(graph):
-            self.session.forget()
-            steps = redistribute._gen_transform_infos_non_cached(source, target)
-            self.session.forget()
-            price = self.session.collectives.redistribute_cost(source, target)
-        return {"steps": [[step.mesh_dim, *map(placement_text, step.src_dst_placements),
-                           [int(extent) for extent in step.logical_shape]] for step in steps],
-                "us": finite(price)}
+            steps = settled(lambda: self.steps(source, target))
+            price = settled(lambda: [self.price(source, target)])
+        answer = {"steps": steps, "us": price and finite(price[0])}
+        return answer if steps is not None and price is not None else {**answer, "order": "unsettled"}
+
+    def steps(self, source, target):
+        self.session.forget()
+        return [[step.mesh_dim, *map(placement_text, step.src_dst_placements),
+                 [int(extent) for extent in step.logical_shape]]
+                for step in self.session.redistribute._gen_transform_infos_non_cached(source, target)]
+
+    def price(self, source, target):
+        self.session.forget()
+        return self.session.collectives.redistribute_cost(source, target)
