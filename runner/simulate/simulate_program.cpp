@@ -114,7 +114,7 @@ ProgramRunPlan choose_all(const SimulateProgramArguments& arguments, const Progr
       }
     }
     try {
-      const OpRule& rule = rule_of(call.op, evaluator.stack().rules.set());
+      const OpRule& rule = rule_of(call.op, evaluator.stack().rules.set_for("simulate of a program"));
       call.op = std::string(rule.op);
       const ChosenOp op = choose(evaluator, mesh, call, rule);
       if (!op.refused.empty()) {
@@ -177,7 +177,7 @@ ProgramRunPlan read_plan(const SimulateProgramArguments& arguments, const Progra
   for (std::size_t n = 0; n < program.nodes.size(); ++n) {
     const ProgramNode& node = program.nodes[n];
     const OpRule* rule =
-        only_names(node) ? nullptr : find_program_rule(node.op, evaluator.stack().rules.set());
+        only_names(node) ? nullptr : find_program_rule(node.op, evaluator.stack().rules.set_for("simulate of a program"));
     plan.compute_us.push_back(
         only_names(node)
             ? 0.0
@@ -228,7 +228,7 @@ void simulate_program(const SimulateProgramArguments& arguments, const ConfigSto
   const DeviceMesh mesh = parse_option("--mesh", [&] { return DeviceMesh::parse(arguments.mesh); });
   const Program program = store.program(arguments.program);
   const ProgramRunPlan plan = in_program(arguments.program, [&] {
-    check_program(program, evaluator.stack().rules.set());
+    check_program(program, evaluator.stack().rules.set_for("simulate of a program"));
     return arguments.plan.empty() ? choose_all(arguments, program, mesh, evaluator)
                                   : read_plan(arguments, program, mesh, evaluator);
   });

@@ -230,7 +230,7 @@ nlohmann::json TorchWorker::receive_answer(std::uint64_t id, double limit_s) {
   const bool is_answer = answer && answer->is_object() && answer->contains("id") &&
                          (answer->contains("ok") || answer->contains("error"));
   if (!is_answer || (*answer)["id"] != id) {
-    fail("the Python process wrote what is no answer: " + line.substr(0, 200));
+    fail("the Python process wrote what is not an answer: " + line.substr(0, 200));
   }
   return *std::move(answer);
 }

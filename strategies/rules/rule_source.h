@@ -10,10 +10,12 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "costmodel/base/error.h"
 #include "strategies/rules/op_rule.h"
 
 namespace shardlab {
@@ -46,6 +48,14 @@ class Rules {
 
   [[nodiscard]] RuleSet set() const { return set_; }
   [[nodiscard]] RuleSource* source() const { return source_.get(); }  // null for a rule set
+  // The rule set, for whoever cannot use a source. `user` is named in the InputError that is thrown
+  // where there is one.
+  [[nodiscard]] RuleSet set_for(std::string_view user) const {
+    if (source_ == nullptr) return set_;
+    throw InputError(std::string(user) +
+                     ": found a stack with the rules of a live PyTorch; valid: a stack with one of "
+                     "shardlab's own rule sets");
+  }
   friend bool operator==(const Rules&, const Rules&) = default;
 
  private:

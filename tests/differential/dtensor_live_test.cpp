@@ -11,19 +11,12 @@
 
 #include "runner/config/configs.h"
 #include "tests/support/dtensor_golden.h"
+#include "tests/support/oracle.h"
 
 namespace shardlab::testing_support {
 namespace dtensor_live_test {
 
 namespace fs = std::filesystem;
-
-// The Python interpreter that has PyTorch; empty if there is none.
-std::string oracle_python() {
-  if (const char* given = std::getenv("SHARDLAB_ORACLE_PYTHON"); given != nullptr) return given;
-  const fs::path installed = fs::path(SHARDLAB_SOURCE_DIR) / "build" / "oracle" / "bin" / "python";
-  std::error_code error;
-  return fs::exists(installed, error) ? installed.string() : "";
-}
 
 std::uint64_t fresh_seed() {
   if (const char* given = std::getenv("SHARDLAB_TEST_SEED"); given != nullptr) {

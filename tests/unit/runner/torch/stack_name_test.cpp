@@ -1,0 +1,63 @@
+// Names of stacks that a live PyTorch answers.
+#include "runner/torch/stack_name.h"
+
+#include <gtest/gtest.h>
+
+#include "costmodel/base/error.h"
+
+namespace shardlab {
+namespace stack_name_test {
+
+TEST(TorchStackName, ReadsAnInterpreterAndItsPartsInAnyOrder) {
+  const auto name = TorchStackName::parse(
+      "torch:./venv+patch=a.py+overlay=../pr-branch+patch=b+c.py+rules=r.py+cost=x.py:price");
+  ASSERT_TRUE(name.has_value());
+  EXPECT_EQ(name->python, "./venv");
+  EXPECT_EQ(name->overlay, "../pr-branch");
+  EXPECT_EQ(name->patches, (std::vector<std::string>{"a.py", "b+c.py"}));
+  EXPECT_EQ(name->rules, (std::vector<std::string>{"r.py"}));
+  EXPECT_EQ(name->cost, "x.py:price");
+}
+
+TEST(TorchStackName, NeedsNoInterpreter) {
+  EXPECT_EQ(TorchStackName::parse("torch")->python, "");
+  EXPECT_EQ(TorchStackName::parse("torch+rules=r.py")->rules.size(), 1U);
+}
+
+TEST(TorchStackName, LeavesNamesOfOtherStacksAlone) {
+  for (const char* name : {"dtensor-v3", "torchlike", "./torch.json", "", "my+torch"}) {
+    EXPECT_FALSE(TorchStackName::parse(name).has_value()) << name;
+  }
+}
+
+struct BadName {
+  const char* name;
+  const char* text;
+  const char* message;
+};
+void PrintTo(const BadName& bad, std::ostream* out) { *out << bad.name; }
+class BadNames : public testing::TestWithParam<BadName> {};
+
+TEST_P(BadNames, SayWhatWasFoundAndWhatIsValid) {
+  try {
+    static_cast<void>(TorchStackName::parse(GetParam().text));
+    FAIL() << GetParam().text;
+  } catch (const InputError& error) {
+    EXPECT_NE(std::string(error.what()).find(GetParam().message), std::string::npos)
+        << error.what();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, BadNames,
+    testing::Values(
+        BadName{"NoInterpreter", "torch:", "found nothing after torch:; valid: an interpreter"},
+        BadName{"NoInterpreterBeforeAPart", "torch:+patch=a.py", "found nothing after torch:"},
+        BadName{"UnknownPart", "torch+pach=a.py", "found \"+pach=a.py\"; valid: +overlay=DIR"},
+        BadName{"EmptyPart", "torch+overlay=", "found nothing after +overlay="},
+        BadName{"TwoOverlays", "torch+overlay=a+overlay=b", "found +overlay twice; valid: once"},
+        BadName{"TwoCosts", "torch+cost=a.py:f+cost=b.py:f", "found +cost twice; valid: once"}),
+    [](const auto& test) { return std::string(test.param.name); });
+
+}  // namespace stack_name_test
+}  // namespace shardlab
