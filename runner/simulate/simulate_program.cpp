@@ -114,7 +114,8 @@ ProgramRunPlan choose_all(const SimulateProgramArguments& arguments, const Progr
       }
     }
     try {
-      const OpRule& rule = rule_of(call.op, evaluator.stack().rules.set_for("simulate of a program"));
+      const OpRule& rule =
+          rule_of(call.op, evaluator.stack().rules.set_for("simulate of a program"));
       call.op = std::string(rule.op);
       const ChosenOp op = choose(evaluator, mesh, call, rule);
       if (!op.refused.empty()) {
@@ -177,7 +178,9 @@ ProgramRunPlan read_plan(const SimulateProgramArguments& arguments, const Progra
   for (std::size_t n = 0; n < program.nodes.size(); ++n) {
     const ProgramNode& node = program.nodes[n];
     const OpRule* rule =
-        only_names(node) ? nullptr : find_program_rule(node.op, evaluator.stack().rules.set_for("simulate of a program"));
+        only_names(node)
+            ? nullptr
+            : find_program_rule(node.op, evaluator.stack().rules.set_for("simulate of a program"));
     plan.compute_us.push_back(
         only_names(node)
             ? 0.0

@@ -119,8 +119,8 @@ Diff diff_of(const ProgramSolution& solved, const DeviceMesh& mesh, const std::s
     }
     if (diff.assignment[*index] < 0) {
       node.place.fail("found " + node.out + " <- " + join(node.in, ", ") +
-                      ", which is not one of the " + std::to_string(strategies) + " strategies of " +
-                      node.node);
+                      ", which is not one of the " + std::to_string(strategies) +
+                      " strategies of " + node.node);
     }
   }
   for (std::size_t n = 0; n < diff.assignment.size(); ++n) {

@@ -234,8 +234,8 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
 
   const StopWatch enumerating;
   const ProgramStrategies strategies = in_program(arguments.program, [&] {
-    return enumerate_strategies(program, mesh,
-                                {.rules = stack.rules.set_for("solve"), .strided = arguments.strided});
+    return enumerate_strategies(
+        program, mesh, {.rules = stack.rules.set_for("solve"), .strided = arguments.strided});
   });
   times.enumerate_ms = enumerating.ms();
 

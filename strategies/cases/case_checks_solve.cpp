@@ -284,8 +284,8 @@ class SolveCheck final : public Check {
   [[nodiscard]] Observation observe(Bench& bench,
                                     const std::set<std::string>& asked) const override {
     StackEvaluator& evaluator = bench.evaluator();
-    const ProgramStrategies strategies =
-        enumerate_strategies(program_, mesh_, {.rules = evaluator.stack().rules.set_for("a solve check")});
+    const ProgramStrategies strategies = enumerate_strategies(
+        program_, mesh_, {.rules = evaluator.stack().rules.set_for("a solve check")});
     const ProgramPrices prices(program_, strategies, evaluator, mesh_);
     const ShardingProblem problem = make_problem(program_, mesh_, strategies, prices, options_);
     Observation seen;
