@@ -133,7 +133,7 @@ TEST_P(ExecutedOp, ComputesTheOpInEveryLayoutThatIsSelected) {
   Tally tally;
   for (const char* stack : {"dtensor-2.13", "shardlab", "ap-nccl"}) {
     StackEvaluator evaluator(stack_with(stack), topology);
-    for (const OpRule& rule : rule_table(evaluator.stack().rules).rules()) {
+    for (const OpRule& rule : rule_table(evaluator.stack().rules.set()).rules()) {
       if (rule.op != GetParam() || rule.is_foreach()) continue;
       for (const char* mesh_text : {"2", "3", "2x2"}) {
         const DeviceMesh mesh = DeviceMesh::parse(mesh_text);

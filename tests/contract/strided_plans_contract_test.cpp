@@ -99,7 +99,7 @@ class StridedPlans : public testing::TestWithParam<StridedCase> {
     const DeviceMesh mesh = DeviceMesh::parse(GetParam().mesh);
     const Topology topology = topology_with(8);
     const ProgramStrategies strategies =
-        enumerate_strategies(program, mesh, {.rules = stack.rules, .strided = true});
+        enumerate_strategies(program, mesh, {.rules = stack.rules.set(), .strided = true});
     StackEvaluator evaluator(stack, topology);
     const ProgramPrices prices(program, strategies, evaluator, mesh);
     const Executor executor(mesh, topology, {});

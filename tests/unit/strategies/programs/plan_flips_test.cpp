@@ -44,7 +44,8 @@ TEST_P(PlanFlipsOf, LieWhereTheScaledProblemGetsAnotherOptimum) {
   const DeviceMesh mesh = DeviceMesh::parse(GetParam().mesh);
   const Stack stack = stack_with(GetParam().stack);
   const Topology topology = topology_with(8);
-  const ProgramStrategies strategies = enumerate_strategies(program, mesh, {.rules = stack.rules});
+  const ProgramStrategies strategies =
+      enumerate_strategies(program, mesh, {.rules = stack.rules.set()});
   const ProblemOptions options;
   const auto network_at = [&](const ScaledParameter& parameter, double f) {
     CostFactors factors;

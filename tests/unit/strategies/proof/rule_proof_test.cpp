@@ -24,7 +24,7 @@ std::vector<std::string> rows_of(const std::vector<RuleFinding>& findings) {
 template <class MakeRows>
 OpRule with_rows(std::string_view op, MakeRows rows) {
   OpRule rule = find_op_rule(op, kShardlab);
-  rule.rows = rows;
+  rule.rows = +rows;  // the function behind a lambda
   rule.follow = nullptr;
   return rule;
 }

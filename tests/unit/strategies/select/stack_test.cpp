@@ -23,7 +23,7 @@ Stack read(const json& value, const Stack::LoadBase& base = {}) {
 
 TEST(Stack, TheLeastFileGetsTheReleasesDefaults) {
   const Stack stack = read(kLeast);
-  EXPECT_EQ(stack.rules, Release::k2_13);
+  EXPECT_EQ(stack.rules, RuleSet(Release::k2_13));
   EXPECT_EQ(stack.redistribution.semantics->name(), "v3");
   EXPECT_EQ(stack.redistribution.planner, PlannerKind::kGreedy);
   EXPECT_EQ(stack.redistribution.merge, MergeMode::kExecute);
