@@ -1,4 +1,4 @@
-"""Fingerprints of Python functions: equal for sources that differ in comments, docstrings, layout and annotations alone.
+"""Fingerprints of functions: equal for sources that differ in comments, docstrings, layout and annotations alone.
 
 A fingerprint is the first 16 hex digits of SHA-256 over the syntax tree. The tree is written in a form of this file's
 own, since ast.unparse and ast.dump print equal trees differently from one Python to the next.
