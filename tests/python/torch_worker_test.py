@@ -205,6 +205,16 @@ def test_a_refusal_of_pytorch_is_an_answer(plain):
     assert answer[1]["chosen"]["outputs"] == ["S(0)S(1)"]
 
 
+def test_a_call_that_pytorch_refuses_late_keeps_its_elements(plain):
+    pairs = ["[f32[2] RS(0); f32[2] S(0)S(0)]"] * 5
+    question = {"op": "aten._fused_adamw.default", "mesh": "2x2", "args": [0.01, 0.9, 0.99, 0.0, 1e-8, True, False],
+                "inputs": [*pairs, "[f32[] RR; f32[] P(sum)R]", "f32[] RR", "none"]}
+    for do in ("decisions", "candidates"):
+        answer = plain.oks(do, questions=[question])[0]
+        assert len(answer["children"]) == 2
+        assert do == "candidates" or "list[TensorMeta]" in answer["refused"]
+
+
 def test_shard_orders_and_strided_shards_are_read(plain):
     def ordered(layout):
         return {"op": "aten.neg.default", "mesh": "2x2", "inputs": [f"f32[8,8] {layout}"], "args": []}

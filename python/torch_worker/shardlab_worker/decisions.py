@@ -155,6 +155,7 @@ class Decisions:
             if not seen or self.is_the_users_failure(error):
                 raise
             hooks.refusal = hooks.refusal or error_text(error)
+            hooks.finish_elements()
             return None
 
     def whole(self, question, everything):
