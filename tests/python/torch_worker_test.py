@@ -60,7 +60,8 @@ class Worker:
     def ask(self, do, **fields):
         self.asked += 1
         self.send(json.dumps({"id": self.asked, "do": do, **fields}))
-        expected = next((len(value) for key, value in fields.items() if key in ("calls", "questions", "transitions")), 1)
+        items = [value for key, value in fields.items() if key in ("calls", "questions", "transitions")]
+        expected = len(items[0]) if items else 1
         answers = []
         while len(answers) < expected:
             answers.append(self.answer())
@@ -119,8 +120,8 @@ def transition(source="S(0)", target="R", gib=0.001, mesh="2x4", mesh_dim=1, dev
             "gib": gib}
 
 
-MM = {"op": "aten.mm.default", "mesh": "2x4", "devices_per_host": 8, "inputs": ["f32[16,32] S(0)R", "f32[32,64] S(0)S(1)"],
-      "args": []}
+MM = {"op": "aten.mm.default", "mesh": "2x4", "devices_per_host": 8, "args": [],
+      "inputs": ["f32[16,32] S(0)R", "f32[32,64] S(0)S(1)"]}
 
 
 # ---- What PyTorch says ---------------------------------------------------------------------------------------------
@@ -159,10 +160,10 @@ def test_rows_of_lists_are_those_of_their_elements(plain):
 
 def test_masks_norms_and_absent_outputs_have_texts(plain):
     masked = rows(plain, "aten.embedding.default", "f32[1000,64]", "i64[8]")
-    assert "MP(0,1000)|?0,MP(0,1000)" in masked["rows"] or any("MP(0,1000)" in row for row in masked["rows"])
+    assert any("MP(0,1000)" in row for row in masked["rows"])
     backward = rows(plain, "aten.convolution_backward.default", "f32[4,8,8]", "f32[4,4,8]", "f32[8,4,1]",
-                    args=[[8], [1], [0], [1], False, [0], 1, [True, True, False]]) if release(plain) >= (2, 14) else None
-    assert backward is None or backward["outputs"] == ["f32[4,4,8]", "f32[8,4,1]", "none"]
+                    args=[[8], [1], [0], [1], False, [0], 1, [True, True, False]])
+    assert backward["outputs"] == ["f32[4,4,8]", "f32[8,4,1]", "none"]
 
 
 def test_a_function_of_the_whole_mesh_has_no_rows(plain):
@@ -204,11 +205,22 @@ def test_a_refusal_of_pytorch_is_an_answer(plain):
     assert answer[1]["chosen"]["outputs"] == ["S(0)S(1)"]
 
 
+def test_a_call_that_pytorch_refuses_late_keeps_its_elements(plain):
+    pairs = ["[f32[2] RS(0); f32[2] S(0)S(0)]"] * 5
+    question = {"op": "aten._fused_adamw.default", "mesh": "2x2", "args": [0.01, 0.9, 0.99, 0.0, 1e-8, True, False],
+                "inputs": [*pairs, "[f32[] RR; f32[] P(sum)R]", "f32[] RR", "none"]}
+    for do in ("decisions", "candidates"):
+        answer = plain.oks(do, questions=[question])[0]
+        assert len(answer["children"]) == 2
+        assert do == "candidates" or "list[TensorMeta]" in answer["refused"]
+
+
 def test_shard_orders_and_strided_shards_are_read(plain):
     def ordered(layout):
         return {"op": "aten.neg.default", "mesh": "2x2", "inputs": [f"f32[8,8] {layout}"], "args": []}
 
-    answers = plain.oks("decisions", questions=[ordered("S(0)[1]S(0)[0]"), ordered("_S(0,2)S(0)"), ordered("_S(1,2)S(1)")])
+    layouts = ["S(0)[1]S(0)[0]", "_S(0,2)S(0)", "_S(1,2)S(1)"]
+    answers = plain.oks("decisions", questions=list(map(ordered, layouts)))
     assert answers[1]["chosen"]["inputs"][0].startswith("_S(0,2)")
     assert answers[1]["order"] == "unspecified"
     assert "error" not in answers[0] and "error" not in answers[2]
@@ -216,7 +228,8 @@ def test_shard_orders_and_strided_shards_are_read(plain):
 
 def test_prices_of_transitions(plain):
     answers = plain.oks("prices", transitions=[
-        transition(), transition("S(0)", "P(sum)"), transition("R", "S(1)"), transition(mesh_dim=0, devices_per_host=4)])
+        transition(), transition("S(0)", "P(sum)"), transition("R", "S(1)"),
+        transition(mesh_dim=0, devices_per_host=4)])
     gathered = 0.004 * 3 / 4 / 87.7 * 1e6 + 6.6 + 3 * 0.6
     assert answers[0] == {"us": pytest.approx(gathered, rel=1e-12), "gib": 0.004}
     assert answers[1]["us"] is None
@@ -237,7 +250,8 @@ def test_equal_sources_have_equal_fingerprints_in_every_python(plain):
             "from shardlab_worker.fingerprints import Sources\n"
             "import json, fingerprinted as f\n"
             "print(json.dumps([Sources().own_hash(vars(f)[name]) for name in 'abcd']))\n")
-    source = ("def a(x: int, y=2.5) -> float:\n    '''Says something.'''\n    z: float = x * y  # a product\n    return z\n"
+    source = ("def a(x: int, y=2.5) -> float:\n    '''Says something.'''\n    z: float = x * y  # a product\n"
+              "    return z\n"
               "def b(x, y=2.5):\n\n    z = (x\n         * y)\n    return z\n"
               "def c(x, y=2.50001):\n    z = x * y\n    return z\n"
               "def d(x, y=2.5):\n    return f'{x!r:>{y}} and {{}}' if x else [i for i in (x, y, None, -1)]\n")
@@ -359,7 +373,8 @@ choice._select_min_cost_strategy = last
     assert worker.oks("prices", transitions=[transition("S(0)", "S(1)")]) == [{"us": 1005.0, "gib": 0.001}]
     fingerprints = worker.info["fingerprints"]
     changed = {name for name, mark in fingerprints.items() if plain.info["fingerprints"].get(name) != mark}
-    assert changed == {"_collective_utils._compute_placement_transition_cost", "_sharding_prop._select_min_cost_strategy"}
+    assert changed == {"_collective_utils._compute_placement_transition_cost",
+                       "_sharding_prop._select_min_cost_strategy"}
     assert "unknown" not in fingerprints.values()
     decision = worker.oks("decisions", questions=[MM], list=True)[0]
     layouts = decision["list"][-1].split(" ")[0].split("|")
@@ -448,7 +463,8 @@ def test_a_cost_function_of_five_parameters(starting, tmp_path):
     line = 1 + COST_OF_FIVE.split("\n").index('        raise ValueError("too large")')
     assert (errors[0]["file"], errors[0]["line"]) == (str(file), line)
     assert "NaN" in errors[1]["message"] and "negative" in errors[3]["message"]
-    decision = worker.oks("decisions", questions=[{**MM, "inputs": ["f32[16,32] S(0)S(0)", "f32[32,64] RR"]}], list=True)[0]
+    gathered = {**MM, "inputs": ["f32[16,32] S(0)S(0)", "f32[32,64] RR"]}
+    decision = worker.oks("decisions", questions=[gathered], list=True)[0]
     prices = {float(cost) for line in decision["list"] for cost in line.split(" ")[1].split(";")}
     assert {104.0, 206.0} <= prices <= {102.0 * outer + 104.0 * inner for outer in range(3) for inner in range(3)} | {
         float("inf")}
@@ -464,6 +480,8 @@ def test_a_failing_cost_function_fails_the_decision(starting, tmp_path):
     worker = starting(cost=f"{file}:fn")
     error = worker.error("decisions", questions=[MM])
     assert error["type"] == "PriceError" and "gave NaN" in error["message"]
+    through_a_decomposition = {"op": "aten.relu6.default", "mesh": "2", "inputs": ["f32[8] P(sum)"], "args": []}
+    assert worker.error("decisions", questions=[through_a_decomposition])["type"] == "PriceError"
     assert worker.error("plans", questions=[{"mesh": "2", "tensor": "f32[8]", "from": "S(0)", "to": "R"}])["type"] == (
         "PriceError")
 
@@ -479,7 +497,8 @@ def test_a_cost_function_of_three_parameters(starting, tmp_path):
     assert worker.oks("prices", transitions=[asked]) == [{"us": 8241.0}]
     error = worker.error("prices", transitions=[{**asked, "collective": "broadcast"}])
     assert error["type"] == "PriceError" and "fn('broadcast', 4096.0, Group(ranks=8, hosts=2" in error["message"]
-    assert worker.oks("prices", transitions=[transition(mesh_dim=0, devices_per_host=4)]) == [{"us": 2210.0, "gib": 0.002}]
+    between_hosts = transition(mesh_dim=0, devices_per_host=4)
+    assert worker.oks("prices", transitions=[between_hosts]) == [{"us": 2210.0, "gib": 0.002}]
 
 
 @pytest.mark.parametrize(("start", "kind", "words"), [
@@ -535,23 +554,27 @@ def test_no_worker_outlives_a_killed_parent(tmp_path):
     file = tmp_path / "mine.py"
     file.write_text("while True:\n    pass\n")
     parent = tmp_path / "parent.py"
-    # The worker inherits the write end of its own stdin as well, so that only the parent's death can end it.
+    # Another process keeps the write end of the worker's stdin open, so that only the parent's death can end it.
     parent.write_text(f"""
 import json, os, subprocess, time
 worker = subprocess.Popen([{oracle_python()!r}, "-u", {str(WORKER)!r}], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 request = {{"id": 0, "do": "start", "overlay": None, "patches": [{str(file)!r}], "cost": None, "rules": []}}
 worker.stdin.write(json.dumps(request).encode() + b"\\n")
 worker.stdin.flush()
-print(worker.pid, flush=True)
+holder = subprocess.Popen(["sleep", "600"], pass_fds=[worker.stdin.fileno()], stdout=subprocess.DEVNULL)
+print(worker.pid, holder.pid, flush=True)
 time.sleep(600)
 """)
     with subprocess.Popen([sys.executable, parent], stdout=subprocess.PIPE) as running:
-        worker = int(running.stdout.readline())
-        time.sleep(2)
-        assert is_alive(worker)
-        running.send_signal(signal.SIGKILL)
-        running.wait()
-        deadline = time.monotonic() + 30
-        while is_alive(worker) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        assert not is_alive(worker)
+        worker, holder = map(int, running.stdout.readline().split())
+        try:
+            time.sleep(5)
+            assert is_alive(worker)
+            running.send_signal(signal.SIGKILL)
+            running.wait()
+            deadline = time.monotonic() + 30
+            while is_alive(worker) and time.monotonic() < deadline:
+                time.sleep(0.05)
+            assert not is_alive(worker)
+        finally:
+            os.kill(holder, signal.SIGKILL)

@@ -72,17 +72,26 @@ def pair_of(result, call):
 
 
 class Cost:
-    """A cost function of the user's. `transition` has the signature of PyTorch's _compute_placement_transition_cost;
-    what the user's function gives is checked on every call, also inside PyTorch."""
+    """A cost function of the user's, in the place of PyTorch's _compute_placement_transition_cost. What the user's
+    function gives is checked on every call, also inside PyTorch."""
 
     def __init__(self, function, name):
-        self.function, self.name = function, name
+        self.function, self.name, self.failure = function, name, None
         self.parameters = parameters_of(function, name)
 
     def bind(self, own_transition):
         """The function that takes the place of PyTorch's own."""
-        make = self._of_five if self.parameters == 5 else self._of_three
-        return make(own_transition)
+        checked = self._of_five(own_transition) if self.parameters == 5 else self._of_three(own_transition)
+
+        def _compute_placement_transition_cost(
+                current_placement, target_placement, mesh_topo, mesh_dim, comm_bytes_gb):
+            try:
+                return checked(current_placement, target_placement, mesh_topo, mesh_dim, comm_bytes_gb)
+            except BaseException as error:
+                self.failure = error  # PyTorch passes over some errors, as in decompositions; the worker does not.
+                raise
+
+        return _compute_placement_transition_cost
 
     def call(self, text, *arguments):
         """Calls the user's function; the message of what it raises names the call."""
@@ -106,10 +115,7 @@ class Cost:
         return price
 
     def _of_five(self, own_transition):
-        def _compute_placement_transition_cost(
-                current_placement, target_placement, mesh_topo, mesh_dim, comm_bytes_gb):
-            arguments = (current_placement, target_placement, mesh_topo, mesh_dim, comm_bytes_gb)
-
+        def transition(*arguments):
             def text():
                 return text_of_call(self.name, *arguments)
 
@@ -118,23 +124,20 @@ class Cost:
                 raise PriceError(f"{text()} gave an infinite price for a transition that PyTorch can make.")
             return price, gib
 
-        return _compute_placement_transition_cost
+        return transition
 
     def _of_three(self, own_transition):
-        def _compute_placement_transition_cost(
-                current_placement, target_placement, mesh_topo, mesh_dim, comm_bytes_gb):
-            price, gib = own_transition(current_placement, target_placement, mesh_topo, mesh_dim, comm_bytes_gb)
+        def transition(current, target, topology, mesh_dim, before):
+            price, after = own_transition(current, target, topology, mesh_dim, before)
             if price == 0 or math.isinf(price):
-                return price, gib
-            if current_placement.is_partial():
-                collective = "all_reduce" if target_placement.is_replicate() else "reduce_scatter"
-                moved = comm_bytes_gb
+                return price, after
+            if current.is_partial():
+                collective, moved = "all_reduce" if target.is_replicate() else "reduce_scatter", before
             else:
-                collective = "all_gather" if target_placement.is_replicate() else "all_to_all"
-                moved = gib
-            return self.collective(collective, moved * GIB, self.group_of(mesh_topo, mesh_dim)), gib
+                collective, moved = "all_gather" if target.is_replicate() else "all_to_all", after
+            return self.collective(collective, moved * GIB, self.group_of(topology, mesh_dim)), after
 
-        return _compute_placement_transition_cost
+        return transition
 
     def group_of(self, topology, mesh_dim):
         """The group of rank 0 along a mesh dim."""

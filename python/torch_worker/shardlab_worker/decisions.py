@@ -5,7 +5,7 @@ import math
 from itertools import chain
 
 from .calls import inputs_and_args, item_fields
-from .errors import PriceError, RequestError, frames_of, place_of
+from .errors import PriceError, RequestError, chain_of, frames_of, place_of
 from .hooks import Enough
 from .texts import layout_text, mesh_of, parts_of_list, placements_of, strides_of, tensor_of
 
@@ -97,7 +97,8 @@ class Question:
     def _order_is_specified(self, propagator):
         """Whether PyTorch lists the candidates in an order that does not come from a hash set."""
         by_rows = self.op in propagator.op_single_dim_strategy_funcs
-        decomposed = not by_rows and self.op not in propagator.op_strategy_funcs and self.op not in propagator.op_to_rules
+        tables = propagator.op_strategy_funcs, propagator.op_to_rules
+        decomposed = not by_rows and not any(self.op in table for table in tables)
         kinds = {getattr(p, "split_factor", 1) for spec in self.specs for p in spec.placements if hasattr(p, "dim")}
         return not decomposed and (len(kinds) < 2 or not by_rows)
 
@@ -128,23 +129,33 @@ class Decisions:
 
     def is_the_users_failure(self, error):
         """Whether a patch, a cost function or a rule failed, rather than PyTorch refusing the question."""
-        if isinstance(error, PriceError):
-            return True
-        frames = frames_of(error)
-        return bool(frames) and self.session.user_files.holds_as_single_file(frames[-1][0])
+        for one in chain_of(error):
+            frames = frames_of(one)
+            if isinstance(one, (PriceError, RequestError)) or frames and (
+                    self.session.user_files.holds_as_single_file(frames[-1][0])):
+                return True
+        return False
 
     def propagate(self, question):
         """Runs the decision. What the hooks saw of it is the answer; what it returned serves where they saw nothing."""
-        hooks = self.session.hooks
+        hooks, cost = self.session.hooks, self.session.cost
         self.session.forget()
         hooks.begin(question.schema, question.call)
+        if cost is not None:
+            cost.failure = None
         try:
-            return self.session.propagator.propagate_op_sharding_non_cached(question.schema)
+            outcome = self.session.propagator.propagate_op_sharding_non_cached(question.schema)
+            if cost is not None and cost.failure is not None:
+                raise cost.failure
+            return outcome
         except Exception as error:
+            if cost is not None and cost.failure is not None:
+                raise cost.failure from None
             seen = hooks.choice is not None or hooks.children and all(chosen for _, chosen in hooks.children)
             if not seen or self.is_the_users_failure(error):
                 raise
             hooks.refusal = hooks.refusal or error_text(error)
+            hooks.finish_elements()
             return None
 
     def whole(self, question, everything):
@@ -239,7 +250,7 @@ class Decisions:
     # ---- Candidates without prices ----
 
     def candidates(self, item, request):
-        """{"candidates", "list"} or {"children"}: the candidates in PyTorch's order, `inputs|outputs`, without prices."""
+        """{"candidates", "list"} or {"children"}: candidates in PyTorch's order, `inputs|outputs`, without prices."""
         question, hooks = Question(self.session, item), self.session.hooks
         hooks.free_of_charge = True
         try:

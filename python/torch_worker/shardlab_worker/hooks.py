@@ -23,6 +23,7 @@ class Hooks:
         self.shapes = {}
         self.begin(None)
         self._listen_to_choices()
+        self._listen_to_elements()
         self._listen_to_shapes()
         self._listen_to_refusals()
         self._order_the_planners_sets()
@@ -33,7 +34,7 @@ class Hooks:
         arguments without layouts; the shapes of outputs follow from it alone, and are kept for the next question."""
         self.call = call
         self.schema, self.single, self.children, self.choice, self.meta = schema, None, [], None, None
-        self.refusal = None
+        self.refusal = self.elements = None
 
     def _replace(self, name, old, new, *more):
         """Puts `new` in the place of `old` in every module that holds it under its name."""
@@ -46,6 +47,8 @@ class Hooks:
         old = getattr(session.sharding, name, None)
         if old is None:
             return
+
+        self.select = old
 
         def listening(strategy, op_schema=None, *others, **named):
             own = op_schema is not None and op_schema is self.schema
@@ -65,6 +68,33 @@ class Hooks:
 
         propagate = type(session.propagator).propagate_op_sharding_non_cached
         self._replace(name, old, listening, getattr(propagate, "__globals__", {}))
+
+    def _listen_to_elements(self):
+        """PyTorch chooses for one element of a list after the other, and refuses some operators after the first."""
+        session, name = self.session, "_expand_single_dim_strategy_to_mesh"
+        old = getattr(session.sharding, name, None)
+        if old is None:
+            return
+
+        def listening(mesh, op_schema, *others, **named):
+            expand = old(mesh, op_schema, *others, **named)
+
+            def expanded(*arguments):
+                strategy = expand(*arguments)
+                if self.schema is not None and op_schema.op is self.schema.op and (
+                        isinstance(strategy, session.schemas.TupleStrategy)):
+                    self.elements = strategy.children
+                return strategy
+
+            return expanded
+
+        propagate = type(session.propagator).propagate_op_sharding_non_cached
+        self._replace(name, old, listening, getattr(propagate, "__globals__", {}))
+
+    def finish_elements(self):
+        """Chooses for the elements that were not reached."""
+        for strategy in (self.elements or ())[len(self.children):]:
+            self.children.append([strategy, self.select(strategy)])
 
     def _listen_to_shapes(self):
         from torch._guards import detect_fake_mode

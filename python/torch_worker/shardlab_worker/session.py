@@ -16,7 +16,7 @@ TIDY_EVERY = 2000  # answers after which all caches are emptied
 
 
 class Session:
-    """Everything that a request needs. `cost` is the user's cost function or None, `user_files` the files of the user's."""
+    """What all requests need. `cost` is the user's cost function or None, `user_files` says which files are theirs."""
 
     def __init__(self):
         self.user_files = UserFiles()
