@@ -53,21 +53,22 @@ const OpRule* known_rule(std::string_view op, RuleSet nearest) {
   return nullptr;
 }
 
-// Entries that PyTorch leaves empty belong to outputs that are not computed, and have no place in a
-// row of ours.
-std::string without_absent(std::string_view text) {
+// Reads a row of PyTorch's. Ours have no place for outputs that are not computed, whatever PyTorch
+// writes there, nor for entries that PyTorch leaves empty ("-"). `metas` are the texts of the
+// outputs, "none" for one that is not computed.
+Row read_row(std::string_view text, const nlohmann::json& metas) {
   const auto [outputs, inputs] = split_sides("row", text);
-  std::string out;
-  const auto add = [&](const std::vector<std::string_view>& entries) {
-    const std::size_t begin = out.size();
-    for (const std::string_view entry : entries) {
-      if (entry != "-") out += (out.size() > begin ? "," : "") + std::string(entry);
-    }
-  };
-  add(outputs);
-  out += "|";
-  add(inputs);
-  return out;
+  std::string kept;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const bool computed = i >= metas.size() || metas[i] != "none";
+    if (computed && outputs[i] != "-") kept += (kept.empty() ? "" : ",") + std::string(outputs[i]);
+  }
+  kept += "|";
+  const std::size_t begin = kept.size();
+  for (const std::string_view entry : inputs) {
+    if (entry != "-") kept += (kept.size() > begin ? "," : "") + std::string(entry);
+  }
+  return parse_row(kept).row;
 }
 
 // Reads "S(0);R|S(0)", which lists the layouts of the inputs before those of the outputs.
@@ -181,7 +182,7 @@ void TorchRules::prepare(std::span<const OpCall* const> calls) {
     const nlohmann::json& ok = message.at("ok");
     const nlohmann::json& own = ok.contains("children") ? ok.at("children").at(0) : ok;
     for (const nlohmann::json& text : own.at("rows")) {
-      answer.rows.push_back(parse_row(without_absent(text.get<std::string>())).row);
+      answer.rows.push_back(read_row(text.get<std::string>(), own.at("outputs")));
     }
     for (const nlohmann::json& text : own.at("outputs")) {
       if (text != "none") answer.outputs.push_back(TensorMeta::parse(text.get<std::string>()));

@@ -104,7 +104,7 @@ TEST_P(OpRuleContract, ARowHasAnEntryForEveryOutputAndInput) {
   for (const RuleAndCall& one : rules_and_calls()) {
     for (const Row& row : one.filled) {
       EXPECT_EQ(row.size(), one.outputs.size() + one.call.tensors().size())
-          << one.text() << ": " << row_text(row);
+          << one.text() << ": " << row_text(row, one.outputs.size());
       for (const RowEntry& entry : row) EXPECT_FALSE(entry.is_any_shard()) << one.text();
     }
   }
