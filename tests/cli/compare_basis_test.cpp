@@ -169,7 +169,7 @@ TEST_F(CompareBasis, FittedConstantsKeepNoRowsAndAreNotCounted) {
        "constants.json"});
   const std::string out = run({"compare", "--baseline", "dtensor-v3", "--candidate", "dtensor-v4",
                                "--suite", "few.json", "--reference", "constants.json"});
-  EXPECT_NE(out.find("(constants, collectives from constants fitted to measured rows, kernels from "
+  EXPECT_NE(out.find("(constants: collectives from constants fitted to measured rows, kernels from "
                      "the datasheet)"),
             std::string::npos)
       << out;

@@ -48,7 +48,7 @@ TEST(GoldenReport, TheSmallRecordItself) {
 
 TEST(GoldenReport, SaysHowAChoiceThatCannotRunIsJudged) {
   ComparisonRecord record = small_record();
-  const std::string sentence = "is worse than any that runs, whatever its price";
+  const std::string sentence = "is worse than any that can, whatever its price";
   EXPECT_EQ(write_report(record).markdown.find(sentence), std::string::npos);
   record.questions[0].answers[0].cannot_run = "P(sum)->P(max) is refused";
   const std::string markdown = write_report(record).markdown;

@@ -110,8 +110,8 @@ TEST(ChakraJson, ErrorsNameThePointer) {
             "t.json:/1/data_deps: unknown key (did you mean \"dataDeps\"?); va");
   EXPECT_EQ(
       error_of(R"({"id": "-1"})"),
-      "t.json:/1/id: found \"-1\"; valid: a whole number from 0 to 18446744073709551615, or its "
-      "text");
+      "t.json:/1/id: found \"-1\"; valid: a whole number from 0 to 18446744073709551615, or that "
+      "number as a text");
   EXPECT_EQ(error_of(R"({"durationMicros": 1.5})"),
             "t.json:/1/durationMicros: found 1.5; valid: a whole number from 0 to "
             "18446744073709551615, or that number as a text");

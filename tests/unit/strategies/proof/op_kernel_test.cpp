@@ -152,7 +152,7 @@ TEST(OpKernel, RefusesWhatItWouldGetWrong) {
                                                       {"f32[1,4000]", std::vector<double>(4000)}});
             }),
             "aten.mm.default: its kernel would need 16000000 doubles; valid: smaller tensors, or a "
-            "limit of more than 16 MiB");
+            "memory limit above 16 MiB");
 }
 
 }  // namespace op_kernel_test
