@@ -80,8 +80,8 @@ std::optional<Stack> LiveStacks::stack(const std::string& name, const ConfigStor
                                          RuleSet(kNewestRelease));
   }
   stack.name = name;
-  stack.title = "the rules of PyTorch " + rules->worker().hello().value("torch", "") + ", live";
-  stack.source = "PyTorch " + rules->worker().hello().value("torch", "");
+  stack.title = "the rules of a live " + rules->text();
+  stack.source = rules->text();
   stack.rules = Rules(rules, RuleSet(kNewestRelease));
   return stack;
 }

@@ -121,6 +121,8 @@ TorchRules::TorchRules(std::shared_ptr<TorchWorker> worker, RuleSet nearest)
   }
 }
 
+std::string TorchRules::text() const { return "PyTorch " + worker_->hello().value("torch", ""); }
+
 const OpRule& TorchRules::rule(std::string_view op) {
   if (const auto found = rules_.find(op); found != rules_.end()) return found->second;
   // A short name stands for the op that our rule sets mean by it.

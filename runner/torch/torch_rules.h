@@ -28,6 +28,7 @@ class TorchRules final : public RuleSource {
   // its floating point operations, the shapes of its outputs.
   TorchRules(std::shared_ptr<TorchWorker> worker, RuleSet nearest);
 
+  [[nodiscard]] std::string text() const override;
   [[nodiscard]] const OpRule& rule(std::string_view op) override;
   [[nodiscard]] std::vector<std::string_view> ops() override;
   void prepare(std::span<const OpCall* const> calls) override;

@@ -27,6 +27,8 @@ class RuleSource {
   RuleSource& operator=(const RuleSource&) = delete;
   virtual ~RuleSource() = default;
 
+  // What the rules are, as records say it: "PyTorch 2.15.0".
+  [[nodiscard]] virtual std::string text() const = 0;
   // The rule of an op, which lives as long as the source. Names may be short, as those that
   // find_op_rule() takes. Throws InputError where the source has no rule.
   [[nodiscard]] virtual const OpRule& rule(std::string_view op) = 0;
@@ -48,6 +50,10 @@ class Rules {
 
   [[nodiscard]] RuleSet set() const { return set_; }
   [[nodiscard]] RuleSource* source() const { return source_.get(); }  // null for a rule set
+  // The name of the rule set, or what the source is.
+  [[nodiscard]] std::string text() const {
+    return source_ == nullptr ? std::string(name_of(set_)) : source_->text();
+  }
   // The rule set, for whoever cannot use a source. `user` is named in the InputError that is thrown
   // where there is one.
   [[nodiscard]] RuleSet set_for(std::string_view user) const {

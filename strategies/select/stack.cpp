@@ -125,7 +125,7 @@ nlohmann::json Stack::to_json() const {
           {"name", name},
           {"title", title},
           {"source", source},
-          {"rules", name_of(rules.set())},
+          {"rules", rules.text()},
           {"transitions", json_of(*redistribution.semantics)},
           {"planner", name_of(redistribution.planner)},
           {"merge", name_of(redistribution.merge)},
