@@ -183,11 +183,16 @@ void TorchRules::prepare(std::span<const OpCall* const> calls) {
     answer.error.clear();
     const nlohmann::json& ok = message.at("ok");
     const nlohmann::json& own = ok.contains("children") ? ok.at("children").at(0) : ok;
-    for (const nlohmann::json& text : own.at("rows")) {
-      answer.rows.push_back(read_row(text.get<std::string>(), own.at("outputs")));
-    }
-    for (const nlohmann::json& text : own.at("outputs")) {
-      if (text != "none") answer.outputs.push_back(TensorMeta::parse(text.get<std::string>()));
+    try {
+      for (const nlohmann::json& text : own.at("rows")) {
+        answer.rows.push_back(read_row(text.get<std::string>(), own.at("outputs")));
+      }
+      for (const nlohmann::json& text : own.at("outputs")) {
+        if (text != "none") answer.outputs.push_back(TensorMeta::parse(text.get<std::string>()));
+      }
+    } catch (const TextError& error) {
+      answer.error =
+          std::string("PyTorch lists a row that shardlab has no placement for: ") + error.what();
     }
   };
   try {
@@ -231,8 +236,13 @@ std::vector<FollowCandidate> TorchRules::candidates_of(const OpCall& call, const
   }
   const nlohmann::json& own = ok.contains("children") ? ok.at("children").at(0) : ok;
   std::vector<FollowCandidate> candidates;
-  for (const nlohmann::json& text : own.at("list")) {
-    candidates.push_back(read_candidate(text.get<std::string>(), mesh.ndim()));
+  try {
+    for (const nlohmann::json& text : own.at("list")) {
+      candidates.push_back(read_candidate(text.get<std::string>(), mesh.ndim()));
+    }
+  } catch (const TextError& error) {
+    throw InputError(
+        call.op + ": PyTorch lists a candidate that shardlab has no layout for: " + error.what());
   }
   return candidates;
 }
