@@ -294,7 +294,7 @@ class NcclXml {
     gpus_.push_back(std::move(gpu));
   }
 
-  // Of interfaces of several speeds, only the fastest ones are assumed to carry collectives.
+  // Where interfaces differ in speed, only the fastest ones are assumed to carry collectives.
   void add_net(const XmlElement& element) {
     const double mbps = number(element, "speed", -1e9, 1e9);
     if (mbps <= 0 || mbps < best_net_mbps_) return;

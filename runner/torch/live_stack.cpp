@@ -55,6 +55,25 @@ nlohmann::json absolute(const std::vector<std::string>& paths) {
   return list;
 }
 
+// The functions that price, plan and choose, and that an overlay or a patch changes. Prices and
+// choices are not PyTorch's here, so that such a change would be left out without a word.
+std::string changed_machinery(const TorchWorker& worker, TorchLaunch launch) {
+  launch.start["overlay"] = nullptr;
+  launch.start["patches"] = nlohmann::json::array();
+  const TorchWorker plain(std::move(launch));
+  const nlohmann::json& before = plain.hello().at("fingerprints");
+  std::string names;
+  for (const auto& [name, hash] : worker.hello().at("fingerprints").items()) {
+    const bool is_same = before.contains(name) && before[name] == hash;
+    if (!is_same) names += (names.empty() ? "" : ", ") + name;
+  }
+  for (const auto& [name, hash] : before.items()) {
+    const bool is_gone = !worker.hello().at("fingerprints").contains(name);
+    if (is_gone) names += (names.empty() ? "" : ", ") + name;
+  }
+  return names;
+}
+
 }  // namespace
 
 std::optional<Stack> LiveStacks::stack(const std::string& name, const ConfigStore& store) {
@@ -76,8 +95,16 @@ std::optional<Stack> LiveStacks::stack(const std::string& name, const ConfigStor
                     {"patches", absolute(parsed->patches)},
                     {"cost", nullptr},
                     {"rules", absolute(parsed->rules)}};
-    rules = std::make_shared<TorchRules>(std::make_shared<TorchWorker>(std::move(launch)),
-                                         RuleSet(kNewestRelease));
+    auto worker = std::make_shared<TorchWorker>(launch);
+    if (parsed->overlay || !parsed->patches.empty()) {
+      const std::string changed = changed_machinery(*worker, std::move(launch));
+      if (!changed.empty()) {
+        throw InputError("stack \"" + name + "\": found a change of " + changed +
+                         "; valid: a change of sharding rules alone, since prices, plans and "
+                         "choices are still those of dtensor-2.13");
+      }
+    }
+    rules = std::make_shared<TorchRules>(std::move(worker), RuleSet(kNewestRelease));
   }
   stack.name = name;
   stack.title = "the rules of a live " + rules->text();

@@ -1,5 +1,6 @@
 #include "runner/torch/torch_rules.h"
 
+#include <set>
 #include <utility>
 
 #include "costmodel/base/error.h"
@@ -157,8 +158,10 @@ const TorchRules::RowsAnswer& TorchRules::rows_of(const OpCall& call) {
 }
 
 void TorchRules::prepare(std::span<const OpCall* const> calls) {
+  const std::lock_guard asking(asking_);
   nlohmann::json questions = nlohmann::json::array();
   std::vector<std::string> keys;
+  std::set<std::string> asked;
   {
     const std::lock_guard guard(lock_);
     for (const OpCall* call : calls) {
@@ -166,8 +169,7 @@ void TorchRules::prepare(std::span<const OpCall* const> calls) {
       if (found == rules_.end() || found->second.rows == nullptr) continue;
       nlohmann::json question = rows_question(*call, found->second.is_foreach());
       std::string key = question.dump();
-      if (rows_.contains(key)) continue;
-      rows_[key].error = "PyTorch has not answered";
+      if (rows_.contains(key) || !asked.insert(key).second) continue;
       questions.push_back(std::move(question));
       keys.push_back(std::move(key));
     }
@@ -195,13 +197,7 @@ void TorchRules::prepare(std::span<const OpCall* const> calls) {
           std::string("PyTorch lists a row that shardlab has no placement for: ") + error.what();
     }
   };
-  try {
-    worker_->ask({{"do", "rows"}, {"calls", std::move(questions)}}, keys.size(), take);
-  } catch (...) {
-    const std::lock_guard guard(lock_);
-    for (const std::string& key : keys) rows_.erase(key);
-    throw;
-  }
+  worker_->ask({{"do", "rows"}, {"calls", std::move(questions)}}, keys.size(), take);
   const std::lock_guard guard(lock_);
   for (std::size_t i = 0; i < keys.size(); ++i) rows_[keys[i]] = std::move(answers[i]);
 }

@@ -54,6 +54,7 @@ class TorchRules final : public RuleSource {
   std::shared_ptr<TorchWorker> worker_;
   std::map<std::string, OpRule, std::less<>> rules_;  // by full name
   std::size_t with_rows_ = 0;
+  std::mutex asking_;  // held while the worker is asked, so that each question is asked once
   std::mutex lock_;
   std::unordered_map<std::string, RowsAnswer> rows_;  // by question
   std::unordered_map<std::string, nlohmann::json> candidates_;

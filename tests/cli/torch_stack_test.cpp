@@ -103,6 +103,23 @@ def mm(op, args_schema, kwargs_schema):
   EXPECT_NE(mine, chosen("dtensor-2.13"));
 }
 
+// Prices are not PyTorch's, so that a change of them would be left out of the answer.
+TEST_F(LiveTorch, RefusesAPatchOfWhatItDoesNotAsk) {
+  folder_.write("patch.py", R"py(
+from torch.distributed.tensor import _collective_utils
+
+def allreduce_cost(num_bytes, mesh_topo, mesh_dim):
+    return 1000.0
+
+_collective_utils.allreduce_cost = allreduce_cost
+)py");
+  const ProcessResult result = run_shardlab(select(stack_ + "+patch=patch.py"), folder_.path());
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.err.find("found a change of _collective_utils.allreduce_cost"),
+            std::string::npos)
+      << result.err;
+}
+
 TEST_F(LiveTorch, ShowsWhereAPatchFails) {
   folder_.write("patch.py", "import torch\n\nraise RuntimeError('not on my machine')\n");
   const ProcessResult result = run_shardlab(select(stack_ + "+patch=patch.py"), folder_.path());
