@@ -69,7 +69,7 @@ class CostModel {
   virtual ~CostModel() = default;
 
   // The price is impossible, or finite and not negative, for every query with group.ranks >= 1 and
-  // full_bytes >= 0. Never throws.
+  // full_bytes >= 0. Only a function of the user's throws (collective_function.h).
   [[nodiscard]] virtual Price price(const CollectiveQuery& query) const = 0;
   // Every alternative that the model weighs, cheapest first; empty for a model that has one
   // formula.

@@ -10,6 +10,21 @@ ModelInput input_of(const Params& params, const ModelChoice& choice, const Topol
   return {params, topology, choice.rows, choice.place.at("rows")};
 }
 
+// Asks the user's function for the price of every collective.
+class FunctionModel final : public CostModel {
+ public:
+  explicit FunctionModel(std::shared_ptr<const CollectiveFunction> function)
+      : function_(std::move(function)) {}
+
+  [[nodiscard]] Price price(const CollectiveQuery& query) const override {
+    if (query.kind == Collective::kLocal) return {};
+    return Price::of(function_->price(query), Micros());
+  }
+
+ private:
+  std::shared_ptr<const CollectiveFunction> function_;
+};
+
 }  // namespace
 
 std::vector<std::string_view> model_names(bool collective) {
@@ -29,7 +44,24 @@ const ModelEntry* find_cost_model(std::string_view name) {
   return nullptr;
 }
 
+const ModelEntry& function_entry() {
+  static constexpr ModelEntry kEntry{
+      .name = "function",
+      .summary = "a function of the user's prices each collective",
+      .formula = "whatever the function returns, in microseconds",
+      .source = "the user's file",
+      .valid_range = "whatever the function was written for",
+  };
+  return kEntry;
+}
+
+ModelChoice choose_function(std::shared_ptr<const CollectiveFunction> function) {
+  const JsonPlace place{function->text(), ""};
+  return {.entry = &function_entry(), .place = place, .function = std::move(function)};
+}
+
 nlohmann::json ModelChoice::to_json() const {
+  if (function) return {{"name", entry->name}, {"function", function->text()}};
   nlohmann::json json = {{"name", entry->name},
                          {"params", Params(entry->params, params, place.at("params")).to_json()}};
   if (entry->reads_rows) json["rows"] = rows;
@@ -78,6 +110,7 @@ std::vector<std::string_view> fitted_model_names() {
 
 std::unique_ptr<CostModel> make_collective_model(const ModelChoice& choice,
                                                  const Topology& topology) {
+  if (choice.function) return std::make_unique<FunctionModel>(choice.function);
   if (choice.entry->make_collective == nullptr) {
     choice.place.fail("\"" + std::string(choice.entry->name) +
                       "\" prices no collectives; valid: " + join(model_names(true)));

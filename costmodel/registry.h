@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "costmodel/collective_function.h"
 #include "costmodel/compute_model.h"
 #include "costmodel/cost_model.h"
 #include "costmodel/params.h"
@@ -69,15 +70,21 @@ struct ModelEntry {
 [[nodiscard]] std::vector<std::string_view> fitted_model_names();
 
 // A model as a stack names it: {"name": ..., "params": {...}, "rows": [...]}, or just the name as a
-// text.
+// text. A function of the user's stands in no table; its entry is function_entry().
 struct ModelChoice {
   const ModelEntry* entry;
   nlohmann::json params = nlohmann::json::object();
   nlohmann::json rows = nlohmann::json::array();
   JsonPlace place;
+  std::shared_ptr<const CollectiveFunction> function = nullptr;
 
   [[nodiscard]] nlohmann::json to_json() const;
 };
+
+// What is said of a function of the user's: it has the name "function" and no parameters.
+[[nodiscard]] const ModelEntry& function_entry();
+// The choice of a function of the user's as the model of collectives.
+[[nodiscard]] ModelChoice choose_function(std::shared_ptr<const CollectiveFunction> function);
 
 // Throws ConfigError for an unknown model (and lists the valid ones), an unknown parameter, or a
 // value out of range.

@@ -24,6 +24,8 @@
 
 #include "costmodel/compute_model.h"
 #include "costmodel/cost_model.h"
+#include "costmodel/topology.h"
+#include "sim/mesh.h"
 #include "sim/placement.h"
 #include "sim/tensor_spec.h"
 
@@ -39,6 +41,9 @@ struct StepQuery {
   const GroupSpan& group;
   Bytes bytes;  // held by a rank before the step: tensor bytes over the number of shards
   DType dtype;
+  int mesh_dim = kMergedMeshDims;
+
+  static constexpr int kMergedMeshDims = -1;  // the communicator is that of several mesh dims
 };
 
 // What one step does and costs.
@@ -72,8 +77,8 @@ struct MeshDimWalk {
   bool copies_first = false;  // the tensor is made contiguous before the first step
 };
 
-// The semantics of edges under one version. Immutable and safe to share between threads; its
-// functions never throw.
+// The semantics of edges under one version. Immutable and safe to share between threads; only a
+// function of the user's throws (sim/transition_function.h).
 class EdgeSemantics {
  public:
   explicit EdgeSemantics(std::string_view name) : name_(name) {}  // a static text
@@ -82,6 +87,13 @@ class EdgeSemantics {
   virtual ~EdgeSemantics() = default;
 
   [[nodiscard]] std::string_view name() const { return name_; }
+
+  // The semantics to price the steps of one mesh with, if they depend on more of the mesh than the
+  // communicator of a step; null if this object prices the steps of every mesh.
+  [[nodiscard]] virtual std::shared_ptr<const EdgeSemantics> bound_to(const DeviceMesh& /*mesh*/,
+                                                                      const Topology&) const {
+    return nullptr;
+  }
 
   // What a step does and costs. Assumes that its placements differ.
   [[nodiscard]] virtual PricedTransition price_step(const StepModels& models,

@@ -256,7 +256,9 @@ GroupSpan Redistributor::span(const PlanStep& step) const {
 Price Redistributor::price_steps(Plan& plan) const {
   PlanPrice<Price> price(local_bytes(plan.meta, plan.from), plan.meta.dtype);
   for (PlanStep& step : plan.steps) {
-    const PricedTransition priced = price.add_step(pricer_, step.from, step.to, span(step));
+    const PricedTransition priced =
+        step.is_merged() ? price.add_step(pricer_, step.from, step.to, span(step))
+                         : price.add_step(pricer_, step.from, step.to, step.mesh_dims.front());
     step.collective = priced.collective;
     step.full_bytes = priced.full_bytes;
     step.price = priced.price;

@@ -11,6 +11,7 @@ TransitionPricer::TransitionPricer(const DeviceMesh& mesh, const Topology& topol
   for (int i = 0; i < mesh_ndim_; ++i) {
     spans_[to_index(i)] = mesh.span(i, topology);
   }
+  if (auto bound = semantics_->bound_to(mesh, topology)) semantics_ = std::move(bound);
 }
 
 }  // namespace shardlab

@@ -33,7 +33,9 @@ class TransitionPricer {
   // over the number of its shards.
   [[nodiscard]] PricedTransition price(const Placement& from, const Placement& to, int mesh_dim,
                                        Bytes bytes, DType dtype) const {
-    return price(from, to, spans_[to_index(mesh_dim)], bytes, dtype);
+    if (from == to) return {.bytes_after = bytes};
+    const GroupSpan& group = spans_[to_index(mesh_dim)];
+    return semantics_->price_step(models_, {from, to, group, bytes, dtype, mesh_dim});
   }
   // The same step along any communicator, for instance that of a flattened mesh.
   [[nodiscard]] PricedTransition price(const Placement& from, const Placement& to,

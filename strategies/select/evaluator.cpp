@@ -7,6 +7,7 @@
 #include "costmodel/base/index.h"
 #include "costmodel/base/units.h"
 #include "sim/plan_price.h"
+#include "strategies/select/decision_source.h"
 #include "strategies/select/expansion_ties.h"
 #include "strategies/select/kernel_prices.h"
 #include "strategies/select/leaders.h"
@@ -332,8 +333,77 @@ double StackEvaluator::kernel_us_under(const ComputeModel& kernels, const OpRule
   return kernels.price(query).total.value();
 }
 
+bool StackEvaluator::is_decided_elsewhere(const OpCall& call) const {
+  return stack_.decisions != nullptr && stack_.decisions->decides(call.op);
+}
+
+Plan StackEvaluator::plan(const DeviceMesh& mesh, const TensorMeta& meta, const Layout& from,
+                          const Layout& to, const PlanOptions& options) {
+  std::optional<GivenPlan> given;
+  if (stack_.decisions != nullptr && stack_.decisions->plans()) {
+    given = stack_.decisions->plan(mesh, topology_.domain_devices(), meta, from, to);
+  }
+  if (!given) return on(mesh).plan(meta, from, to, options);
+  Plan plan = on(mesh).plan_of_steps(meta, from, given->steps, options.rank);
+  plan.to = to;
+  if (given->price_us) {
+    plan.price = Price::of(Micros(*given->price_us), Micros());
+    plan.impossible.clear();
+  } else {
+    plan.price = Price::make_impossible("its price is infinite where the decision was made");
+    plan.impossible = plan.price.impossible;
+  }
+  return plan;
+}
+
+// The prices that the source of the decision gives to the same candidates, which it may list in
+// another order.
+Pricing StackEvaluator::given_prices(const Expansion& expansion, const OpCall& call,
+                                     const DeviceMesh& mesh) const {
+  const GivenDecision given = stack_.decisions->decide(call, mesh, topology_.domain_devices());
+  const auto key_of = [](const std::vector<Placements>& inputs,
+                         const std::vector<Placements>& outputs) {
+    std::string key;
+    for (const Placements& placements : inputs) key += Layout(placements).text() + ";";
+    key += "|";
+    for (const Placements& placements : outputs) key += Layout(placements).text() + ";";
+    return key;
+  };
+  std::map<std::string, std::size_t> position;
+  for (std::size_t g = 0; g < given.candidates.size(); ++g) {
+    position.emplace(key_of(given.candidates[g].inputs, given.candidates[g].outputs), g);
+  }
+  Pricing pricing;
+  pricing.weighed = given.weighed;
+  for (std::size_t i = 0; i < expansion.inputs(); ++i) {
+    pricing.by_code.emplace_back(expansion.codes(i), std::numeric_limits<double>::quiet_NaN());
+  }
+  for (std::size_t c = 0; c < expansion.size(); ++c) {
+    std::vector<Placements> inputs;
+    std::vector<Placements> outputs;
+    for (std::size_t i = 0; i < expansion.inputs(); ++i) inputs.push_back(expansion.input(c, i));
+    for (std::size_t o = 0; o < expansion.outputs(); ++o) outputs.push_back(expansion.output(c, o));
+    const auto found = position.find(key_of(inputs, outputs));
+    if (found == position.end()) {
+      throw InputError(call.op + ": the candidate " + key_of(inputs, outputs) +
+                       " has no price in the decision that was made about the op");
+    }
+    const std::vector<double>& prices = given.redistribute_us[found->second];
+    double total = 0.0;
+    for (std::size_t i = 0; i < expansion.inputs(); ++i) {
+      const double price = i < prices.size() ? prices[i] : 0.0;
+      pricing.by_code[i][expansion.code(c, i)] = price;
+      total += price;
+    }
+    pricing.totals.push_back(total);
+    if (given.chosen == found->second && !pricing.chosen) pricing.chosen = c;
+  }
+  return pricing;
+}
+
 Pricing StackEvaluator::price(const Expansion& expansion, const OpRule* rule, const OpCall& call,
                               const DeviceMesh& mesh) {
+  if (is_decided_elsewhere(call)) return given_prices(expansion, call, mesh);
   const auto tensors = call.tensors();
   Redistributor& redistributor = on(mesh);
   Pricing pricing;
@@ -410,8 +480,10 @@ Decision StackEvaluator::decide(const Expansion& expansion, const Pricing& prici
   ExpansionTies breaker(*this, on(mesh), expansion, rule, call, seen);
   const PricedCandidates by_policy{totals, keeps, &breaker};
   Decision decision;
-  decision.choice = candidate(expansion, pricing, seen[shardlab::select(policy, by_policy)]);
-  decision.candidates = expansion.size();
+  const std::size_t selected =
+      pricing.chosen ? *pricing.chosen : seen[shardlab::select(policy, by_policy)];
+  decision.choice = candidate(expansion, pricing, selected);
+  decision.candidates = pricing.weighed.value_or(expansion.size());
   decision.ties = ties_at_minimum(totals).size();
   decision.flips_with_order = shardlab::flips_with_order(policy, by_policy);
   if (leaders.others() < kInfinity) totals.push_back(leaders.others());
@@ -446,6 +518,10 @@ Selection StackEvaluator::select_priced(const Expansion& expansion, const Pricin
   const PricedCandidates by_policy{totals, keeps, &breaker};
   const Policy policy = policy_for(call);
   selection.selected = shardlab::select(policy, by_policy);
+  if (pricing.chosen) {
+    const auto chosen = std::find(seen.begin(), seen.end(), *pricing.chosen);
+    selection.selected = to_index(chosen - seen.begin());
+  }
   selection.choice = selection.candidates[selection.selected];
   selection.ties = ties_at_minimum(totals);
   selection.margin_us = margin_us(totals);
@@ -536,7 +612,9 @@ Selection StackEvaluator::select(const OpCall& call, const DeviceMesh& mesh,
                                  const SelectOptions& options) {
   const OpRule& rule =
       options.rule != nullptr ? *options.rule : find_op_rule(call.op, stack_.rules);
-  const SearchKind search = options.search.value_or(stack_.search);
+  // A search prices candidates by itself, so it cannot follow a decision that is made elsewhere.
+  const SearchKind search =
+      is_decided_elsewhere(call) ? SearchKind::kFull : options.search.value_or(stack_.search);
   const CandidateOrder order = options.order.value_or(stack_.order);
   const bool guarded = options.nesting_guard.value_or(stack_.nesting_guard);
   std::string note;

@@ -34,6 +34,10 @@ struct Pricing {
   std::vector<std::vector<double>> by_code;
   std::vector<double> compute_us;  // by candidate; empty when kernels are free
   std::vector<double> totals;      // by candidate; infinity where it is impossible
+  // Set where the decision was made elsewhere (decision_source.h): the candidate that was chosen,
+  // and how many were weighed.
+  std::optional<std::size_t> chosen = {};
+  std::optional<std::size_t> weighed = {};
 };
 
 // One candidate with its layouts and prices.
@@ -89,6 +93,10 @@ class StackEvaluator {
   [[nodiscard]] const Stack& stack() const { return stack_; }
   [[nodiscard]] const Topology& topology() const { return topology_; }
   [[nodiscard]] Redistributor& on(const DeviceMesh& mesh);
+  // The plan by which the stack redistributes a tensor, which may come from another planner than
+  // that of on(mesh) (decision_source.h).
+  [[nodiscard]] Plan plan(const DeviceMesh& mesh, const TensorMeta& meta, const Layout& from,
+                          const Layout& to, const PlanOptions& options = {});
   [[nodiscard]] const CostModel& collective_model() const { return *collectives_; }
   [[nodiscard]] const ComputeModel& compute_model() const { return *kernels_; }
 
@@ -130,6 +138,9 @@ class StackEvaluator {
 
  private:
   void make_models();
+  [[nodiscard]] bool is_decided_elsewhere(const OpCall& call) const;
+  [[nodiscard]] Pricing given_prices(const Expansion& expansion, const OpCall& call,
+                                     const DeviceMesh& mesh) const;
   [[nodiscard]] Policy policy_for(const OpCall& call) const;
   [[nodiscard]] bool prices_kernels() const;
   [[nodiscard]] Selection select_priced(const Expansion& expansion, const Pricing& pricing,

@@ -81,26 +81,24 @@ std::int64_t collectives_of(const Plan& plan) {
 
 }  // namespace
 
-void prepare_rules(std::span<const Stack> stacks, std::span<const Question> questions) {
+void prepare_rules(RuleSource& source, std::span<const Question* const> questions) {
   std::vector<OpCall> elements;  // of foreach ops
   std::vector<const OpCall*> calls;
-  for (const Question& question : questions) {
-    if (question.kind == Question::Kind::kPlan) continue;
-    if (question.call.op.find("_foreach_") == std::string::npos) {
-      calls.push_back(&question.call);
+  for (const Question* question : questions) {
+    if (question->kind == Question::Kind::kPlan) continue;
+    if (question->call.op.find("_foreach_") == std::string::npos) {
+      calls.push_back(&question->call);
       continue;
     }
     try {
-      for (std::size_t i = 0; i < foreach_size(question.call); ++i) {
-        elements.push_back(foreach_child(question.call, i));
+      for (std::size_t i = 0; i < foreach_size(question->call); ++i) {
+        elements.push_back(foreach_child(question->call, i));
       }
     } catch (const InputError&) {  // reported when the question is asked
     }
   }
   for (const OpCall& element : elements) calls.push_back(&element);
-  for (const Stack& stack : stacks) {
-    if (stack.rules.source() != nullptr) stack.rules.source()->prepare(calls);
-  }
+  source.prepare(calls);
 }
 
 std::string choice_text(const std::vector<Placements>& inputs,
@@ -155,7 +153,7 @@ void Questionnaire::ask_plan(const Question& question, QuestionResult& result) {
     result.best.basis = basis_of(best);
   }
   for (const auto& stack : stacks_) {
-    const Plan plan = stack->on(question.mesh).plan(question.tensor, question.from, question.to);
+    const Plan plan = stack->plan(question.mesh, question.tensor, question.from, question.to);
     Answer answer;
     answer.choice = plan.path();
     answer.path = {plan.path()};
@@ -189,7 +187,6 @@ Answer Questionnaire::select_answer(StackEvaluator& stack, const Expansion& expa
   answer.totals = pricing.totals;
 
   // The plans that the stack would run, as the reference prices them.
-  Redistributor& own = stack.on(mesh);
   Redistributor& reference = reference_->on(mesh);
   const auto tensors = call.tensors();
   double judged = 0.0;
@@ -199,7 +196,7 @@ Answer Questionnaire::select_answer(StackEvaluator& stack, const Expansion& expa
     const Layout to(decision.choice.inputs[i]);
     const bool moves = to.placements != tensors[i]->layout.placements;
     if (!moves) continue;
-    const Plan plan = own.plan(tensors[i]->meta, tensors[i]->layout, to);
+    const Plan plan = stack.plan(mesh, tensors[i]->meta, tensors[i]->layout, to);
     answer.path.push_back("input " + std::to_string(i) + ": " + plan.path());
     answer.collectives += collectives_of(plan);
     if (answer.impossible.empty() && !plan.impossible.empty()) {

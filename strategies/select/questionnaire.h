@@ -65,9 +65,9 @@ class Questionnaire {
   MeasuredRanges measured_;  // what the reference's collective model knows from measured rows
 };
 
-// Tells the sources of the stacks' rules (strategies/rules/rule_source.h) which calls the questions
-// are about. A live PyTorch answers many calls together much faster than one by one.
-void prepare_rules(std::span<const Stack> stacks, std::span<const Question> questions);
+// Tells a source of rules (strategies/rules/rule_source.h) which calls the questions are about. A
+// live PyTorch answers many calls together much faster than one by one.
+void prepare_rules(RuleSource& source, std::span<const Question* const> questions);
 
 // A choice as text, inputs and then outputs: "S(0)R, R -> S(0)R".
 [[nodiscard]] std::string choice_text(const std::vector<Placements>& inputs,

@@ -121,23 +121,25 @@ Stack Stack::from_json(const nlohmann::json& json, const JsonPlace& place,
 }
 
 nlohmann::json Stack::to_json() const {
-  return {{"schema", "shardlab/stack/1"},
-          {"name", name},
-          {"title", title},
-          {"source", source},
-          {"rules", rules.text()},
-          {"transitions", json_of(*redistribution.semantics)},
-          {"planner", name_of(redistribution.planner)},
-          {"merge", name_of(redistribution.merge)},
-          {"merge_checks_all_gather", redistribution.merge_checks_all_gather},
-          {"collective_model", collective_model.to_json()},
-          {"compute_model", compute_model.to_json()},
-          {"straggler", straggler.to_json()},
-          {"order", order.text()},
-          {"policy", name_of(policy)},
-          {"search", name_of(search)},
-          {"nesting_guard", nesting_guard},
-          {"transition_us", transition_us}};
+  nlohmann::json json = {{"schema", "shardlab/stack/1"},
+                         {"name", name},
+                         {"title", title},
+                         {"source", source},
+                         {"rules", rules.text()},
+                         {"transitions", json_of(*redistribution.semantics)},
+                         {"planner", name_of(redistribution.planner)},
+                         {"merge", name_of(redistribution.merge)},
+                         {"merge_checks_all_gather", redistribution.merge_checks_all_gather},
+                         {"collective_model", collective_model.to_json()},
+                         {"compute_model", compute_model.to_json()},
+                         {"straggler", straggler.to_json()},
+                         {"order", order.text()},
+                         {"policy", name_of(policy)},
+                         {"search", name_of(search)},
+                         {"nesting_guard", nesting_guard},
+                         {"transition_us", transition_us}};
+  if (!cost_function.empty()) json["cost_function"] = cost_function;
+  return json;
 }
 
 }  // namespace shardlab

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -20,6 +21,8 @@
 #include "strategies/select/selection.h"
 
 namespace shardlab {
+
+class DecisionSource;  // strategies/select/decision_source.h
 
 enum class SearchKind : std::uint8_t { kFull, kDijkstra, kExact };
 template <>
@@ -47,6 +50,11 @@ struct Stack {
   bool nesting_guard = true;
   // Microseconds added to every redistribution of an input that changes its placements.
   double transition_us = 0.0;
+  // The user's function that prices transitions or collectives, "mine.py:price"; empty if none
+  // does.
+  std::string cost_function;
+  // Who makes some of the decisions in place of the stack; null if nobody does.
+  std::shared_ptr<DecisionSource> decisions;
 
   // Loads the JSON of the stack that a "base" names. That stack has no base of its own.
   using LoadBase = std::function<nlohmann::json(const std::string& name)>;

@@ -1,0 +1,55 @@
+// A function of the user's that prices one step of a redistribution, in the place of the price that
+// the edge semantics give it.
+//
+//   options.semantics = priced_by(options.semantics, std::make_shared<PythonCost>(...));
+//
+// PyTorch has one such function, _compute_placement_transition_cost (2.13.0,
+// torch/distributed/tensor/_collective_utils.py). Everything else about an edge stays as the
+// semantics have it: which edges have a price without any plan, and whether an edge costs what the
+// planner's steps cost.
+//
+// The graph planner asks for one price for all shards of dims above 0, and for one price for all
+// reductions that divide or that do not. A function whose prices tell more placements apart than
+// these is exact under the greedy planner alone.
+#pragma once
+
+#include <memory>
+
+#include "sim/edge_semantics.h"
+
+namespace shardlab {
+
+// Safe to share between threads.
+class TransitionFunction {
+ public:
+  TransitionFunction() = default;
+  TransitionFunction(const TransitionFunction&) = delete;
+  TransitionFunction& operator=(const TransitionFunction&) = delete;
+  virtual ~TransitionFunction() = default;
+
+  struct Result {
+    Micros price;  // not negative; infinite if the step is impossible
+    Bytes bytes_after = 0.0;
+  };
+  // The prices of steps along the mesh dims of one mesh, remembered for as long as this lives.
+  class OnMesh {
+   public:
+    OnMesh() = default;
+    OnMesh(const OnMesh&) = delete;
+    OnMesh& operator=(const OnMesh&) = delete;
+    virtual ~OnMesh() = default;
+    // `bytes` is what a rank holds before the step. Throws ConfigError, which names the call, when
+    // the function raises an exception or returns what is not a price.
+    [[nodiscard]] virtual Result price(const Placement& from, const Placement& to, int mesh_dim,
+                                       Bytes bytes) const = 0;
+  };
+  // `devices_per_host` is what PyTorch's MeshTopoInfo compares a mesh dim's walk with.
+  [[nodiscard]] virtual std::shared_ptr<const OnMesh> on(const DeviceMesh& mesh,
+                                                         std::int64_t devices_per_host) const = 0;
+};
+
+// The semantics `base` with the function's prices.
+[[nodiscard]] std::shared_ptr<const EdgeSemantics> priced_by(
+    std::shared_ptr<const EdgeSemantics> base, std::shared_ptr<const TransitionFunction> function);
+
+}  // namespace shardlab

@@ -1,0 +1,61 @@
+// Decisions that are made elsewhere: by a live PyTorch, whole, or in a file of recorded choices.
+//
+//   stack.decisions = source;              // for the ops that source->decides()
+//   StackEvaluator evaluator(stack, topology);
+//   evaluator.select(call, mesh).choice    // what the source chose, at the source's prices
+//
+// The candidates of such an op come from the stack's RuleSource, and their prices and the choice
+// among them from here. A source may be shared between threads.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/redistribute.h"
+#include "strategies/rules/op_call.h"
+#include "strategies/rules/op_rule.h"
+
+namespace shardlab {
+
+struct GivenDecision {
+  std::vector<FollowCandidate> candidates;
+  // For each candidate and input: the price of the redistribution in microseconds, infinite where
+  // it is impossible.
+  std::vector<std::vector<double>> redistribute_us;
+  // The candidate that was chosen; nothing if the source leaves the choice to the stack's policy.
+  std::optional<std::size_t> chosen;
+  // How many candidates there were, where more than those above were weighed.
+  std::optional<std::size_t> weighed;
+};
+
+struct GivenPlan {
+  std::vector<StepRequest> steps;
+  std::optional<double> price_us;  // nothing if the redistribution is impossible
+};
+
+class DecisionSource {
+ public:
+  DecisionSource() = default;
+  DecisionSource(const DecisionSource&) = delete;
+  DecisionSource& operator=(const DecisionSource&) = delete;
+  virtual ~DecisionSource() = default;
+
+  // Whether decisions about the op, which is given by its full name, are made here.
+  [[nodiscard]] virtual bool decides(std::string_view op) const = 0;
+  // Throws InputError where the source has no answer to this question.
+  [[nodiscard]] virtual GivenDecision decide(const OpCall& call, const DeviceMesh& mesh,
+                                             std::int64_t devices_per_host) = 0;
+
+  // Whether plans are made here too. Otherwise the stack's own planner makes them, as it makes
+  // those for which this source gives nothing.
+  [[nodiscard]] virtual bool plans() const = 0;
+  [[nodiscard]] virtual std::optional<GivenPlan> plan(const DeviceMesh& mesh,
+                                                      std::int64_t devices_per_host,
+                                                      const TensorMeta& meta, const Layout& from,
+                                                      const Layout& to) = 0;
+};
+
+}  // namespace shardlab
