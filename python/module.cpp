@@ -5,6 +5,8 @@
 
 #include <map>
 #include <memory>
+#include <mutex>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -15,12 +17,82 @@
 #include "runner/base/version.h"
 #include "runner/command_line.h"
 #include "runner/config/configs.h"
+#include "runner/torch/live_stack.h"
+#include "runner/torch/python_cost.h"
 #include "strategies/select/evaluator.h"
 
 namespace py = pybind11;
 
 namespace shardlab {
 namespace {
+
+// Stacks whose prices come from functions of this process, by name.
+class CostStacks final : public StackSource {
+ public:
+  static CostStacks& all() {
+    static CostStacks stacks;
+    return stacks;
+  }
+
+  // `answer` takes one question of the worker's request `prices` as JSON text, and returns {"ok"} or
+  // {"error"} (python/torch_worker/README.md).
+  void add(const std::string& name, const std::string& base, int parameters, py::function answer) {
+    const auto function =
+        std::shared_ptr<py::function>(new py::function(std::move(answer)), [](py::function* owned) {
+          const py::gil_scoped_acquire gil;
+          delete owned;
+        });
+    const std::lock_guard lock(lock_);
+    stacks_[name] = {base, parameters, [function](const nlohmann::json& question) {
+                       const std::string text = question.dump();
+                       const py::gil_scoped_acquire gil;
+                       return nlohmann::json::parse((*function)(text).cast<std::string>());
+                     }};
+  }
+  void remove(const std::string& name) {
+    CostStack removed;  // is destroyed without the lock
+    const std::lock_guard lock(lock_);
+    const auto found = stacks_.find(name);
+    if (found == stacks_.end()) return;
+    std::swap(removed, found->second);
+    stacks_.erase(found);
+  }
+
+  [[nodiscard]] std::optional<Stack> stack(const std::string& name,
+                                           const ConfigStore& store) override {
+    CostStack found;
+    {
+      const std::lock_guard lock(lock_);
+      const auto at = stacks_.find(name);
+      if (at == stacks_.end()) return std::nullopt;
+      found = at->second;
+    }
+    Stack stack = store.stack(found.base);
+    const std::size_t begin = name.rfind('=') + 1;
+    const std::string function = name.substr(begin, name.rfind('#') - begin);
+    stack.name = name;
+    stack.cost_function = function;
+    if (found.parameters == 3) {
+      stack.collective_model = choose_function(python_collectives(found.ask, function));
+    } else {
+      stack.redistribution.semantics =
+          priced_by(stack.redistribution.semantics, python_transitions(found.ask, function));
+    }
+    return stack;
+  }
+  void prepare(const Stack&, std::span<const Question* const>, const Topology&) override {}
+  [[nodiscard]] nlohmann::json details(const Stack&) const override { return nullptr; }
+  [[nodiscard]] nlohmann::json provenance() const override { return nullptr; }
+
+ private:
+  struct CostStack {
+    std::string base;
+    int parameters = 3;
+    AskPrice ask;
+  };
+  std::mutex lock_;
+  std::map<std::string, CostStack> stacks_;
+};
 
 // Exit code and what the command printed to stdout.
 std::pair<int, std::string> run(const std::vector<std::string>& words) {
@@ -31,6 +103,7 @@ std::pair<int, std::string> run(const std::vector<std::string>& words) {
   }
   const py::gil_scoped_release others_may_run;
   Session session;
+  session.callers_stacks = &CostStacks::all();
   std::ostringstream out;
   session.results = &out;
   const int exit_code = run_command_line(words, session);
@@ -42,9 +115,10 @@ class Pricer {
  public:
   Pricer(const std::string& stack, const std::string& topology,
          const std::vector<std::string>& sets) {
-    Session session;
-    session.sets = sets;
-    const ConfigStore store = session.store();
+    session_.sets = sets;
+    session_.callers_stacks = &CostStacks::all();
+    session_.stack_source = &live_;
+    const ConfigStore store = session_.store();
     evaluator_ = std::make_unique<StackEvaluator>(store.stack(stack), store.topology(topology));
   }
 
@@ -92,6 +166,8 @@ class Pricer {
         .first->second;
   }
 
+  Session session_;
+  LiveStacks live_{session_};
   std::unique_ptr<StackEvaluator> evaluator_;
   std::map<std::string, DeviceMesh> meshes_;
 };
@@ -108,6 +184,15 @@ PYBIND11_MODULE(_shardlab, module) {
   py::register_exception<ConfigError>(module, "ConfigError", module.attr("InputError").ptr());
   py::register_exception<EnvironmentError>(module, "EnvironmentError", PyExc_RuntimeError);
   module.def("run", &run, py::arg("words"));
+  module.def(
+      "add_cost_stack",
+      [](const std::string& name, const std::string& base, int parameters, py::function answer) {
+        CostStacks::all().add(name, base, parameters, std::move(answer));
+      },
+      py::arg("name"), py::arg("base"), py::arg("parameters"), py::arg("answer"));
+  module.def(
+      "remove_cost_stack", [](const std::string& name) { CostStacks::all().remove(name); },
+      py::arg("name"));
   py::class_<Pricer>(module, "Pricer")
       .def(py::init<const std::string&, const std::string&, const std::vector<std::string>&>(),
            py::arg("stack"), py::arg("topology"), py::arg("sets"))

@@ -18,8 +18,8 @@ import json
 import os
 import pathlib
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, overload
 
 _CONFIGS = pathlib.Path(__file__).parent / "configs"  # there when pip installed the package
 if _CONFIGS.is_dir():
@@ -29,10 +29,11 @@ from ._shardlab import ConfigError, EnvironmentError, InputError, LimitError  # 
 from ._shardlab import Pricer as _Pricer  # noqa: E402
 from ._shardlab import run as _run  # noqa: E402
 from ._shardlab import version as __version__  # noqa: E402
+from .costs import CostStack  # noqa: E402
 from .specs import Layout, layout_text, mesh_text, spec_texts, tensor_text  # noqa: E402
 
 __all__ = [
-    "ConfigError", "EnvironmentError", "InputError", "LimitError", "Pricer", "calibrate", "compare", "describe",
+    "ConfigError", "CostStack", "EnvironmentError", "InputError", "LimitError", "Pricer", "calibrate", "compare", "describe",
     "layout_text", "measurements", "mesh_text", "names", "plan", "price", "program", "run", "select", "simulate",
     "solve", "stack", "suite", "tensor_text", "topology", "validate",
 ]
@@ -259,9 +260,21 @@ def describe(kind: str, name: str | os.PathLike) -> Json:
     return run("describe", kind, os.fspath(name))
 
 
-def stack(name: str | os.PathLike) -> Json:
-    """A stack with every default filled in; change it and hand it to `stack=`."""
-    return describe("stack", name)
+@overload
+def stack(name: Config, cost: None = None) -> Json: ...
+
+
+@overload
+def stack(name: Config, cost: Callable[..., Any]) -> CostStack: ...
+
+
+def stack(name: Config, cost: Callable[..., Any] | None = None) -> Json | CostStack:
+    """A stack with every default filled in; change it and hand it to `stack=`. With a cost function: the stack of this
+    name with that function's prices (CostStack), to be handed on as it is."""
+    if cost is not None:
+        return CostStack(name, cost)
+    with _Words() as words:
+        return describe("stack", words.file(name))
 
 
 def topology(name: str | os.PathLike) -> Json:

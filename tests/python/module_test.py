@@ -211,3 +211,56 @@ def test_swapping_dtensors_cost_function(tmp_path):
 
 if __name__ == "__main__":
     sys.exit(pytest.main([__file__]))
+
+
+# ---- Cost functions of the caller's own ----------------------------------------------------------------------------
+
+
+def ring(collective, bytes, group):
+    """What the model of dtensor-2.13 says."""
+    hops = (2 if collective == "all_reduce" else 1) * (group.ranks - 1)
+    hop, bandwidth = (2.7, 87.7 * 0.22) if group.hosts > 1 else (0.6, 87.7)
+    return 6.6 + hops * hop + bytes / 1024**3 * hops / group.ranks / bandwidth * 1e6
+
+
+def doubled(current, target, mesh_topo, mesh_dim, gib):
+    ranks = mesh_topo.mesh_dim_devices[mesh_dim]
+    if current.is_partial() and target.is_replicate():
+        return 100.0, gib
+    if target.is_partial() and not current.is_replicate():
+        return float("inf"), gib
+    return 7.0, gib * ranks if target.is_replicate() else gib
+
+
+def test_a_stack_takes_a_cost_function_of_ours():
+    stacks = [shardlab.stack("dtensor-2.13", cost=ring), shardlab.stack(shardlab.stack("dtensor-2.13"), cost=doubled)]
+    document = shardlab.compare(baseline="dtensor-2.13", candidates=stacks, suite="ops-small")
+    assert {flip["stack"] for flip in document["flips"]} == {os.fspath(stacks[1])}
+    assert shardlab.price("P(sum)R", "RR", stack=stacks[1], **QUESTION) == 100.0
+    assert shardlab.plan("P(sum)R", "RR", stack=stacks[0], **QUESTION)["price_us"] == shardlab.price(
+        "P(sum)R", "RR", stack="dtensor-2.13", **QUESTION)
+
+
+def test_a_failing_cost_function_is_named_with_the_call():
+    def raises(collective, bytes, group):
+        raise KeyError("no such link")
+
+    def endless(collective, bytes, group):
+        return math.inf
+
+    with pytest.raises(shardlab.ConfigError, match=r"raises: .*KeyError: 'no such link' \(raised by raises\('all_reduce'"):
+        shardlab.price("P(sum)R", "RR", stack=shardlab.stack("dtensor-2.13", cost=raises), **QUESTION)
+    with pytest.raises(shardlab.ConfigError, match=r"endless\(.* gave an infinite price"):
+        shardlab.compare(baseline="dtensor-2.13", candidates=[shardlab.stack("dtensor-2.13", cost=endless)],
+                         suite="ops-small")
+    with pytest.raises(shardlab.InputError, match="takes 2 parameters"):
+        shardlab.stack("dtensor-2.13", cost=lambda a, b: 1.0)
+
+
+def test_cost_stacks_end_with_their_last_name():
+    stack = shardlab.stack("dtensor-2.13", cost=ring)
+    name = os.fspath(stack)
+    assert shardlab.Pricer(stack).stack == name
+    del stack
+    with pytest.raises(Exception, match="ring"):
+        shardlab.price("P(sum)R", "RR", stack=name, **QUESTION)

@@ -1,0 +1,59 @@
+"""Cost functions of the caller's own, in the place of a stack's prices."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import pathlib
+import tempfile
+import weakref
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from . import _shardlab
+from .torch_worker.shardlab_worker import costs, errors, plain
+
+_numbers = itertools.count(1)
+
+
+class CostStack(os.PathLike):
+    """A stack with a Python function as its cost function; it goes wherever a stack does.
+
+    The function takes PyTorch's five parameters (current placement, target placement, mesh_topo, mesh_dim,
+    comm_bytes_gb) and returns microseconds and the new GiB, or three (collective, bytes, group) and returns
+    microseconds. It is called once for each distinct set of arguments, by one thread at a time.
+    """
+
+    def __init__(self, base: str | os.PathLike | Mapping[str, Any], cost: Callable[..., Any]):
+        name = getattr(cost, "__name__", type(cost).__name__)
+        try:
+            session = plain.PlainSession.holding(cost, name)
+        except errors.CostError as error:
+            raise _shardlab.InputError(str(error)) from None
+        self._folder = None
+        if isinstance(base, Mapping):
+            self._folder = tempfile.TemporaryDirectory(prefix="shardlab-")
+            path = pathlib.Path(self._folder.name) / "stack.json"
+            path.write_text(json.dumps(base))
+            title = str(base.get("name", "stack"))
+        else:
+            path = os.fspath(base)
+            title = path
+        self.name = f"{title}+cost={name}#{next(_numbers)}"
+        prices = costs.Prices(session)
+
+        def answer(question: str) -> str:
+            try:
+                return json.dumps({"ok": prices.answer(json.loads(question), {})})
+            except Exception as error:  # noqa: BLE001: it is the user's, and is raised again with the call's name
+                return json.dumps({"error": errors.described(error, session.user_files)})
+
+        _shardlab.add_cost_stack(self.name, str(path), session.cost.parameters, answer)
+        weakref.finalize(self, _shardlab.remove_cost_stack, self.name)
+
+    def __fspath__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"CostStack({self.name!r})"
