@@ -47,6 +47,7 @@ std::string result_report_json(const ResultRecord& record, const RenderedReport&
   write_result(record.result, text);
   text.value("context", json_of(record.context));
   text.value("configuration", json_of(record.configuration));
+  if (record.provenance) text.value("provenance", json_of(*record.provenance));
   if (record.timing) text.value("timing", json_of(*record.timing));
   return text.finish();
 }

@@ -12,23 +12,15 @@ namespace shardlab {
 namespace {
 
 constexpr CommandRow kCommands[] = {
-    {"plan", add_plan_command},
-    {"select", add_select_command},
-    {"simulate", add_simulate_command},
-    {"ties", add_ties_command},
-    {"rules", add_rules_command},
-    {"compare", add_compare_command},
-    {"regress", add_regress_command},
-    {"validate", add_validate_command},
-    {"calibrate", add_calibrate_command},
-    {"measure", add_measure_command},
-    {"program", add_program_command},
-    {"solve", add_solve_command},
-    {"solve-network", add_solve_network_command},
-    {"sweep", add_sweep_command},
-    {"report", add_report_command},
-    {"list", add_list_command},
-    {"describe", add_describe_command},
+    {"plan", add_plan_command},         {"select", add_select_command},
+    {"simulate", add_simulate_command}, {"ties", add_ties_command},
+    {"rules", add_rules_command},       {"compare", add_compare_command},
+    {"record", add_record_command},     {"regress", add_regress_command},
+    {"validate", add_validate_command}, {"calibrate", add_calibrate_command},
+    {"measure", add_measure_command},   {"program", add_program_command},
+    {"solve", add_solve_command},       {"solve-network", add_solve_network_command},
+    {"sweep", add_sweep_command},       {"report", add_report_command},
+    {"list", add_list_command},         {"describe", add_describe_command},
 };
 
 // CLI11 splits a value of --inputs that is in brackets at its commas. A blank in front of the
@@ -55,7 +47,7 @@ int run_command_line(const std::vector<std::string>& words, Session& session) {
   app.set_version_flag("--version", std::string("shardlab ") + std::string(version()));
   app.require_subcommand(1);
   session.command_line = words;
-  LiveStacks live_stacks;
+  LiveStacks live_stacks(session);
   session.stack_source = &live_stacks;
   for (const CommandRow& row : all_commands()) row.add(Command(&app), session);
   try {

@@ -70,13 +70,14 @@ ROOMS = {
     "runner/launch": _runner("base", "session"),
     "runner/nccl": _runner("launch"),
     "runner/measure": _runner("base", "launch", "nccl"),
-    "runner/torch": _runner("base", "config", "launch"),
+    "runner/choices": _runner("base", "config"),
+    "runner/torch": _runner("base", "config", "session", "choices", "launch"),
     "runner/evaluation": _runner("base", "config", "session"),
     "runner/simulate": _runner("base", "config", "session"),
     "runner/solve": _runner("base", "config", "session", "simulate"),
     "runner/commands": _runner(
         *("base", "config", "session", "launch", "nccl"),
-        *("measure", "evaluation", "simulate", "solve"),
+        *("choices", "measure", "evaluation", "simulate", "solve"),
     ),
     "runner": _runner("base", "session", "commands", "torch")._replace(third_party=("CLI",)),
 }

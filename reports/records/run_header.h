@@ -67,6 +67,8 @@ struct RunHeader {
   RunContext context;
   std::optional<RunTiming> timing;
   RunConfiguration configuration;
+  // Under "torch": where the answers of stacks came from that Python code answers.
+  std::optional<nlohmann::json> provenance = {};
   friend bool operator==(const RunHeader&, const RunHeader&) = default;
 };
 
@@ -140,7 +142,10 @@ struct Fields<reports::RunHeader> {
   using Self = reports::RunHeader;
   static constexpr auto kList =
       std::tuple(field("context", &Self::context, ""), optional_field("timing", &Self::timing, ""),
-                 field("configuration", &Self::configuration, ""));
+                 field("configuration", &Self::configuration, ""),
+                 optional_field("provenance", &Self::provenance,
+                                "under torch: the interpreter, release and changes of each stack "
+                                "that Python code answers, and how it was checked"));
 };
 
 template <>

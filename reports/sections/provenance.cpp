@@ -36,6 +36,42 @@ std::int64_t measured_rows(const nlohmann::json& stack) {
   return rows;
 }
 
+std::string joined(const nlohmann::json& texts) {
+  std::string out;
+  for (const nlohmann::json& text : texts) {
+    out += (out.empty() ? "" : ", ") + text.get<std::string>();
+  }
+  return out;
+}
+
+// What a live PyTorch was asked for, and how a sample of the answers was checked.
+std::string text_of_live(const nlohmann::json& live) {
+  std::string text = text_of(live, "version").empty() ? "Python " + text_of(live, "python_version")
+                                                      : "PyTorch " + text_of(live, "version");
+  const nlohmann::json& changed = live.at("changed");
+  for (const char* kind : {"prices", "others"}) {
+    if (!changed.at(kind).empty()) text += "; its own " + joined(changed.at(kind));
+  }
+  if (!live.contains("levels")) return text;
+  const nlohmann::json& levels = live.at("levels");
+  text += "; asked for rows of " + levels.at("rows").dump() + " ops, candidates of " +
+          levels.at("candidates").dump() + ", whole decisions of " + levels.at("decisions").dump();
+  const nlohmann::json& verified = live.at("verified");
+  if (verified.at("asked") != 0) {
+    text += "; " + verified.at("equal").dump() + " of " + verified.at("asked").dump() +
+            " whole decisions asked as a check are equal";
+  }
+  return text;
+}
+
+// The stacks that Python code answers: one object, or a list of them.
+std::vector<nlohmann::json> live_stacks(const RunHeader& header) {
+  if (!header.provenance || !header.provenance->contains("torch")) return {};
+  const nlohmann::json& torch = header.provenance->at("torch");
+  if (torch.is_array()) return torch.get<std::vector<nlohmann::json>>();
+  return {torch};
+}
+
 SectionContent render(const RunHeader& header) {
   const RunConfiguration& configuration = header.configuration;
   Table table;
@@ -60,6 +96,9 @@ SectionContent render(const RunHeader& header) {
     const std::string source = text_of(stack, "source");
     if (rows > 0 || is_measured(source)) fitted.push_back(code(name));
     add("stack", name, rows > 0 ? Cell(rows) : Cell(), source);
+  }
+  for (const nlohmann::json& live : live_stacks(header)) {
+    add("live stack", text_of(live, "stack"), Cell(), text_of_live(live));
   }
   for (const SuiteSource& suite : configuration.suites) {
     add("suite", suite.name, Cell(), suite.source);

@@ -197,6 +197,7 @@ std::string write_json(const ComparisonRecord& record, const Comparison& compari
   text.end_array();
   text.value("context", json_of(record.context));
   text.value("configuration", json_of(record.configuration));
+  if (record.provenance) text.value("provenance", json_of(*record.provenance));
   if (record.timing) text.value("timing", json_of(*record.timing));
   return text.finish();
 }

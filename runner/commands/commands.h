@@ -27,6 +27,7 @@ void add_list_command(const Command& root, Session& session);
 void add_measure_command(const Command& root, Session& session);
 void add_plan_command(const Command& root, Session& session);
 void add_program_command(const Command& root, Session& session);
+void add_record_command(const Command& root, Session& session);
 void add_regress_command(const Command& root, Session& session);
 void add_report_command(const Command& root, Session& session);
 void add_rules_command(const Command& root, Session& session);

@@ -128,10 +128,14 @@ std::vector<const Question*> ask_all(const Comparison& comparison, const Session
   std::vector<const Question*> questions;
   std::size_t total = 0;
   for (const Suite& suite : comparison.suites) total += suite.questions.size();
+  std::vector<const Question*> to_ask;
+  for (const Suite& suite : comparison.suites) {
+    for (const Question& question : suite.questions) to_ask.push_back(&question);
+  }
+  session.prepare(comparison.stacks, to_ask, comparison.topology);
+  session.prepare({&comparison.reference, 1}, to_ask, comparison.topology);
   Progress progress("questions", total, session.quiet);
   for (const Suite& suite : comparison.suites) {
-    prepare_rules(comparison.stacks, suite.questions);
-    prepare_rules({&comparison.reference, 1}, suite.questions);
     std::vector<std::optional<reports::RecordQuestion>> asked(suite.questions.size());
     parallel_for(
         suite.questions.size(), session.threads(),
@@ -278,6 +282,7 @@ void run_compare(const CompareArguments& arguments, Session& session) {
                 record);
   check_all_invariants(comparison, session, record);
   draw_curves(comparison, record);
+  record.provenance = session.provenance();
   if (!session.no_timing) {
     const std::chrono::duration<double, std::milli> wall = std::chrono::steady_clock::now() - start;
     record.timing = reports::RunTiming{.started_utc = {}, .ms = {{"wall_ms", wall.count()}}};
@@ -310,6 +315,7 @@ void add_compare_command(const Command& root, Session& session) {
       .show_default();
   add_report_options(command, session);
   add_topology_option(command, session);
+  add_verify_option(command, session);
   add_common_options(command, session);
   command.runs([arguments, &session] { run_compare(*arguments, session); });
 }

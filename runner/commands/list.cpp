@@ -155,7 +155,13 @@ nlohmann::json op_json(const std::string& name) {
 }
 
 void describe_stack(const std::string& name, Session& session) {
-  session.print(session.store().stack(name).to_json());
+  const Stack stack = session.store().stack(name);
+  nlohmann::json json = stack.to_json();
+  if (session.stack_source != nullptr) {
+    nlohmann::json details = session.stack_source->details(stack);
+    if (!details.is_null()) json["torch"] = std::move(details);
+  }
+  session.print(json);
 }
 
 void describe_topology(const std::string& name, Session& session) {

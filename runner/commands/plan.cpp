@@ -138,7 +138,7 @@ void run_plan(const RedistributionArguments& arguments, Session& session) {
   const auto& [mesh, meta, from, to, options] = question;
   const Topology topology = store.topology(session.topology);
   StackEvaluator evaluator(store.stack(arguments.stack), topology);
-  const Plan plan = evaluator.on(mesh).plan(meta, from, to, options);
+  const Plan plan = evaluator.plan(mesh, meta, from, to, options);
   const PlanBounds bounds = bounds_of(plan, mesh, topology);
   std::vector<std::vector<Alternative>> alternatives;
   for (const PlanStep& step : plan.steps) {

@@ -7,6 +7,7 @@
 #include "costmodel/base/text.h"
 #include "runner/base/terminal.h"
 #include "runner/commands/commands.h"
+#include "runner/config/configs.h"
 #include "sim/mesh.h"
 #include "strategies/proof/rule_proof.h"
 #include "strategies/rules/rule_table.h"
@@ -22,14 +23,16 @@ struct RulesArguments {
   bool fail_on_unsound = false;
 };
 
-RuleSet rule_set_of(const RulesArguments& arguments) {
-  const auto set = from_name<RuleSet>(arguments.rule_set);
-  if (!set) {
-    throw InputError("--rule-set: found \"" + arguments.rule_set + "\"" +
-                     did_you_mean(arguments.rule_set, all_names<RuleSet>()) +
-                     "; valid: " + valid_names<RuleSet>());
+// One of our rule sets, or the rules of a live PyTorch.
+Rules rule_set_of(const RulesArguments& arguments, const Session& session) {
+  if (const auto set = from_name<RuleSet>(arguments.rule_set)) return *set;
+  if (arguments.rule_set.starts_with("torch")) {
+    Stack stack = session.store().stack(arguments.rule_set);
+    if (stack.rules.source() != nullptr) return stack.rules;
   }
-  return *set;
+  throw InputError("--rule-set: found \"" + arguments.rule_set + "\"" +
+                   did_you_mean(arguments.rule_set, all_names<RuleSet>()) +
+                   "; valid: " + valid_names<RuleSet>() + ", torch:PYTHON");
 }
 
 RuleProofOptions options_of(const RulesArguments& arguments) {
@@ -48,7 +51,7 @@ RuleProofOptions options_of(const RulesArguments& arguments) {
 }
 
 // The rules to prove: those of the named ops, or all that can be proved.
-std::vector<const OpRule*> rules_of(const RulesArguments& arguments, RuleSet set) {
+std::vector<const OpRule*> rules_of(const RulesArguments& arguments, const Rules& set) {
   std::vector<const OpRule*> rules;
   for (const std::string& op : arguments.ops) {
     const OpRule& rule = find_op_rule(op, set);
@@ -60,8 +63,13 @@ std::vector<const OpRule*> rules_of(const RulesArguments& arguments, RuleSet set
     if (std::find(rules.begin(), rules.end(), &rule) == rules.end()) rules.push_back(&rule);
   }
   if (!rules.empty()) return rules;
-  for (const OpRule& rule : rule_table(set).rules()) {
+  const auto add = [&](const OpRule& rule) {
     if (is_provable(rule)) rules.push_back(&rule);
+  };
+  if (RuleSource* const source = set.source()) {
+    for (const std::string_view op : source->ops()) add(source->rule(op));
+  } else {
+    for (const OpRule& rule : rule_table(set.set()).rules()) add(rule);
   }
   std::sort(rules.begin(), rules.end(),
             [](const OpRule* a, const OpRule* b) { return a->op < b->op; });
@@ -140,7 +148,7 @@ std::string proofs_text(const std::vector<RuleProof>& proofs, const RulesArgumen
 
 void run_rules(const RulesArguments& arguments, Session& session) {
   session.expect_no_sets("rules");
-  const RuleSet set = rule_set_of(arguments);
+  const Rules set = rule_set_of(arguments, session);
   const RuleProofOptions options = options_of(arguments);
   const std::vector<const OpRule*> rules = rules_of(arguments, set);
   std::vector<RuleProof> proofs(rules.size());
@@ -188,7 +196,10 @@ void add_rules_command(const Command& root, Session& session) {
       "and right combinations that have no row\n  shardlab rules aten.mm.default --rule-set "
       "dtensor-2.13");
   command.option("ops", arguments->ops, "ops to prove (default: all that have a reference kernel)");
-  command.option("--rule-set", arguments->rule_set, valid_names<RuleSet>()).show_default();
+  command
+      .option("--rule-set", arguments->rule_set,
+              valid_names<RuleSet>() + ", or torch:PYTHON: the rules of a live PyTorch")
+      .show_default();
   command
       .option("--mesh", arguments->meshes,
               "ranks of the mesh dim, 2 to 8; may be repeated (default: 2 and 3)")

@@ -1,5 +1,6 @@
 // shardlab select: shows the candidates of one op, their prices, and the choice.
 #include <algorithm>
+#include <array>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -12,6 +13,7 @@
 #include "runner/config/configs.h"
 #include "runner/session/op_arguments.h"
 #include "strategies/select/evaluator.h"
+#include "strategies/select/suite.h"
 
 namespace shardlab {
 namespace {
@@ -141,6 +143,11 @@ void run_select(const SelectArguments& arguments, Session& session) {
   if (!arguments.order.empty()) {
     options.order = parse_option("--order", [&] { return CandidateOrder::parse(arguments.order); });
   }
+  Question question;
+  question.mesh = mesh;
+  question.call = call;
+  const std::array to_ask = {&question};
+  session.prepare({&evaluator.stack(), 1}, to_ask, topology);
   const bool foreach = find_op_rule(call.op, evaluator.stack().rules).is_foreach();
   nlohmann::json json = {{"stack", evaluator.stack().name},
                          {"topology", topology.name()},
@@ -195,6 +202,7 @@ void add_select_command(const Command& root, Session& session) {
   command.option("--order", arguments->order,
                  "order of the candidates: listed, reversed or shuffled:SEED");
   add_topology_option(command, session);
+  add_verify_option(command, session);
   add_common_options(command, session);
   command.runs([arguments, &session] { run_select(*arguments, session); });
 }

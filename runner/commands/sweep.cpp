@@ -55,6 +55,14 @@ void run_sweep(const SweepArguments& arguments, Session& session) {
     session.sets.push_back("experiment.seed=" + std::to_string(session.seed));
   }
   const Experiment experiment = Experiment::read(session.experiment_store(), arguments.experiment);
+  std::vector<const Question*> to_ask;
+  for (const Suite& suite : experiment.suites) {
+    for (const Question& question : suite.questions) to_ask.push_back(&question);
+  }
+  for (const Topology& topology : experiment.topologies) {
+    session.prepare(experiment.stacks, to_ask, topology);
+    session.prepare({&experiment.reference, 1}, to_ask, topology);
+  }
   Sweep sweep(experiment, session.out, part);
   const bool was_merged = sweep.is_merged();
   Progress progress("rows", sweep.rows(), session.quiet || (launched && part.part > 0));

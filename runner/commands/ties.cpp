@@ -72,6 +72,9 @@ Audit audit(const TiesArguments& arguments, const Session& session) {
     for (Question& question : suite.questions) audit.questions.push_back(std::move(question));
   }
   audit.items.resize(audit.questions.size());
+  std::vector<const Question*> to_ask;
+  for (const Question& question : audit.questions) to_ask.push_back(&question);
+  session.prepare({&stack, 1}, to_ask, topology);
   Progress progress("questions", audit.questions.size(), session.quiet);
   parallel_for(
       audit.questions.size(), session.threads(),
@@ -221,6 +224,7 @@ void add_ties_command(const Command& root, Session& session) {
                "do not look for the parameter whose change flips each choice first");
   command.flag("--fail-on-tie", arguments->fail_on_tie, "exit 1 when there is an exact tie");
   add_topology_option(command, session);
+  add_verify_option(command, session);
   add_report_options(command, session);
   add_common_options(command, session);
   command.runs([arguments, &session] { run_ties(*arguments, session); });

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -85,6 +86,16 @@ class StackSource {
   // Nothing for a name that is not of the source's form.
   [[nodiscard]] virtual std::optional<Stack> stack(const std::string& name,
                                                    const ConfigStore& store) = 0;
+  // Tells the source what will be asked under one of its stacks, before anything is; does nothing
+  // for other stacks. A live PyTorch answers many questions together much faster than one by one,
+  // and a sample of them is checked here.
+  virtual void prepare(const Stack& stack, std::span<const Question* const> questions,
+                       const Topology& topology) = 0;
+  // What `describe stack` adds about one of the source's stacks; null for other stacks.
+  [[nodiscard]] virtual nlohmann::json details(const Stack& stack) const = 0;
+  // Where the answers came from, for the key "torch" of the provenance; null if no stack of the
+  // source was used.
+  [[nodiscard]] virtual nlohmann::json provenance() const = 0;
 };
 
 class ConfigStore {

@@ -84,6 +84,7 @@ void write_run(const Session& session, RunResult run) {
   if (run.wall_ms && !session.no_timing) {
     record.timing = reports::RunTiming{.started_utc = {}, .ms = {{"wall_ms", *run.wall_ms}}};
   }
+  record.provenance = session.provenance();
   record.result = std::move(run.result);
   write_run(session, reports::make_run_record(run.kind, std::move(record), "record.json"));
 }

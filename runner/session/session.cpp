@@ -60,9 +60,24 @@ int Session::threads() const {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
+void Session::prepare(std::span<const Stack> stacks, std::span<const Question* const> questions,
+                      const Topology& on) const {
+  if (stack_source == nullptr) return;
+  for (const Stack& stack : stacks) stack_source->prepare(stack, questions, on);
+}
+
+std::optional<nlohmann::json> Session::provenance() const {
+  nlohmann::json torch = stack_source == nullptr ? nullptr : stack_source->provenance();
+  if (torch.is_null()) return std::nullopt;
+  return nlohmann::json{{"torch", std::move(torch)}};
+}
+
 void Session::print(const nlohmann::json& document) const {
-  stream_of(*this) << document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace)
-                   << "\n";
+  nlohmann::json printed = document;
+  if (const std::optional<nlohmann::json> from = provenance(); from && document.is_object()) {
+    printed["provenance"] = *from;
+  }
+  stream_of(*this) << printed.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
 }
 
 void Session::print(const std::string& text) const { stream_of(*this) << text; }
@@ -87,6 +102,14 @@ void add_common_options(const Command& command, Session& session) {
       .repeatable();
   command.flag("--quiet", session.quiet, "print no progress on stderr");
   command.flag("--no-timing", session.no_timing, "leave clock readings out of the result");
+}
+
+void add_verify_option(const Command& command, Session& session) {
+  command
+      .option("--verify", session.verify,
+              "how many questions a live PyTorch is also asked whole, to check its stack; 0 for "
+              "none. Without it: as many as 10 s allow, at least 20")
+      .check(integer_from(0, 1'000'000));
 }
 
 CommandOption add_topology_option(const Command& command, Session& session) {

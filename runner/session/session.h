@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <iosfwd>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +22,9 @@ class Command;
 class CommandOption;
 class ConfigStore;
 class StackSource;
+class Topology;
+struct Question;
+struct Stack;
 
 enum ExitCode : int {
   kDone = 0,
@@ -43,6 +48,11 @@ struct Session {
   std::string topology = "h100";
 
   StackSource* stack_source = nullptr;  // stacks that are in no file; null means there are none
+  // Stacks of whoever calls the command from within this process; null means there are none.
+  StackSource* callers_stacks = nullptr;
+  // How many questions a live PyTorch is asked to check its stack; nothing means as many as ten
+  // seconds allow.
+  std::optional<std::int64_t> verify;
 
   int exit_code = kDone;
   std::ostream* results = nullptr;        // null means stdout
@@ -55,7 +65,13 @@ struct Session {
   // For commands that read no configuration. Throws InputError if --set was given.
   void expect_no_sets(std::string_view command) const;
   [[nodiscard]] int threads() const;  // jobs, or the number of cores
-  // Prints a result, a JSON document or a text, to `results`.
+  // Tells the sources of these stacks what will be asked under them (StackSource::prepare).
+  void prepare(std::span<const Stack> stacks, std::span<const Question* const> questions,
+               const Topology& on) const;
+  // {"torch": ...}: where the answers came from that Python code gave; nothing if it gave none.
+  [[nodiscard]] std::optional<nlohmann::json> provenance() const;
+  // Prints a result, a JSON document or a text, to `results`. A document says where its answers came
+  // from if a live PyTorch gave some of them.
   void print(const nlohmann::json& document) const;
   void print(const std::string& text) const;
 };
@@ -63,6 +79,8 @@ struct Session {
 // Adds --format, --seed, --jobs, --set, --quiet and --no-timing.
 void add_common_options(const Command& command, Session& session);
 CommandOption add_topology_option(const Command& command, Session& session);
+// Adds --verify, for commands that ask questions under stacks.
+void add_verify_option(const Command& command, Session& session);
 
 // Parses the text form of one option's value. If that throws a TextError, the option's name is
 // added in front of its message.

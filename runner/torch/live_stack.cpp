@@ -1,10 +1,16 @@
 #include "runner/torch/live_stack.h"
 
+#include <deque>
 #include <filesystem>
+#include <iostream>
 
 #include "costmodel/base/error.h"
 #include "runner/base/env.h"
-#include "runner/torch/stack_name.h"
+#include "runner/base/terminal.h"
+#include "runner/choices/question_text.h"
+#include "runner/choices/recorded_stack.h"
+#include "runner/torch/python_cost.h"
+#include "strategies/select/questionnaire.h"
 
 namespace shardlab {
 namespace {
@@ -25,7 +31,7 @@ std::string worker_script() {
 }
 
 // The interpreter that a name means: a file, or the one in the folder of a virtual environment.
-std::string interpreter(const TorchStackName& name) {
+std::string interpreter(const LiveStackName& name) {
   if (name.python.empty()) {
     const std::string given = read_env("SHARDLAB_TORCH_PYTHON");
     return given.empty() ? "python3" : given;
@@ -55,62 +61,180 @@ nlohmann::json absolute(const std::vector<std::string>& paths) {
   return list;
 }
 
-// The functions that price, plan and choose, and that an overlay or a patch changes. Prices and
-// choices are not PyTorch's here, so that such a change would be left out without a word.
-std::string changed_machinery(const TorchWorker& worker, TorchLaunch launch) {
-  launch.start["overlay"] = nullptr;
-  launch.start["patches"] = nlohmann::json::array();
-  const TorchWorker plain(std::move(launch));
-  const nlohmann::json& before = plain.hello().at("fingerprints");
-  std::string names;
-  for (const auto& [name, hash] : worker.hello().at("fingerprints").items()) {
-    const bool is_same = before.contains(name) && before[name] == hash;
-    if (!is_same) names += (names.empty() ? "" : ", ") + name;
-  }
-  for (const auto& [name, hash] : before.items()) {
-    const bool is_gone = !worker.hello().at("fingerprints").contains(name);
-    if (is_gone) names += (names.empty() ? "" : ", ") + name;
-  }
-  return names;
+nlohmann::json or_null(const std::optional<std::string>& text) {
+  return text ? nlohmann::json(*text) : nlohmann::json(nullptr);
+}
+
+// What the worker is told to hold. A cost function of a stack of our own needs no PyTorch.
+TorchLaunch launch_of(const LiveStackName& name) {
+  TorchLaunch launch;
+  launch.python = interpreter(name);
+  launch.script = worker_script();
+  launch.name = name.text;
+  launch.start = {{"torch", name.base.empty()},
+                  {"overlay", absolute(name.overlay)},
+                  {"patches", absolute(name.patches)},
+                  {"cost", absolute(name.cost)},
+                  {"rules", absolute(name.rules)}};
+  return launch;
+}
+
+nlohmann::json to_json(const SampleCheck& verified) {
+  nlohmann::json different = nlohmann::json::array();
+  for (const Difference& each : verified.different) different.push_back(each.text);
+  return {{"asked", verified.asked}, {"equal", verified.equal}, {"different", different}};
 }
 
 }  // namespace
 
+std::unique_ptr<LiveStacks::Live> LiveStacks::start(const LiveStackName& name) const {
+  auto live = std::make_unique<Live>();
+  live->name = name;
+  live->worker = std::make_shared<TorchWorker>(launch_of(name));
+  const nlohmann::json& hello = live->worker->hello();
+  live->base = name.base;
+  if (!name.base.empty()) return live;
+  const ReleaseEntry& nearest = nearest_release(hello.value("torch", ""));
+  live->base = nearest.rule_set;
+  live->changes = KnownMachinery::read(configs_root() / "torch" / "machinery.json")
+                      .changes(nearest.torch, hello.at("fingerprints"));
+  auto decisions = std::make_shared<TorchDecisions>(live->worker);
+  if (!live->changes.others.empty()) decisions->take_all();
+  live->rules = std::make_shared<TorchRules>(live->worker, nearest.release, std::move(decisions));
+  live->rules->set_progress([this](std::string what, std::size_t total) {
+    return std::make_unique<Progress>(std::move(what), total, session_.quiet);
+  });
+  return live;
+}
+
 std::optional<Stack> LiveStacks::stack(const std::string& name, const ConfigStore& store) {
-  const std::optional<TorchStackName> parsed = TorchStackName::parse(name);
-  if (!parsed) return std::nullopt;
-  if (parsed->cost) {
-    throw InputError("stack \"" + name +
-                     "\": +cost= is not supported yet; valid: +overlay=, +patch=, +rules=");
+  if (session_.callers_stacks != nullptr) {
+    if (std::optional<Stack> stack = session_.callers_stacks->stack(name, store)) return stack;
   }
-  Stack stack = store.stack("dtensor-2.13");
+  const std::optional<LiveStackName> parsed = LiveStackName::parse(name);
+  if (!parsed) return recorded_stack(name, store);
   const std::lock_guard lock(lock_);
-  std::shared_ptr<TorchRules>& rules = rules_[name];
-  if (!rules) {
-    TorchLaunch launch;
-    launch.python = interpreter(*parsed);
-    launch.script = worker_script();
-    launch.name = name;
-    launch.start = {{"overlay", absolute(parsed->overlay)},
-                    {"patches", absolute(parsed->patches)},
-                    {"cost", nullptr},
-                    {"rules", absolute(parsed->rules)}};
-    auto worker = std::make_shared<TorchWorker>(launch);
-    if (parsed->overlay || !parsed->patches.empty()) {
-      const std::string changed = changed_machinery(*worker, std::move(launch));
-      if (!changed.empty()) {
-        throw InputError("stack \"" + name + "\": found a change of " + changed +
-                         "; valid: a change of sharding rules alone, since prices, plans and "
-                         "choices are still those of dtensor-2.13");
-      }
-    }
-    rules = std::make_shared<TorchRules>(std::move(worker), RuleSet(kNewestRelease));
-  }
+  std::unique_ptr<Live>& live = live_[name];
+  if (!live) live = start(*parsed);
+  Stack stack = store.stack(live->base);
   stack.name = name;
-  stack.title = "the rules of a live " + rules->text();
-  stack.source = rules->text();
-  stack.rules = Rules(rules, RuleSet(kNewestRelease));
+  if (parsed->cost) stack.cost_function = *parsed->cost;
+  const bool prices_collectives =
+      live->rules == nullptr && live->worker->hello().value("cost_parameters", 0) == 3;
+  if (prices_collectives) {
+    stack.collective_model =
+        choose_function(python_collectives(price_asker(live->worker), *parsed->cost));
+  } else if (live->rules == nullptr || !live->changes.prices.empty()) {
+    stack.redistribution.semantics =
+        priced_by(stack.redistribution.semantics,
+                  python_transitions(price_asker(live->worker), parsed->cost.value_or(name)));
+  }
+  if (live->rules == nullptr) {
+    stack.title += ", with the prices of " + *parsed->cost;
+    return stack;
+  }
+  stack.title = "a live " + live->rules->text();
+  stack.source = live->rules->text();
+  stack.rules =
+      Rules(live->rules, nearest_release(live->worker->hello().value("torch", "")).release);
+  stack.decisions = std::shared_ptr<DecisionSource>(live->rules, &live->rules->decisions());
   return stack;
+}
+
+void LiveStacks::prepare(const Stack& stack, std::span<const Question* const> questions,
+                         const Topology& topology) {
+  const std::lock_guard lock(lock_);
+  for (auto& [name, live] : live_) {
+    if (live->rules == nullptr || live->rules.get() != stack.rules.source()) continue;
+    if (!live->rules->decisions().takes_all()) prepare_rules(*live->rules, questions);
+    if (!live->verified) check_a_sample(*live, stack, questions, topology);
+    ask_decisions(*live, questions, topology);
+  }
+}
+
+// Checks the stack against whole decisions once in a run. What differs is printed, and left to
+// PyTorch from here on.
+void LiveStacks::check_a_sample(Live& live, const Stack& stack,
+                                std::span<const Question* const> questions,
+                                const Topology& topology) const {
+  live.verified = check_sample(stack, *live.rules, questions, topology,
+                               {.count = session_.verify, .seed = session_.seed});
+  for (const Difference& each : live.verified->different) {
+    std::cerr << "shardlab: " << live.name.text << ": PyTorch's own decision differs, so PyTorch "
+              << "decides about " << each.op << " from here on: " << printable(each.text) << "\n";
+    live.rules->leave_to_decisions(each.op);
+  }
+}
+
+// Asks for all whole decisions that will be needed in one batch.
+void LiveStacks::ask_decisions(Live& live, std::span<const Question* const> questions,
+                               const Topology& topology) const {
+  std::deque<OpCall> elements;  // of calls on lists of tensors
+  std::vector<DecisionQuestion> wanted;
+  for (const Question* question : questions) {
+    if (question->kind == Question::Kind::kPlan) continue;
+    const OpCall& call = question->call;
+    if (!live.rules->decisions().decides(call.op)) continue;
+    if (!is_foreach_element(call)) {
+      wanted.push_back({&call, &question->mesh});
+      continue;
+    }
+    try {
+      for (std::size_t i = 0; i < foreach_size(call); ++i) {
+        elements.push_back(foreach_child(call, i));
+        wanted.push_back({&elements.back(), &question->mesh});
+      }
+    } catch (const InputError&) {  // reported when the question is asked
+    }
+  }
+  if (wanted.empty()) return;
+  Progress progress("asking " + live.rules->text() + " for decisions:", wanted.size(),
+                    session_.quiet);
+  live.rules->decisions().prepare(wanted, topology.domain_devices(), [&] { progress.advance(); });
+}
+
+nlohmann::json LiveStacks::describe(const Live& live) const {
+  const nlohmann::json& hello = live.worker->hello();
+  nlohmann::json json = {
+      {"stack", live.name.text},
+      {"version", hello.at("torch")},
+      {"python", live.name.python.empty() ? interpreter(live.name) : live.name.python},
+      {"python_version", hello.at("python")},
+      {"base", live.base},
+      {"overlay", or_null(live.name.overlay)},
+      {"patches", live.name.patches},
+      {"rules", live.name.rules},
+      {"cost", or_null(live.name.cost)},
+      {"changed", {{"prices", live.changes.prices}, {"others", live.changes.others}}}};
+  if (live.rules == nullptr) return json;
+  const TorchRules::Levels levels = live.rules->levels();
+  json["levels"] = {{"rows", levels.rows.size()},
+                    {"candidates", levels.candidates.size()},
+                    {"decisions", levels.decisions.size()},
+                    {"recorded", 0}};
+  json["verified"] = to_json(live.verified.value_or(SampleCheck{}));
+  return json;
+}
+
+nlohmann::json LiveStacks::details(const Stack& stack) const {
+  const auto found = live_.find(stack.name);
+  if (found == live_.end() || found->second->rules == nullptr) return nullptr;
+  const TorchRules::Levels levels = found->second->rules->levels();
+  return {{"fingerprints", found->second->worker->hello().at("fingerprints")},
+          {"levels",
+           {{"rows", levels.rows},
+            {"candidates", levels.candidates},
+            {"decisions", levels.decisions},
+            {"recorded", nlohmann::json::array()}}}};
+}
+
+nlohmann::json LiveStacks::provenance() const {
+  nlohmann::json all = nlohmann::json::array();
+  for (const auto& [name, live] : live_) {
+    if (live) all.push_back(describe(*live));
+  }
+  if (all.empty()) return nullptr;
+  return all.size() == 1 ? all.front() : all;
 }
 
 }  // namespace shardlab

@@ -1,32 +1,70 @@
-// Stacks that a live PyTorch answers, by name (stack_name.h).
+// Stacks that Python code answers, in whole or in part, by name (stack_name.h).
 //
-//   LiveStacks live;                                         // one for a run of a command
+//   LiveStacks live(session);                                // one for a run of a command
 //   std::optional<Stack> stack = live.stack("torch:./venv", store);
+//   live.prepare(*stack, questions, topology);               // batches, and the check of a sample
 //
+// Of each thing that decides, a live PyTorch is asked for as little as its sources allow:
+//   rows         what an op's strategy lists for one mesh dim; shardlab expands, prices and chooses
+//   candidates   of ops whose strategy is a function of the whole mesh; shardlab prices and chooses
+//   prices       of single transitions, where their sources differ from those of every known release
+//   decisions    whole, where a planner, a selection or a dispatcher differs, and for ops about
+//                which PyTorch and shardlab disagreed on a question of the sample
 // Stacks of one name share a Python process, which ends with the last of them.
 #pragma once
 
 #include <map>
 #include <memory>
 #include <mutex>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
 #include "runner/config/configs.h"
+#include "runner/session/session.h"
+#include "runner/torch/machinery.h"
+#include "runner/torch/sample_check.h"
+#include "runner/torch/stack_name.h"
 #include "runner/torch/torch_rules.h"
 
 namespace shardlab {
 
 class LiveStacks final : public StackSource {
  public:
-  // Nothing for a name that is not of this form. Throws InputError for a name that is, but is
-  // wrong, and EnvironmentError when PyTorch can't be asked.
+  // Reads session.quiet, seed and verify when they are needed.
+  explicit LiveStacks(const Session& session) : session_(session) {}
+
+  // Files of recorded choices are stacks too. Nothing for a name of neither kind. Throws InputError for a name that is, but is
+  // wrong, and EnvironmentError when Python can't be asked.
   [[nodiscard]] std::optional<Stack> stack(const std::string& name,
                                            const ConfigStore& store) override;
+  void prepare(const Stack& stack, std::span<const Question* const> questions,
+               const Topology& topology) override;
+  // The fingerprints of PyTorch's machinery, and the ops by what PyTorch is asked for.
+  [[nodiscard]] nlohmann::json details(const Stack& stack) const override;
+  // One object for a single stack, and a list of them where there are several.
+  [[nodiscard]] nlohmann::json provenance() const override;
 
  private:
+  struct Live {
+    LiveStackName name;
+    std::shared_ptr<TorchWorker> worker;
+    std::shared_ptr<TorchRules> rules;  // null where PyTorch gives prices alone
+    MachineryChanges changes;
+    std::string base;  // the stack of shardlab's own that it starts from
+    std::optional<SampleCheck> verified;
+  };
+
+  [[nodiscard]] std::unique_ptr<Live> start(const LiveStackName& name) const;
+  [[nodiscard]] nlohmann::json describe(const Live& live) const;
+  void check_a_sample(Live& live, const Stack& stack, std::span<const Question* const> questions,
+                      const Topology& topology) const;
+  void ask_decisions(Live& live, std::span<const Question* const> questions,
+                     const Topology& topology) const;
+
+  const Session& session_;
   std::mutex lock_;
-  std::map<std::string, std::shared_ptr<TorchRules>> rules_;  // by name
+  std::map<std::string, std::unique_ptr<Live>> live_;  // by name
 };
 
 }  // namespace shardlab

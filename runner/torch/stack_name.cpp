@@ -30,24 +30,29 @@ void set_once(std::optional<std::string>& field, std::string_view part, std::str
 
 }  // namespace
 
-std::optional<TorchStackName> TorchStackName::parse(std::string_view text) {
-  if (!text.starts_with(kTorch)) return std::nullopt;
-  const std::string_view after = text.substr(kTorch.size());
-  if (!after.empty() && after.front() != ':' && after.front() != '+') return std::nullopt;
-  TorchStackName name;
+std::optional<LiveStackName> LiveStackName::parse(std::string_view text) {
+  LiveStackName name;
   name.text = text;
-  std::size_t at = std::min(next_part(text, kTorch.size()), text.size());
-  const std::string_view head = text.substr(kTorch.size(), at - kTorch.size());
-  if (head.starts_with(':')) {
-    name.python = head.substr(1);
+  std::size_t at = std::min(next_part(text, 0), text.size());
+  const std::string_view head = text.substr(0, at);
+  const std::string_view after = head.substr(std::min(kTorch.size(), head.size()));
+  const auto refuse = [&](const std::string& found, std::string_view valid) {
+    throw InputError("stack \"" + name.text + "\": found " + found +
+                     "; valid: " + std::string(valid));
+  };
+  if (!head.starts_with(kTorch) ||
+      (!after.empty() && after.front() != ':' && after.front() != '+')) {
+    if (text.substr(at).find("+cost=") == std::string_view::npos) return std::nullopt;
+    name.base = head;
+    if (name.base.empty())
+      refuse("no stack in front of " + std::string(text), "dtensor-2.13+cost=");
+  } else if (after.starts_with(':')) {
+    name.python = after.substr(1);
     if (name.python.empty()) {
-      throw InputError("stack \"" + std::string(text) +
-                       "\": found nothing after torch:; valid: an interpreter, or the folder of a "
-                       "virtual environment");
+      refuse("nothing after torch:", "an interpreter, or the folder of a virtual environment");
     }
-  } else if (!head.empty()) {
-    throw InputError("stack \"" + std::string(text) + "\": found \"" + std::string(head) +
-                     "\"; valid: " + std::string(kValidParts));
+  } else if (!after.empty()) {
+    refuse("\"" + std::string(after) + "\"", kValidParts);
   }
   while (at < text.size()) {
     const std::size_t end = std::min(next_part(text, at + 1), text.size());
@@ -55,9 +60,10 @@ std::optional<TorchStackName> TorchStackName::parse(std::string_view text) {
     const std::size_t equals = part.find('=');
     const std::string_view word = part.substr(0, equals);
     std::string value(part.substr(equals + 1));
-    if (value.empty()) {
-      throw InputError("stack \"" + std::string(text) + "\": found nothing after " +
-                       std::string(part) + "; valid: " + std::string(kValidParts));
+    if (value.empty()) refuse("nothing after " + std::string(part), kValidParts);
+    if (!name.base.empty() && word != "+cost") {
+      refuse(std::string(word) + "= after " + name.base,
+             "+cost=FILE.py:FUNCTION, or a stack that begins with torch");
     }
     if (word == "+overlay") set_once(name.overlay, word, std::move(value), text);
     if (word == "+cost") set_once(name.cost, word, std::move(value), text);

@@ -5,45 +5,12 @@
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/text.h"
+#include "runner/choices/question_text.h"
 #include "strategies/rules/rule_table.h"
 #include "strategies/rules/rule_text.h"
 
 namespace shardlab {
 namespace {
-
-// The text of an argument without its layouts: "f32[8,8]", "[f32[8]; none]" or "none".
-std::string shapes_text(const TensorArg& arg, bool as_list) {
-  if (arg.is_absent()) return "none";
-  if (!arg.is_list && !as_list) return arg.tensors[0].meta.text();
-  std::string text = "[";
-  std::size_t next = 0;
-  const std::size_t size = arg.given.empty() ? arg.tensors.size() : arg.given.size();
-  for (std::size_t i = 0; i < size; ++i) {
-    const bool given = arg.given.empty() || arg.given[i];
-    text += (i == 0 ? "" : "; ") + (given ? arg.tensors[next++].meta.text() : "none");
-  }
-  return text + "]";
-}
-
-// One element of a foreach op is asked about as a list of one tensor.
-nlohmann::json rows_question(const OpCall& call, bool foreach) {
-  nlohmann::json inputs = nlohmann::json::array();
-  for (const TensorArg& arg : call.inputs) inputs.push_back(shapes_text(arg, foreach));
-  return {{"op", call.op}, {"inputs", std::move(inputs)}, {"args", call.args}};
-}
-
-nlohmann::json candidates_question(const OpCall& call, const DeviceMesh& mesh, bool foreach) {
-  nlohmann::json inputs = nlohmann::json::array();
-  for (const TensorArg& arg : call.inputs) {
-    const bool wraps = foreach && !arg.is_list && !arg.is_absent();
-    inputs.push_back(wraps ? "[" + arg.text() + "]" : arg.text());
-  }
-  return {{"op", call.op},
-          {"inputs", std::move(inputs)},
-          {"args", call.args},
-          {"mesh", mesh.text()},
-          {"devices_per_host", 1}};
-}
 
 const OpRule* known_rule(std::string_view op, RuleSet nearest) {
   for (const RuleSet set : {nearest, kShardlab, kAutoParallel}) {
@@ -72,25 +39,11 @@ Row read_row(std::string_view text, const nlohmann::json& metas) {
   return parse_row(kept).row;
 }
 
-// Reads "S(0);R|S(0)", which lists the layouts of the inputs before those of the outputs.
-FollowCandidate read_candidate(std::string_view text, int mesh_ndim) {
-  const std::size_t bar = std::min(text.find('|'), text.size() - 1);
-  const auto layouts = [&](std::string_view side) {
-    std::vector<Placements> out;
-    while (!side.empty()) {
-      const std::size_t end = std::min(side.find(';'), side.size());
-      out.push_back(Layout::parse(side.substr(0, end), mesh_ndim).placements);
-      side.remove_prefix(std::min(end + 1, side.size()));
-    }
-    return out;
-  };
-  return {.outputs = layouts(text.substr(bar + 1)), .inputs = layouts(text.substr(0, bar))};
-}
-
 }  // namespace
 
-TorchRules::TorchRules(std::shared_ptr<TorchWorker> worker, RuleSet nearest)
-    : worker_(std::move(worker)) {
+TorchRules::TorchRules(std::shared_ptr<TorchWorker> worker, RuleSet nearest,
+                       std::shared_ptr<TorchDecisions> decisions)
+    : worker_(std::move(worker)), decisions_(std::move(decisions)) {
   for (const auto& [op, facts] : worker_->hello().at("ops").items()) {
     OpRule& rule = rules_[op];
     if (const OpRule* known = known_rule(op, nearest)) rule = *known;
@@ -100,7 +53,6 @@ TorchRules::TorchRules(std::shared_ptr<TorchWorker> worker, RuleSet nearest)
     rule.rows = nullptr;
     rule.follow = nullptr;
     rule.filter = nullptr;
-    rule.excuse = nullptr;
     rule.allow_uneven = facts.value("uneven", false);
     if (rule.outputs == nullptr) {
       rule.outputs = {*this, [](RuleSource& source, const OpCall& call) {
@@ -109,17 +61,37 @@ TorchRules::TorchRules(std::shared_ptr<TorchWorker> worker, RuleSet nearest)
     }
     const bool has_rows = facts.value("kind", "") == "rows" && !facts.value("filter", false) &&
                           !facts.value("different_mesh", false);
-    if (has_rows) {
-      ++with_rows_;
+    if (has_rows && !decisions_->decides(op)) {
       rule.rows = {*this, [](RuleSource& source, const OpCall& call, const OpRule&) {
                      return static_cast<TorchRules&>(source).rows_of(call).rows;
                    }};
     } else {
-      rule.follow = {*this, [](RuleSource& source, const OpCall& call, const DeviceMesh& mesh) {
-                       return static_cast<TorchRules&>(source).candidates_of(call, mesh);
-                     }};
+      ask_for_candidates(rule);
     }
   }
+}
+
+void TorchRules::ask_for_candidates(OpRule& rule) {
+  rule.rows = nullptr;
+  rule.follow = {*this, [](RuleSource& source, const OpCall& call, const DeviceMesh& mesh) {
+                   return static_cast<TorchRules&>(source).candidates_of(call, mesh);
+                 }};
+}
+
+void TorchRules::leave_to_decisions(std::string_view op) {
+  decisions_->take(op);
+  if (const auto found = rules_.find(op); found != rules_.end()) ask_for_candidates(found->second);
+}
+
+TorchRules::Levels TorchRules::levels() const {
+  Levels levels;
+  for (const auto& [op, rule] : rules_) {
+    auto& level = decisions_->decides(op) ? levels.decisions
+                  : rule.rows != nullptr  ? levels.rows
+                                          : levels.candidates;
+    level.push_back(op);
+  }
+  return levels;
 }
 
 std::string TorchRules::text() const { return "PyTorch " + worker_->hello().value("torch", ""); }
@@ -152,7 +124,7 @@ const TorchRules::RowsAnswer& TorchRules::rows_of(const OpCall& call) {
   const OpCall* one = &call;
   prepare({&one, 1});
   const std::lock_guard guard(lock_);
-  const RowsAnswer& answer = rows_.at(rows_question(call, rule(call.op).is_foreach()).dump());
+  const RowsAnswer& answer = rows_.at(rows_question(call).dump());
   if (!answer.error.empty()) throw InputError(call.op + ": " + answer.error);
   return answer;
 }
@@ -167,7 +139,7 @@ void TorchRules::prepare(std::span<const OpCall* const> calls) {
     for (const OpCall* call : calls) {
       const auto found = rules_.find(call->op);
       if (found == rules_.end() || found->second.rows == nullptr) continue;
-      nlohmann::json question = rows_question(*call, found->second.is_foreach());
+      nlohmann::json question = rows_question(*call);
       std::string key = question.dump();
       if (rows_.contains(key) || !asked.insert(key).second) continue;
       questions.push_back(std::move(question));
@@ -176,7 +148,10 @@ void TorchRules::prepare(std::span<const OpCall* const> calls) {
   }
   if (keys.empty()) return;
   std::vector<RowsAnswer> answers(keys.size());
+  const std::unique_ptr<Progress> progress =
+      progress_ ? progress_("asking " + text() + " for rows:", keys.size()) : nullptr;
   const auto take = [&](std::size_t i, const nlohmann::json& message) {
+    if (progress) progress->advance();
     RowsAnswer& answer = answers.at(i);
     if (message.contains("error")) {
       answer.error = describe_python_error(message["error"]);
@@ -208,7 +183,8 @@ std::vector<TensorMeta> TorchRules::outputs_of(const OpCall& call) {
 }
 
 std::vector<FollowCandidate> TorchRules::candidates_of(const OpCall& call, const DeviceMesh& mesh) {
-  nlohmann::json question = candidates_question(call, mesh, rule(call.op).is_foreach());
+  if (decisions_->decides(call.op)) return decisions_->candidates(call, mesh);
+  nlohmann::json question = decision_question(call, mesh, 1);
   const std::string key = question.dump();
   nlohmann::json answer;
   {
@@ -234,7 +210,7 @@ std::vector<FollowCandidate> TorchRules::candidates_of(const OpCall& call, const
   std::vector<FollowCandidate> candidates;
   try {
     for (const nlohmann::json& text : own.at("list")) {
-      candidates.push_back(read_candidate(text.get<std::string>(), mesh.ndim()));
+      candidates.push_back(parse_candidate_line(text.get<std::string>(), mesh.ndim()));
     }
   } catch (const TextError& error) {
     throw InputError(

@@ -1,7 +1,7 @@
 // The rules of a live PyTorch, as a RuleSource: rows on one mesh dim where PyTorch has a strategy of
 // one mesh dim, and whole candidates for every other op. Expansion, prices and choices stay ours.
 //
-//   TorchRules rules(worker, kNewestRelease);
+//   TorchRules rules(worker, kNewestRelease, decisions);
 //   rules.prepare(calls);                            // one batch: much faster than one by one
 //   const OpRule& rule = rules.rule("aten.mm.default");
 //   rule.rows(call, rule)                            // what PyTorch's strategy lists
@@ -10,13 +10,15 @@
 // depend on the mesh and the layouts too. Each is asked for once and then kept.
 #pragma once
 
-#include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <unordered_map>
 
+#include "runner/base/terminal.h"
+#include "runner/torch/torch_decisions.h"
 #include "runner/torch/worker.h"
 #include "strategies/rules/rule_source.h"
 
@@ -25,17 +27,32 @@ namespace shardlab {
 class TorchRules final : public RuleSource {
  public:
   // What our rule set `nearest` knows about an op beyond its rows is taken from there: its kernel,
-  // its floating point operations, the shapes of its outputs.
-  TorchRules(std::shared_ptr<TorchWorker> worker, RuleSet nearest);
+  // its floating point operations, the shapes of its outputs. The candidates of ops that
+  // `decisions` decides about come from there.
+  TorchRules(std::shared_ptr<TorchWorker> worker, RuleSet nearest,
+             std::shared_ptr<TorchDecisions> decisions);
 
   [[nodiscard]] std::string text() const override;
   [[nodiscard]] const OpRule& rule(std::string_view op) override;
   [[nodiscard]] std::vector<std::string_view> ops() override;
   void prepare(std::span<const OpCall* const> calls) override;
 
-  // How many ops have rows, and how many are asked for whole candidates.
-  [[nodiscard]] std::size_t ops_with_rows() const { return with_rows_; }
-  [[nodiscard]] std::size_t ops_with_candidates() const { return rules_.size() - with_rows_; }
+  // Shows progress while a batch is asked; null shows none.
+  using MakeProgress =
+      std::function<std::unique_ptr<Progress>(std::string what, std::size_t total)>;
+  void set_progress(MakeProgress make) { progress_ = std::move(make); }
+
+  // Makes PyTorch decide about an op as a whole. Not while other threads ask.
+  void leave_to_decisions(std::string_view op);
+  // The ops by what PyTorch is asked for: rows on one mesh dim, candidates on the whole mesh that
+  // are priced and chosen among here, or whole decisions.
+  struct Levels {
+    std::vector<std::string> rows;
+    std::vector<std::string> candidates;
+    std::vector<std::string> decisions;
+  };
+  [[nodiscard]] Levels levels() const;
+  [[nodiscard]] TorchDecisions& decisions() { return *decisions_; }
   [[nodiscard]] const TorchWorker& worker() const { return *worker_; }
 
  private:
@@ -51,9 +68,12 @@ class TorchRules final : public RuleSource {
                                                            const DeviceMesh& mesh);
   [[nodiscard]] std::vector<TensorMeta> outputs_of(const OpCall& call);
 
+  void ask_for_candidates(OpRule& rule);
+
   std::shared_ptr<TorchWorker> worker_;
+  std::shared_ptr<TorchDecisions> decisions_;
+  MakeProgress progress_;
   std::map<std::string, OpRule, std::less<>> rules_;  // by full name
-  std::size_t with_rows_ = 0;
   std::mutex asking_;  // held while the worker is asked, so that each question is asked once
   std::mutex lock_;
   std::unordered_map<std::string, RowsAnswer> rows_;  // by question

@@ -103,21 +103,116 @@ def mm(op, args_schema, kwargs_schema):
   EXPECT_NE(mine, chosen("dtensor-2.13"));
 }
 
-// Prices are not PyTorch's, so that a change of them would be left out of the answer.
-TEST_F(LiveTorch, RefusesAPatchOfWhatItDoesNotAsk) {
-  folder_.write("patch.py", R"py(
-from torch.distributed.tensor import _collective_utils
+// What both stacks choose for the questions of a suite, as pairs of stacks: the flips between them.
+class LiveComparison : public LiveTorch {
+ protected:
+  json compared(const std::string& baseline, const std::string& candidate, const Words& more = {}) {
+    Words words = {"compare",   "--baseline", baseline, "--candidate", candidate, "--suite",
+                   "ops-small", "--format",   "json",   "--no-timing", "--quiet"};
+    words.insert(words.end(), more.begin(), more.end());
+    const ProcessResult result = run_shardlab(words, folder_.path());
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.exit_code == 0 ? json::parse(result.out) : json();
+  }
+  // The folder torch/distributed/tensor of the installed PyTorch, copied into a checkout.
+  void copy_dtensor(const std::string& checkout) {
+    const ProcessResult where = run_process(
+        {oracle_python(), "-c",
+         "import importlib.util as u; print(u.find_spec('torch').submodule_search_locations[0])"});
+    ASSERT_EQ(where.exit_code, 0) << where.err;
+    const std::filesystem::path torch(where.out.substr(0, where.out.find('\n')));
+    const std::filesystem::path to = folder_.path() / checkout / "torch" / "distributed";
+    std::filesystem::create_directories(to);
+    std::filesystem::copy(torch / "distributed" / "tensor", to / "tensor",
+                          std::filesystem::copy_options::recursive);
+  }
+};
 
-def allreduce_cost(num_bytes, mesh_topo, mesh_dim):
-    return 1000.0
-
-_collective_utils.allreduce_cost = allreduce_cost
+// PyTorch's own formula, once with the change in a checkout and once as a cost function of a stack
+// of shardlab's own: the same decisions at the same prices.
+TEST_F(LiveComparison, AnOverlayThatChangesAPriceFlipsWhatTheSameCostFunctionFlips) {
+  copy_dtensor("branch");
+  const std::filesystem::path file =
+      folder_.path() / "branch/torch/distributed/tensor/_collective_utils.py";
+  const std::string source = read_text(file);
+  const std::size_t all_reduce = source.find("def allreduce_cost");
+  ASSERT_NE(all_reduce, std::string::npos);
+  folder_.write("branch/torch/distributed/tensor/_collective_utils.py",
+                source.substr(0, all_reduce) +
+                    replaced(source.substr(all_reduce, 600), "latency = 6.6", "latency = 16.6") +
+                    source.substr(all_reduce + 600));
+  folder_.write("plus10.py", R"py(
+def price(collective, bytes, group):
+    base = 16.6 if collective == "all_reduce" else 6.6
+    hops = (2 if collective == "all_reduce" else 1) * (group.ranks - 1)
+    hop, bandwidth = (2.7, 87.7 * 0.22) if group.hosts > 1 else (0.6, 87.7)
+    gib = bytes / 1024**3
+    return base + hops * hop + gib * hops / group.ranks / bandwidth * 1e6
 )py");
-  const ProcessResult result = run_shardlab(select(stack_ + "+patch=patch.py"), folder_.path());
-  EXPECT_EQ(result.exit_code, 2);
-  EXPECT_NE(result.err.find("found a change of _collective_utils.allreduce_cost"),
-            std::string::npos)
-      << result.err;
+  const std::string branch = stack_ + "+overlay=branch";
+  const json changed = compared("dtensor-2.13", branch);
+  EXPECT_GT(changed["flips"].size(), 5U);
+  EXPECT_EQ(changed["provenance"]["torch"]["changed"]["prices"],
+            json({"_collective_utils.allreduce_cost"}));
+  EXPECT_EQ(changed["provenance"]["torch"]["verified"]["different"], json::array());
+  EXPECT_GE(changed["provenance"]["torch"]["verified"]["asked"], 20);
+  const json same = compared("dtensor-2.13+cost=plus10.py:price", branch, {"--verify", "0"});
+  EXPECT_EQ(same["flips"], json::array());
+  EXPECT_GT(same["questions"], 700);
+}
+
+// The price of an all-to-all as a function of the message's size, which no constant can express.
+TEST_F(LiveComparison, APatchOfThePriceFlipsWhatTheSameCostFunctionFlips) {
+  const std::string function = R"py(
+def by_size(current, target, mesh_topo, mesh_dim, gib):
+    if current != target and current.is_shard() and target.is_shard():
+        return (5.0 if gib < 0.001 else 50.0) + 1000.0 * gib, gib
+    return own(current, target, mesh_topo, mesh_dim, gib)
+)py";
+  folder_.write("patch.py",
+                "from torch.distributed.tensor import _collective_utils as costs\n"
+                "own = costs._compute_placement_transition_cost\n" +
+                    function + "costs._compute_placement_transition_cost = by_size\n");
+  folder_.write("cost.py",
+                "from torch.distributed.tensor._collective_utils import "
+                "_compute_placement_transition_cost as own\n" +
+                    function);
+  EXPECT_GT(compared("dtensor-2.13", stack_ + "+patch=patch.py")["flips"].size(), 5U);
+  const json same =
+      compared(stack_ + "+cost=cost.py:by_size", stack_ + "+patch=patch.py", {"--verify", "5"});
+  EXPECT_EQ(same["flips"], json::array());
+  EXPECT_EQ(same["provenance"]["torch"][0]["verified"]["equal"], 5);
+  EXPECT_EQ(same["provenance"]["torch"][1]["verified"]["equal"], 5);
+}
+
+// A branch that takes the last of the cheapest candidates is not what shardlab's own selection does,
+// so PyTorch decides.
+TEST_F(LiveTorch, LeavesWholeDecisionsToAPyTorchThatSelectsInAnotherWay) {
+  folder_.write("last.py", R"py(
+from torch.distributed.tensor import _sharding_prop
+
+def last(strategy, op_schema=None):
+    return min(reversed(strategy.strategies), key=lambda s: sum(map(sum, s.redistribute_cost)))
+
+_sharding_prop._select_min_cost_strategy = last
+)py");
+  const auto selected = [&](const std::string& stack) {
+    const ProcessResult result =
+        run_shardlab({"select", "--op", "aten.mm.default", "--mesh", "2x2", "--inputs",
+                      "f32[16,16] S(0)R", "f32[16,16] RR", "--format", "json", "--stack", stack},
+                     folder_.path());
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return json::parse(result.out);
+  };
+  const json own = selected("dtensor-2.13");
+  const json branch = selected(stack_ + "+patch=last.py");
+  ASSERT_GT(own["ties"].size(), 1U);
+  EXPECT_EQ(own["candidates"].size(), branch["candidates"].size());
+  EXPECT_EQ(branch["selected"]["index"], own["ties"].back());
+  EXPECT_NE(branch["selected"]["outputs"], own["selected"]["outputs"]);
+  EXPECT_EQ(branch["provenance"]["torch"]["changed"]["others"],
+            json({"_sharding_prop._select_min_cost_strategy"}));
+  EXPECT_EQ(branch["provenance"]["torch"]["levels"]["rows"], 0);
 }
 
 TEST_F(LiveTorch, ShowsWhereAPatchFails) {
@@ -126,6 +221,129 @@ TEST_F(LiveTorch, ShowsWhereAPatchFails) {
   EXPECT_EQ(result.exit_code, 4);
   EXPECT_NE(result.err.find("RuntimeError: not on my machine"), std::string::npos) << result.err;
   EXPECT_NE(result.err.find("patch.py, line 3"), std::string::npos) << result.err;
+}
+
+// -- Cost functions of stacks that need no PyTorch -----------------------------------------------
+
+class CostFunction : public testing::Test {
+ protected:
+  ProcessResult compare(const std::string& candidate) {
+    return run_shardlab({"compare", "--baseline", "dtensor-2.13", "--candidate", candidate,
+                         "--suite", "ops-small", "--format", "json", "--no-timing", "--quiet"},
+                        folder_.path());
+  }
+  ProcessResult select_with(const std::string& function) {
+    return run_shardlab(select("dtensor-2.13+cost=mine.py:" + function), folder_.path());
+  }
+
+  TemporaryFolder folder_;
+};
+
+constexpr const char* kFormula = R"py(
+def ring(collective, bytes, group):
+    hops = (2 if collective == "all_reduce" else 1) * (group.ranks - 1)
+    hop, bandwidth = (2.7, 87.7 * 0.22) if group.hosts > 1 else (0.6, 87.7)
+    return 6.6 + hops * hop + bytes / 1024**3 * hops / group.ranks / bandwidth * 1e6
+
+def price(current, target, mesh_topo, mesh_dim, gib):
+    ranks = mesh_topo.mesh_dim_devices[mesh_dim]
+    hop, bandwidth = mesh_topo.mesh_dim_latency[mesh_dim], mesh_topo.mesh_dim_bandwidth[mesh_dim]
+    def ring(size, hops):
+        return 6.6 + hops * hop + size * hops / ranks / bandwidth * 1e6
+    if current.is_shard() and target.is_replicate():
+        return ring(gib * ranks, ranks - 1), gib * ranks
+    if current.is_shard() and target.is_shard():
+        return ring(gib, ranks - 1) + 1.0, gib
+    if current.is_partial() and target.is_replicate():
+        return ring(gib, 2 * (ranks - 1)), gib
+    if current.is_partial() and target.is_shard():
+        return ring(gib, ranks - 1), gib / ranks
+    if current.is_replicate() and target.is_shard():
+        return 0.0, gib / ranks
+    if current.is_replicate() and target.is_partial():
+        return 0.0, gib
+    return float("inf"), gib
+
+def doubled(collective, bytes, group):
+    return 2 * ring(collective, bytes, group)
+
+def raises(collective, bytes, group):
+    raise ValueError("no such link")
+
+def negative(collective, bytes, group):
+    return -1.0
+
+def endless(collective, bytes, group):
+    return float("inf")
+
+def two(collective, bytes):
+    return 1.0
+
+constant = 1.0
+)py";
+
+// Both signatures with the formula of the stack's own model flip nothing.
+TEST_F(CostFunction, OfTheModelsOwnFormulaFlipsNothing) {
+  folder_.write("mine.py", kFormula);
+  for (const char* function : {"ring", "price"}) {
+    const ProcessResult result = compare("dtensor-2.13+cost=mine.py:" + std::string(function));
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    const json answer = json::parse(result.out);
+    EXPECT_GT(answer["questions"], 700);
+    EXPECT_EQ(answer["flips"], json::array()) << function;
+    EXPECT_EQ(answer["provenance"]["torch"]["cost"], "mine.py:" + std::string(function));
+  }
+}
+
+TEST_F(CostFunction, SetsThePrices) {
+  folder_.write("mine.py", kFormula);
+  const auto total = [&](const std::string& stack) {
+    const ProcessResult result = run_shardlab(select(stack), folder_.path());
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return json::parse(result.out)["selected"]["total_us"].get<double>();
+  };
+  EXPECT_EQ(total("dtensor-2.13+cost=mine.py:ring"), total("dtensor-2.13"));
+  EXPECT_EQ(total("dtensor-2.13+cost=mine.py:price"), total("dtensor-2.13"));
+  EXPECT_EQ(total("dtensor-2.13+cost=mine.py:doubled"), 2 * total("dtensor-2.13"));
+}
+
+TEST_F(CostFunction, ThatFailsIsNamedWithTheCall) {
+  folder_.write("mine.py", kFormula);
+  struct Failure {
+    const char* function;
+    int exit_code;
+    std::vector<std::string> said;
+  };
+  const std::vector<Failure> failures = {
+      {"raises",
+       3,
+       {"mine.py:raises", "ValueError: no such link", "raises('all_reduce', 1024.0",
+        "mine.py, line "}},
+      {"negative", 3, {"mine.py:negative", "gave -1.0 as the price, which is negative"}},
+      {"endless", 3, {"endless('all_reduce', 1024.0", "gave an infinite price"}},
+      {"two", 4, {"two takes 2 parameters"}},
+      {"constant", 4, {"has no function constant"}},
+  };
+  for (const Failure& failure : failures) {
+    const ProcessResult result = select_with(failure.function);
+    EXPECT_EQ(result.exit_code, failure.exit_code) << result.err;
+    EXPECT_EQ(result.out, "");
+    for (const std::string& text : failure.said) {
+      EXPECT_NE(result.err.find(text), std::string::npos) << result.err;
+    }
+  }
+}
+
+TEST_F(CostFunction, NeedsAFileAndFollowsAStackAlone) {
+  ProcessResult result = select_with("ring");
+  EXPECT_EQ(result.exit_code, 4);
+  EXPECT_NE(result.err.find("There is no file"), std::string::npos) << result.err;
+  result = run_shardlab(select("dtensor-2.13+patch=a.py+cost=mine.py:ring"), folder_.path());
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.err.find("found +patch= after dtensor-2.13"), std::string::npos) << result.err;
+  result = run_shardlab(select("no-such-stack+cost=mine.py:ring"), folder_.path());
+  EXPECT_NE(result.exit_code, 0);
+  EXPECT_NE(result.err.find("no-such-stack"), std::string::npos) << result.err;
 }
 
 }  // namespace torch_stack_test

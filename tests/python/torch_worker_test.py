@@ -490,15 +490,65 @@ def test_a_cost_function_of_three_parameters(starting, tmp_path):
     file = tmp_path / "mine.py"
     file.write_text("def fn(collective: str, bytes: float, group) -> float:\n"
                     "    if collective == 'broadcast':\n        return float('inf')\n"
-                    "    return group.ranks * 1000 + group.hosts * 100 + group.ranks_per_host * 10 + group.mesh_dim\n")
+                    "    return group.ranks * 1000 + group.hosts * 100 + group.ranks_per_host * 10\n")
     worker = starting(cost=f"{file}:fn")
     assert worker.info["cost_parameters"] == 3
-    asked = {"collective": "all_reduce", "bytes": 4096, "ranks": 8, "hosts": 2, "mesh_dim": 1}
-    assert worker.oks("prices", transitions=[asked]) == [{"us": 8241.0}]
+    asked = {"collective": "all_reduce", "bytes": 4096, "ranks": 8, "hosts": 2}
+    assert worker.oks("prices", transitions=[asked]) == [{"us": 8240.0}]
     error = worker.error("prices", transitions=[{**asked, "collective": "broadcast"}])
     assert error["type"] == "PriceError" and "fn('broadcast', 4096.0, Group(ranks=8, hosts=2" in error["message"]
     between_hosts = transition(mesh_dim=0, devices_per_host=4)
     assert worker.oks("prices", transitions=[between_hosts]) == [{"us": 2210.0, "gib": 0.002}]
+
+
+def test_an_all_to_all_keeps_pytorchs_penalty(starting, tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text("def fn(collective, bytes, group):\n    return 7.0\n")
+    swap = transition("S(0)", "S(1)")
+    assert starting(cost=f"{file}:fn").oks("prices", transitions=[transition(), swap]) == [
+        {"us": 7.0, "gib": 0.004}, {"us": 8.0, "gib": 0.001}]
+
+
+# ---- Without PyTorch -------------------------------------------------------------------------------------------
+
+
+def test_a_cost_function_alone_needs_no_torch(starting, tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text("def fn(current, target, topo, dim, gib):\n"
+                    "    assert 'torch' not in __import__('sys').modules\n"
+                    "    kinds = current.is_shard(), current.is_partial('sum'), target.is_replicate()\n"
+                    "    return sum(kinds) * 100.0 + topo.mesh_dim_latency[dim] + topo.mesh_dim_bandwidth[dim], gib\n")
+    worker = starting(torch=False, cost=f"{file}:fn")
+    assert worker.info["torch"] is None and worker.info["cost_parameters"] == 5
+    asked = [transition("P(sum)", "R"), transition("S(1)", "R", mesh_dim=0, devices_per_host=4),
+             transition("_S(0,2)", "R"), transition("MP(0,1000)", "NP(2)")]
+    with_torch = starting(cost=f"{file}:fn", patches=[])
+    assert with_torch.ask("prices", transitions=asked[:1])[0]["error"]["type"] == "PriceError"
+    prices = [answer["us"] for answer in worker.oks("prices", transitions=asked)]
+    assert prices == [200.0 + 0.6 + 87.7, 200.0 + 2.7 + 87.7 * 0.22, 100.0 + 0.6 + 87.7, 100.0 + 0.6 + 87.7]
+    assert "prices alone" in worker.error("rows", calls=[{}])["message"]
+
+
+def test_the_topology_without_torch_is_pytorchs(starting, tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text("def fn(current, target, topo, dim, gib):\n"
+                    "    return topo.mesh_dim_bandwidth[dim] * 1000 + topo.mesh_dim_latency[dim] + "
+                    "topo.mesh_dim_devices[dim], gib\n")
+    asked = [transition(mesh=mesh, mesh_dim=dim, devices_per_host=hosts)
+             for mesh, dims in (("2x4", 2), ("8", 1), ("2x2x4", 3)) for dim in range(dims) for hosts in (1, 4, 8)]
+    alone, with_torch = starting(torch=False, cost=f"{file}:fn"), starting(cost=f"{file}:fn")
+    assert alone.oks("prices", transitions=asked) == with_torch.oks("prices", transitions=asked)
+
+
+def test_a_file_that_imports_torch_gets_pytorchs_own_placements(starting, tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text("from torch.distributed.tensor import Shard\n"
+                    "def fn(current, target, topo, dim, gib):\n"
+                    "    return (1.0 if isinstance(current, Shard) else 2.0), gib\n")
+    worker = starting(torch=False, cost=f"{file}:fn")
+    assert worker.info["torch"] is not None
+    assert worker.oks("prices", transitions=[transition("S(0)", "R"), transition("P(sum)", "R")]) == [
+        {"us": 1.0, "gib": 0.001}, {"us": 2.0, "gib": 0.001}]
 
 
 @pytest.mark.parametrize(("start", "kind", "words"), [

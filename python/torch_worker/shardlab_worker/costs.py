@@ -5,27 +5,43 @@ import math
 import numbers
 from collections import OrderedDict
 
+from . import overlay
 from .calls import item_fields
 from .errors import CostError, PriceError, RequestError
-from .texts import PLACEMENT, mesh_of, placement_of, placement_text
+from .texts import PLACEMENT, mesh_of, placement_text
 
 MOST_TOPOLOGIES = 256
 MOST_PLACEMENTS = 10_000
 GIB = 1024**3
 
 
+# PyTorch prices an all-to-all as an all-gather of the local bytes, and adds this many microseconds so that it prefers
+# an all-gather (2.13.0 to 2.15.0, _compute_placement_transition_cost).
+ALL_TO_ALL_PENALTY_US = 1.0
+MOST_COUNTED_RANKS = 1 << 20
+
+
 class Group:
     """The ranks of a collective, as a cost function of three parameters sees them."""
 
-    __slots__ = ("ranks", "hosts", "ranks_per_host", "mesh_dim")
+    __slots__ = ("ranks", "hosts", "ranks_per_host")
 
-    def __init__(self, ranks, hosts, mesh_dim):
-        self.ranks, self.hosts, self.mesh_dim = ranks, hosts, mesh_dim
-        self.ranks_per_host = -(-ranks // hosts)
+    def __init__(self, ranks, hosts):
+        self.ranks, self.hosts = ranks, hosts
+        self.ranks_per_host = max(ranks // hosts, 1)
 
     def __repr__(self):
-        return (f"Group(ranks={self.ranks}, hosts={self.hosts}, ranks_per_host={self.ranks_per_host}, "
-                f"mesh_dim={self.mesh_dim})")
+        return f"Group(ranks={self.ranks}, hosts={self.hosts}, ranks_per_host={self.ranks_per_host})"
+
+
+def hosts_of(sizes, mesh_dim, devices_per_host):
+    """The most hosts that one group along a mesh dim touches, as shardlab counts them."""
+    size, stride, world = sizes[mesh_dim], math.prod(sizes[mesh_dim + 1:]), math.prod(sizes)
+    if world <= devices_per_host:
+        return 1
+    extent = size * stride
+    starts = [first for first in range(min(world, MOST_COUNTED_RANKS)) if first % extent < stride]
+    return max(len({(first + i * stride) // devices_per_host for i in range(size)}) for first in starts)
 
 
 def parameters_of(function, name):
@@ -78,6 +94,11 @@ class Cost:
     def __init__(self, function, name):
         self.function, self.name, self.failure = function, name, None
         self.parameters = parameters_of(function, name)
+        self.groups = {}
+
+    def bind_alone(self, is_impossible):
+        """A function of five parameters that is called without PyTorch around it, and whose prices are checked."""
+        return self._of_five(lambda current, target, *_: (math.inf if is_impossible(current, target) else 0.0, 0.0))
 
     def bind(self, own_transition):
         """The function that takes the place of PyTorch's own."""
@@ -135,17 +156,30 @@ class Cost:
                 collective, moved = "all_reduce" if target.is_replicate() else "reduce_scatter", before
             else:
                 collective, moved = "all_gather" if target.is_replicate() else "all_to_all", after
-            return self.collective(collective, moved * GIB, self.group_of(topology, mesh_dim)), after
+            penalty = ALL_TO_ALL_PENALTY_US if collective == "all_to_all" else 0.0
+            return self.collective(collective, moved * GIB, self.group_of(topology, mesh_dim)) + penalty, after
 
         return transition
 
     def group_of(self, topology, mesh_dim):
-        """The group of rank 0 along a mesh dim."""
-        sizes = topology.mesh_dim_devices
-        stride = math.prod(sizes[mesh_dim + 1:])
         devices_per_host = getattr(topology, "shardlab_devices_per_host", None) or self.devices_per_host()
-        hosts = len({rank * stride // devices_per_host for rank in range(sizes[mesh_dim])})
-        return Group(sizes[mesh_dim], hosts, mesh_dim)
+        key = (tuple(topology.mesh_dim_devices), mesh_dim, devices_per_host)
+        if key not in self.groups:
+            if len(self.groups) >= MOST_PLACEMENTS:
+                self.groups.clear()
+            self.groups[key] = Group(topology.mesh_dim_devices[mesh_dim], hosts_of(*key))
+        return self.groups[key]
+
+
+def function_of(text, user_files):
+    """The user's cost function from FILE.py:FUNCTION."""
+    path, colon, name = text.rpartition(":")
+    if not colon or not name.isidentifier():
+        raise CostError(f"A cost function is written as FILE.py:FUNCTION, not {text!r}.")
+    module = overlay.execute(path, "shardlab_cost", user_files)
+    if not callable(getattr(module, name, None)):
+        raise CostError(f"{path} has no function {name}.")
+    return Cost(getattr(module, name), name)
 
 
 def replace_everywhere(session):
@@ -173,18 +207,14 @@ class Prices:
                                    "NP(2).")
             if len(self.placements) >= MOST_PLACEMENTS:
                 self.placements.clear()
-            self.placements[text] = placement_of(self.session.types, found)
+            self.placements[text] = self.session.placement(found)
         return self.placements[text]
 
     def topology(self, mesh, devices_per_host):
         """PyTorch's MeshTopoInfo of a mesh. It stays valid when the worker enters another world."""
         key = (mesh, devices_per_host)
         if key not in self.topologies:
-            shape, names = mesh_of(mesh)
-            self.session.enter(shape, devices_per_host, names)
-            topology = self.session.collectives.MeshTopoInfo.build_from_mesh(self.session.mesh)
-            topology.shardlab_devices_per_host = devices_per_host
-            self.topologies[key] = topology
+            self.topologies[key] = self.session.topology(mesh_of(mesh)[0], devices_per_host)
             if len(self.topologies) > MOST_TOPOLOGIES:
                 self.topologies.popitem(last=False)
         return self.topologies[key]
@@ -198,7 +228,9 @@ class Prices:
             raise RequestError(f"The mesh {mesh} has no dim {mesh_dim!r}.")
         if isinstance(gib, bool) or not isinstance(gib, (int, float)) or gib < 0:
             raise RequestError(f"`gib` is a number of GiB, not {gib!r}.")
-        transition = self.session.collectives._compute_placement_transition_cost
+        transition = self.session.transition
+        if transition is None:
+            raise RequestError("A cost function of three parameters prices collectives, not transitions.")
         arguments = (self.placement(source), self.placement(target), topology, mesh_dim, float(gib))
         price, gib = pair_of(transition(*arguments), lambda: text_of_call(transition.__name__, *arguments))
         return {"us": None if math.isinf(price) else price, "gib": gib}
@@ -208,4 +240,4 @@ class Prices:
         if cost is None or cost.parameters != 3:
             raise RequestError("Only a cost function of three parameters prices a collective by itself.")
         collective, size, ranks, hosts = item_fields(item, "collective", "bytes", "ranks", "hosts")
-        return {"us": cost.collective(collective, float(size), Group(ranks, hosts, item.get("mesh_dim", 0)))}
+        return {"us": cost.collective(collective, float(size), Group(ranks, hosts))}

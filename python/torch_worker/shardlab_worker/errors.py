@@ -75,13 +75,14 @@ def frames_of(error):
 
 
 def place_of(error, user_files):
-    """(file, line) of the innermost frame in a file of the user's; where there is none, of the innermost frame."""
+    """(file, line) of the innermost frame in a file of the user's; where there is none, of the innermost frame. A price
+    that is wrong has no place, since the function that returned it has ended."""
     for one in chain_of(error):
         mine = [frame for frame in frames_of(one) if user_files.holds(frame[0])]
         if mine:
             return mine[-1]
     frames = frames_of(error)
-    return frames[-1] if frames else (None, None)
+    return frames[-1] if frames and not isinstance(error, PriceError) else (None, None)
 
 
 def message_of(error):

@@ -4,6 +4,7 @@ import json
 import os
 
 from .errors import RequestError, described
+from .plain import PlainSession
 from .session import Session
 
 # What is asked: the key of its items, the room that answers, and the room's method.
@@ -47,7 +48,7 @@ class Service:
                 self.say({**head, "ok": {}})
                 return False
             if do == "start":
-                self.say({**head, "ok": self.session.start(request)})
+                self.say({**head, "ok": self.start(request)})
             elif isinstance(do, str) and do in BATCHES:
                 self.batch(do, head, request)
             else:
@@ -55,6 +56,18 @@ class Service:
         except BaseException as error:  # noqa: BLE001: user code may raise SystemExit or KeyboardInterrupt
             self.say({**head, "error": described(error, self.session.user_files)})
         return True
+
+    def start(self, request):
+        """Starts with PyTorch; or without it, where the parent wants a cost function alone and its file does not import
+        torch by itself."""
+        if request.get("torch", True) or self.session.started:
+            return self.session.start(request)
+        self.session = PlainSession()
+        answer = self.session.start(request)
+        if self.session.needs_torch:
+            self.session = Session()
+            answer = self.session.start(request)
+        return answer
 
     def batch(self, do, head, request):
         """Answers item by item, each on a line of its own."""
@@ -64,6 +77,8 @@ class Service:
             raise RequestError(f"The request {do} has a list under the key `{key}`.")
         if not getattr(self.session, "ready", False):
             raise RequestError("The worker has not started, or its start failed. Send a request `start` first.")
+        if isinstance(self.session, PlainSession) and do != "prices":
+            self.session.refuse(do)
         answer = getattr(self.room(module, room), method)
         for index, item in enumerate(items):
             place = {**head, "index": index}

@@ -7,7 +7,8 @@ import time
 
 from . import overlay
 from .calls import Operators
-from .errors import CostError, ReleaseError, RequestError, UserFiles
+from .errors import ReleaseError, RequestError, UserFiles
+from .texts import placement_of
 
 FIRST_RELEASE = (2, 13)
 NAMES = "torch.distributed.tensor"
@@ -50,6 +51,7 @@ class Session:
                   "fingerprints": fingerprints.of_machinery(self),
                   "cost_parameters": self.cost and self.cost.parameters,
                   "ops": fingerprints.of_operators(self)}
+        self.transition = self.collectives._compute_placement_transition_cost
         self.hooks = hooks.Hooks(self)
         self.find_caches()
         self.ready = True
@@ -120,13 +122,7 @@ class Session:
             return None
         from . import costs
 
-        path, colon, name = text.rpartition(":")
-        if not colon or not name.isidentifier():
-            raise CostError(f"A cost function is written as FILE.py:FUNCTION, not {text!r}.")
-        module = overlay.execute(path, "shardlab_cost", self.user_files)
-        if not callable(getattr(module, name, None)):
-            raise CostError(f"{path} has no function {name}.")
-        return costs.Cost(getattr(module, name), name)
+        return costs.function_of(text, self.user_files)
 
     def user_modules(self):
         """The modules that the user brought, and those of torch.distributed.tensor."""
@@ -159,6 +155,17 @@ class Session:
         dist.init_process_group("fake", rank=rank, world_size=math.prod(shape), store=FakeStore())
         self.mesh = init_device_mesh("cpu", tuple(shape), mesh_dim_names=names)
         self.world = world
+
+    def placement(self, found):
+        """A placement from a match of texts.PLACEMENT."""
+        return placement_of(self.types, found)
+
+    def topology(self, shape, devices_per_host):
+        """PyTorch's MeshTopoInfo of a mesh. It stays valid when the worker enters another world."""
+        self.enter(shape, devices_per_host)
+        topology = self.collectives.MeshTopoInfo.build_from_mesh(self.mesh)
+        topology.shardlab_devices_per_host = devices_per_host
+        return topology
 
     # ---- Caches ------------------------------------------------------------------------------------------------
 

@@ -8,8 +8,8 @@
 namespace shardlab {
 namespace stack_name_test {
 
-TEST(TorchStackName, ReadsAnInterpreterAndItsPartsInAnyOrder) {
-  const auto name = TorchStackName::parse(
+TEST(LiveStackName, ReadsAnInterpreterAndItsPartsInAnyOrder) {
+  const auto name = LiveStackName::parse(
       "torch:./venv+patch=a.py+overlay=../pr-branch+patch=b+c.py+rules=r.py+cost=x.py:price");
   ASSERT_TRUE(name.has_value());
   EXPECT_EQ(name->python, "./venv");
@@ -19,15 +19,22 @@ TEST(TorchStackName, ReadsAnInterpreterAndItsPartsInAnyOrder) {
   EXPECT_EQ(name->cost, "x.py:price");
 }
 
-TEST(TorchStackName, NeedsNoInterpreter) {
-  EXPECT_EQ(TorchStackName::parse("torch")->python, "");
-  EXPECT_EQ(TorchStackName::parse("torch+rules=r.py")->rules.size(), 1U);
+TEST(LiveStackName, NeedsNoInterpreter) {
+  EXPECT_EQ(LiveStackName::parse("torch")->python, "");
+  EXPECT_EQ(LiveStackName::parse("torch+rules=r.py")->rules.size(), 1U);
 }
 
-TEST(TorchStackName, LeavesNamesOfOtherStacksAlone) {
+TEST(LiveStackName, LeavesNamesOfOtherStacksAlone) {
   for (const char* name : {"dtensor-v3", "torchlike", "./torch.json", "", "my+torch"}) {
-    EXPECT_FALSE(TorchStackName::parse(name).has_value()) << name;
+    EXPECT_FALSE(LiveStackName::parse(name).has_value()) << name;
   }
+}
+
+TEST(LiveStackName, MayBeAStackOfOurOwnWithACostFunction) {
+  const auto name = LiveStackName::parse("./stacks/a+b.json+cost=mine.py:price");
+  ASSERT_TRUE(name.has_value());
+  EXPECT_EQ(name->base, "./stacks/a+b.json");
+  EXPECT_EQ(name->cost, "mine.py:price");
 }
 
 struct BadName {
@@ -40,7 +47,7 @@ class BadNames : public testing::TestWithParam<BadName> {};
 
 TEST_P(BadNames, SayWhatWasFoundAndWhatIsValid) {
   try {
-    static_cast<void>(TorchStackName::parse(GetParam().text));
+    static_cast<void>(LiveStackName::parse(GetParam().text));
     FAIL() << GetParam().text;
   } catch (const InputError& error) {
     EXPECT_NE(std::string(error.what()).find(GetParam().message), std::string::npos)
@@ -55,6 +62,9 @@ INSTANTIATE_TEST_SUITE_P(
         BadName{"NoInterpreterBeforeAPart", "torch:+patch=a.py", "found nothing after torch:"},
         BadName{"UnknownPart", "torch+pach=a.py", "found \"+pach=a.py\"; valid: +overlay=DIR"},
         BadName{"EmptyPart", "torch+overlay=", "found nothing after +overlay="},
+        BadName{"NoStackBeforeACost", "+cost=a.py:f", "found no stack in front of +cost=a.py:f"},
+        BadName{"PatchOfAStackOfOurOwn", "dtensor-v3+patch=a.py+cost=a.py:f",
+                "found +patch= after dtensor-v3; valid: +cost=FILE.py:FUNCTION"},
         BadName{"TwoOverlays", "torch+overlay=a+overlay=b", "found +overlay twice; valid: once"},
         BadName{"TwoCosts", "torch+cost=a.py:f+cost=b.py:f", "found +cost twice; valid: once"}),
     [](const auto& test) { return std::string(test.param.name); });

@@ -1,0 +1,94 @@
+#include "runner/choices/question_text.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace shardlab {
+namespace {
+
+// The text of an argument without its layouts: "f32[8,8]", "[f32[8]; none]" or "none".
+std::string shapes_text(const TensorArg& arg, bool as_list) {
+  if (arg.is_absent()) return "none";
+  if (!arg.is_list && !as_list) return arg.tensors[0].meta.text();
+  std::string text = "[";
+  std::size_t next = 0;
+  const std::size_t size = arg.given.empty() ? arg.tensors.size() : arg.given.size();
+  for (std::size_t i = 0; i < size; ++i) {
+    const bool given = arg.given.empty() || arg.given[i];
+    text += (i == 0 ? "" : "; ") + (given ? arg.tensors[next++].meta.text() : "none");
+  }
+  return text + "]";
+}
+
+}  // namespace
+
+bool is_foreach_element(const OpCall& call) {
+  return call.op.find("_foreach_") != std::string::npos;
+}
+
+nlohmann::json rows_question(const OpCall& call) {
+  const bool as_list = is_foreach_element(call);
+  nlohmann::json inputs = nlohmann::json::array();
+  for (const TensorArg& arg : call.inputs) inputs.push_back(shapes_text(arg, as_list));
+  return {{"op", call.op}, {"inputs", std::move(inputs)}, {"args", call.args}};
+}
+
+nlohmann::json decision_question(const OpCall& call, const DeviceMesh& mesh,
+                                 std::int64_t devices_per_host) {
+  const bool as_list = is_foreach_element(call);
+  nlohmann::json inputs = nlohmann::json::array();
+  for (const TensorArg& arg : call.inputs) {
+    const bool wraps = as_list && !arg.is_list && !arg.is_absent();
+    inputs.push_back(wraps ? "[" + arg.text() + "]" : arg.text());
+  }
+  return {{"op", call.op},
+          {"inputs", std::move(inputs)},
+          {"args", call.args},
+          {"mesh", mesh.text()},
+          {"devices_per_host", devices_per_host}};
+}
+
+std::string question_key(const OpCall& call, const DeviceMesh& mesh) {
+  nlohmann::json question = decision_question(call, mesh, 1);
+  question.erase("devices_per_host");
+  return question.dump();
+}
+
+std::string candidate_line(const std::vector<Placements>& inputs,
+                           const std::vector<Placements>& outputs) {
+  std::string text;
+  const auto add = [&](const std::vector<Placements>& layouts) {
+    for (std::size_t i = 0; i < layouts.size(); ++i) {
+      text += (i == 0 ? "" : ";") + Layout(layouts[i]).text();
+    }
+  };
+  add(inputs);
+  text += "|";
+  add(outputs);
+  return text;
+}
+
+std::string fnv1a_text(std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string out(16, '0');
+  for (std::size_t i = out.size(); i-- > 0; hash >>= 4U) out[i] = kDigits[hash & 15U];
+  return out;
+}
+
+FollowCandidate parse_candidate_line(std::string_view text, int mesh_ndim) {
+  const std::size_t bar = std::min(text.find('|'), text.size() - 1);
+  const auto layouts = [&](std::string_view side) {
+    std::vector<Placements> out;
+    while (!side.empty()) {
+      const std::size_t end = std::min(side.find(';'), side.size());
+      out.push_back(Layout::parse(side.substr(0, end), mesh_ndim).placements);
+      side.remove_prefix(std::min(end + 1, side.size()));
+    }
+    return out;
+  };
+  return {.outputs = layouts(text.substr(bar + 1)), .inputs = layouts(text.substr(0, bar))};
+}
+
+}  // namespace shardlab

@@ -1,0 +1,39 @@
+// The texts in which questions and candidates are asked of a live PyTorch and recorded in files
+// (python/torch_worker/README.md, docs/choices.md).
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/mesh.h"
+#include "strategies/rules/op_call.h"
+#include "strategies/rules/op_rule.h"
+
+namespace shardlab {
+
+// Whether a call is one element of a call on lists of tensors, about which PyTorch is asked as about
+// lists of one tensor.
+[[nodiscard]] bool is_foreach_element(const OpCall& call);
+
+// {"op", "inputs", "args"} with the inputs' shapes alone.
+[[nodiscard]] nlohmann::json rows_question(const OpCall& call);
+// {"op", "inputs", "args", "mesh", "devices_per_host"} with the inputs' layouts.
+[[nodiscard]] nlohmann::json decision_question(const OpCall& call, const DeviceMesh& mesh,
+                                               std::int64_t devices_per_host);
+
+// What names a question wherever it is asked: decision_question() as a text, without the number of
+// devices per host.
+[[nodiscard]] std::string question_key(const OpCall& call, const DeviceMesh& mesh);
+
+// "S(0);R|S(0)", which lists the layouts of the inputs before those of the outputs.
+[[nodiscard]] std::string candidate_line(const std::vector<Placements>& inputs,
+                                         const std::vector<Placements>& outputs);
+// Reads what candidate_line() writes. Throws TextError.
+[[nodiscard]] FollowCandidate parse_candidate_line(std::string_view text, int mesh_ndim);
+
+// The 64-bit FNV-1a hash of a text, as 16 hexadecimal digits.
+[[nodiscard]] std::string fnv1a_text(std::string_view text);
+
+}  // namespace shardlab

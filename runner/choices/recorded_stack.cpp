@@ -1,0 +1,224 @@
+#include "runner/choices/recorded_stack.h"
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "costmodel/base/error.h"
+#include "costmodel/base/units.h"
+#include "runner/choices/choices_file.h"
+#include "runner/choices/question_text.h"
+#include "runner/config/read_json.h"
+#include "strategies/rules/rule_source.h"
+#include "strategies/rules/rule_table.h"
+#include "strategies/select/decision_source.h"
+
+namespace shardlab {
+namespace {
+
+// Parses a text of the file, so that its errors name the place.
+template <class Parse>
+auto parse_at(const JsonPlace& place, Parse&& parse) -> decltype(parse()) {
+  try {
+    return parse();
+  } catch (const TextError& error) {
+    place.fail(error.what());
+  } catch (const InputError& error) {
+    place.fail(error.what());
+  }
+}
+
+std::vector<Placements> parse_layouts(const std::vector<std::string>& texts, int mesh_ndim,
+                                      const JsonPlace& place) {
+  std::vector<Placements> layouts;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    layouts.push_back(
+        parse_at(place.at(i), [&] { return Layout::parse(texts[i], mesh_ndim).placements; }));
+  }
+  return layouts;
+}
+
+// What one of our rule sets says about an op beyond its rows: its kernel and its outputs' shapes.
+const OpRule* known_rule(std::string_view op) {
+  for (const RuleSet set : {RuleSet(kNewestRelease), kShardlab, kAutoParallel}) {
+    for (const OpRule* rule : rule_table(set).named(op)) {
+      if (rule->op == op) return rule;
+    }
+  }
+  return nullptr;
+}
+
+class RecordedChoices final : public RuleSource, public DecisionSource {
+ public:
+  RecordedChoices(const ChoiceList& file, std::string name)
+      : name_(std::move(name)), devices_per_host_(file.devices_per_host) {
+    const JsonPlace choices{name_, "/choices"};
+    for (std::size_t i = 0; i < file.choices.size(); ++i) add(file.choices[i], choices.at(i));
+    for (auto& [op, rule] : rules_) {
+      if (const OpRule* known = known_rule(op)) rule = *known;
+      rule.op = op;
+      rule.partial_rows = {};
+      rule.rows = nullptr;
+      rule.filter = nullptr;
+      rule.excuse = nullptr;
+      rule.follow = {*this, [](RuleSource& source, const OpCall& call, const DeviceMesh& mesh) {
+                       return static_cast<RecordedChoices&>(source).choice(call, mesh).candidates;
+                     }};
+    }
+  }
+
+  // As a RuleSource.
+  [[nodiscard]] std::string text() const override { return "the choices of " + name_; }
+  [[nodiscard]] const OpRule& rule(std::string_view op) override {
+    if (const auto found = rules_.find(op); found != rules_.end()) return found->second;
+    throw ConfigError(name_, "", "holds no choice for the op " + std::string(op));
+  }
+  [[nodiscard]] std::vector<std::string_view> ops() override {
+    std::vector<std::string_view> names;
+    for (const auto& [op, rule] : rules_) names.push_back(op);
+    return names;
+  }
+  void prepare(std::span<const OpCall* const>) override {}
+
+  // As a DecisionSource.
+  [[nodiscard]] bool decides(std::string_view) const override { return true; }
+  [[nodiscard]] GivenDecision decide(const OpCall& call, const DeviceMesh& mesh,
+                                     std::int64_t devices_per_host) override {
+    expect_hosts(devices_per_host);
+    return choice(call, mesh);
+  }
+  [[nodiscard]] bool plans() const override { return true; }
+  [[nodiscard]] std::optional<GivenPlan> plan(const DeviceMesh& mesh, std::int64_t devices_per_host,
+                                              const TensorMeta& meta, const Layout& from,
+                                              const Layout& to) override {
+    expect_hosts(devices_per_host);
+    const auto found = plans_.find(plan_key(mesh, meta, from, to));
+    return found == plans_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+ private:
+  static std::string plan_key(const DeviceMesh& mesh, const TensorMeta& meta, const Layout& from,
+                              const Layout& to) {
+    return mesh.text() + " " + meta.text() + " " + from.text() + " to " + to.text();
+  }
+
+  void expect_hosts(std::int64_t devices_per_host) const {
+    if (devices_per_host == devices_per_host_) return;
+    throw ConfigError(name_, "/devices_per_host",
+                      "found " + std::to_string(devices_per_host_) +
+                          "; valid: " + std::to_string(devices_per_host) + ", as the topology has");
+  }
+
+  [[nodiscard]] const GivenDecision& choice(const OpCall& call, const DeviceMesh& mesh) const {
+    const auto found = decisions_.find(question_key(call, mesh));
+    if (found != decisions_.end()) return found->second;
+    throw ConfigError(name_, "", "holds no choice for " + call.text() + " on " + mesh.text());
+  }
+
+  void add(const Choice& choice, const JsonPlace& place) {
+    const ChoiceQuestion& question = choice.question;
+    const JsonPlace asked = place.at("question");
+    const DeviceMesh mesh =
+        parse_at(asked.at("mesh"), [&] { return DeviceMesh::parse(question.mesh); });
+    if (question.op) {
+      add_op(choice, mesh, place);
+      return;
+    }
+    const TensorMeta meta =
+        parse_at(asked.at("tensor"), [&] { return TensorMeta::parse(*question.tensor); });
+    const Layout from =
+        parse_at(asked.at("from"), [&] { return parse_layout(*question.from, mesh.ndim(), meta); });
+    const Layout to =
+        parse_at(asked.at("to"), [&] { return parse_layout(*question.to, mesh.ndim(), meta); });
+    plans_[plan_key(mesh, meta, from, to)] = {.steps = steps_of(choice, 0, mesh, place),
+                                              .price_us = choice.total_us};
+  }
+
+  void add_op(const Choice& choice, const DeviceMesh& mesh, const JsonPlace& place) {
+    const ChoiceQuestion& question = choice.question;
+    OpCall call{.op = *question.op, .inputs = {}, .args = question.args.values};
+    for (std::size_t i = 0; i < question.inputs.size(); ++i) {
+      call.inputs.push_back(parse_at(place.at("question").at("inputs").at(i), [&] {
+        return OpCall::parse_input(question.inputs[i], mesh.ndim());
+      }));
+    }
+    GivenDecision decision;
+    FollowCandidate& chosen = decision.candidates.emplace_back();
+    chosen.inputs = parse_layouts(choice.inputs, mesh.ndim(), place.at("inputs"));
+    chosen.outputs = parse_layouts(choice.outputs, mesh.ndim(), place.at("outputs"));
+    const auto tensors = call.tensors();
+    if (tensors.size() != chosen.inputs.size()) {
+      place.at("inputs").fail("found " + std::to_string(chosen.inputs.size()) +
+                              " layouts; valid: " + std::to_string(tensors.size()) +
+                              ", one for each tensor");
+    }
+    // The file prices the choice as a whole.
+    std::vector<double>& prices = decision.redistribute_us.emplace_back(tensors.size(), 0.0);
+    if (!prices.empty()) prices.front() = choice.total_us.value_or(kInfinity);
+    decision.chosen = 0;
+    if (choice.candidates) decision.weighed = static_cast<std::size_t>(*choice.candidates);
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      const Layout to(chosen.inputs[i]);
+      if (to.placements == tensors[i]->layout.placements) continue;
+      std::vector<StepRequest> steps = steps_of(choice, i, mesh, place);
+      if (steps.empty()) continue;  // the file does not say how, so the stack plans it
+      plans_[plan_key(mesh, tensors[i]->meta, tensors[i]->layout, to)] = {
+          .steps = std::move(steps), .price_us = choice.total_us};
+    }
+    rules_.try_emplace(call.op);
+    if (!decisions_.emplace(question_key(call, mesh), std::move(decision)).second) {
+      place.at("question").fail("found " + call.text() + " on " + mesh.text() + " twice");
+    }
+  }
+
+  [[nodiscard]] static std::vector<StepRequest> steps_of(const Choice& choice, std::size_t input,
+                                                         const DeviceMesh& mesh,
+                                                         const JsonPlace& place) {
+    std::vector<StepRequest> steps;
+    for (std::size_t s = 0; s < choice.steps.size(); ++s) {
+      const ChoiceStep& step = choice.steps[s];
+      if (step.input != static_cast<std::int64_t>(input)) continue;
+      const JsonPlace at = place.at("steps").at(s);
+      if (step.mesh_dim >= mesh.ndim()) {
+        at.at("mesh_dim")
+            .fail("found " + std::to_string(step.mesh_dim) + "; valid: 0 to " +
+                  std::to_string(mesh.ndim() - 1));
+      }
+      steps.push_back({.mesh_dim = static_cast<int>(step.mesh_dim),
+                       .from = parse_at(at.at("from"), [&] { return Placement::parse(step.from); }),
+                       .to = parse_at(at.at("to"), [&] { return Placement::parse(step.to); })});
+    }
+    return steps;
+  }
+
+  std::string name_;
+  std::int64_t devices_per_host_;
+  std::map<std::string, OpRule, std::less<>> rules_;  // by op
+  std::map<std::string, GivenDecision> decisions_;    // by question
+  std::map<std::string, GivenPlan> plans_;
+};
+
+}  // namespace
+
+std::optional<Stack> recorded_stack(const std::string& name, const ConfigStore& store) {
+  std::error_code error;
+  if (!name.ends_with(".json") || !std::filesystem::is_regular_file(name, error)) {
+    return std::nullopt;
+  }
+  const nlohmann::json json = read_json_file(name);
+  if (!json.is_object() || json.value("schema", nlohmann::json()) != kChoicesSchema) {
+    return std::nullopt;
+  }
+  const ChoiceList file = read_choices(json, {name, ""});
+  Stack stack = store.stack(std::string(kReleases.back().rule_set));
+  const auto choices = std::make_shared<RecordedChoices>(file, name);
+  stack.name = name;
+  stack.title = "the recorded choices of " + file.stack;
+  stack.source = file.source;
+  stack.rules = Rules(choices, kNewestRelease);
+  stack.decisions = choices;
+  return stack;
+}
+
+}  // namespace shardlab

@@ -1,0 +1,189 @@
+#include "runner/torch/torch_decisions.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "costmodel/base/error.h"
+#include "costmodel/base/units.h"
+#include "runner/choices/question_text.h"
+
+namespace shardlab {
+namespace {
+
+// Reads a line such as "S(0);R|S(0) 12.5;inf": a candidate, and the price of each input.
+void read_line(std::string_view line, int mesh_ndim, GivenDecision& decision) {
+  const std::size_t blank = std::min(line.rfind(' '), line.size());
+  decision.candidates.push_back(parse_candidate_line(line.substr(0, blank), mesh_ndim));
+  std::vector<double>& prices = decision.redistribute_us.emplace_back();
+  std::string rest(line.substr(std::min(blank + 1, line.size())));
+  for (const char* at = rest.c_str(); *at != '\0';) {
+    char* end = nullptr;
+    prices.push_back(std::strtod(at, &end));  // Python writes infinity as "inf"
+    if (end == at) throw TextError("price", rest, 0, "numbers separated by semicolons");
+    at = *end == ';' ? end + 1 : end;
+  }
+}
+
+std::vector<Placements> read_layouts(const nlohmann::json& texts, int mesh_ndim) {
+  std::vector<Placements> layouts;
+  for (const nlohmann::json& text : texts) {
+    layouts.push_back(Layout::parse(text.get<std::string>(), mesh_ndim).placements);
+  }
+  return layouts;
+}
+
+void read_decision(const nlohmann::json& ok, int mesh_ndim, TorchDecisions::Answer& answer) {
+  const nlohmann::json& own = ok.contains("children") ? ok.at("children").at(0) : ok;
+  const nlohmann::json total = own.value("total_us", nlohmann::json());
+  answer.least_us = total.is_number() ? std::optional(total.get<double>()) : std::nullopt;
+  GivenDecision& decision = answer.decision;
+  if (const auto count = own.find("candidates"); count != own.end() && count->is_number()) {
+    decision.weighed = count->get<std::size_t>();
+  }
+  if (own.contains("list")) {
+    for (const nlohmann::json& line : own.at("list")) {
+      read_line(line.get<std::string>(), mesh_ndim, decision);
+    }
+  }
+  if (!own.contains("chosen") || own.at("chosen").is_null()) return;
+  FollowCandidate chosen{.outputs = read_layouts(own.at("chosen").at("outputs"), mesh_ndim),
+                         .inputs = read_layouts(own.at("chosen").at("inputs"), mesh_ndim)};
+  const auto found =
+      std::find_if(decision.candidates.begin(), decision.candidates.end(), [&](const auto& each) {
+        return each.inputs == chosen.inputs && each.outputs == chosen.outputs;
+      });
+  decision.chosen = static_cast<std::size_t>(found - decision.candidates.begin());
+  if (found != decision.candidates.end()) return;
+  // PyTorch decided without a list of candidates. The whole price stands at the first input.
+  std::vector<double> prices(chosen.inputs.size(), 0.0);
+  if (!prices.empty()) prices.front() = answer.least_us.value_or(kInfinity);
+  decision.candidates.push_back(std::move(chosen));
+  decision.redistribute_us.push_back(std::move(prices));
+}
+
+TorchDecisions::Answer read_answer(const nlohmann::json& message, const std::string& op,
+                                   int mesh_ndim) {
+  TorchDecisions::Answer answer;
+  if (message.contains("error")) {
+    // A patch, a rule or a cost function failed, or the question cannot be asked at all.
+    if (message["error"].value("type", "") == "RequestError") {
+      answer.refusal = describe_python_error(message["error"]);
+      return answer;
+    }
+    throw ConfigError("the decision about " + op, "", describe_python_error(message["error"]));
+  }
+  const nlohmann::json& ok = message.at("ok");
+  if (ok.contains("error")) {
+    answer.refusal = "PyTorch says " + ok["error"].get<std::string>();
+    return answer;
+  }
+  answer.is_settled = ok.value("order", "") != "unsettled";
+  try {
+    read_decision(ok, mesh_ndim, answer);
+  } catch (const TextError& error) {
+    answer.has_foreign_layouts = true;
+    answer.refusal =
+        std::string("PyTorch lists a candidate that shardlab has no layout for: ") + error.what();
+  }
+  return answer;
+}
+
+}  // namespace
+
+void TorchDecisions::prepare(std::span<const DecisionQuestion> questions,
+                             std::int64_t devices_per_host, const std::function<void()>& asked) {
+  const std::lock_guard asking(asking_);
+  nlohmann::json wanted = nlohmann::json::array();
+  std::vector<std::pair<std::string, const DecisionQuestion*>> keys;
+  {
+    const std::lock_guard guard(lock_);
+    // The prices of other hosts are of no use.
+    if (devices_per_host != devices_per_host_) answers_.clear();
+    devices_per_host_ = devices_per_host;
+    std::set<std::string> seen;
+    for (const DecisionQuestion& each : questions) {
+      nlohmann::json question = decision_question(*each.call, *each.mesh, devices_per_host);
+      std::string key = question_key(*each.call, *each.mesh);
+      if (answers_.contains(key) || !seen.insert(key).second) continue;
+      question["list"] = true;
+      wanted.push_back(std::move(question));
+      keys.emplace_back(std::move(key), &each);
+    }
+  }
+  if (keys.empty()) return;
+  worker_->ask({{"do", "decisions"}, {"questions", std::move(wanted)}}, keys.size(),
+               [&](std::size_t i, const nlohmann::json& message) {
+                 const auto& [key, question] = keys.at(i);
+                 Answer answer = read_answer(message, question->call->op, question->mesh->ndim());
+                 const std::lock_guard guard(lock_);
+                 answers_.emplace(key, std::move(answer));
+                 asked();
+               });
+}
+
+TorchDecisions::Answer TorchDecisions::answer(const OpCall& call, const DeviceMesh& mesh,
+                                              std::int64_t devices_per_host) {
+  const DecisionQuestion question{&call, &mesh};
+  prepare({&question, 1}, devices_per_host, [] {});
+  const std::lock_guard guard(lock_);
+  return answers_.at(question_key(call, mesh));
+}
+
+GivenDecision TorchDecisions::decide(const OpCall& call, const DeviceMesh& mesh,
+                                     std::int64_t devices_per_host) {
+  Answer given = answer(call, mesh, devices_per_host);
+  if (!given.refusal.empty()) throw InputError(call.op + ": " + given.refusal);
+  return std::move(given.decision);
+}
+
+std::vector<FollowCandidate> TorchDecisions::candidates(const OpCall& call,
+                                                        const DeviceMesh& mesh) {
+  std::int64_t devices_per_host = 1;
+  {
+    const std::lock_guard guard(lock_);
+    devices_per_host = devices_per_host_;
+  }
+  return decide(call, mesh, devices_per_host).candidates;
+}
+
+std::optional<GivenPlan> TorchDecisions::plan(const DeviceMesh& mesh, std::int64_t devices_per_host,
+                                              const TensorMeta& meta, const Layout& from,
+                                              const Layout& to) {
+  const nlohmann::json question = {{"mesh", mesh.text()},   {"devices_per_host", devices_per_host},
+                                   {"tensor", meta.text()}, {"from", from.text()},
+                                   {"to", to.text()},       {"planner", "default"}};
+  const std::string key = question.dump();
+  const std::lock_guard asking(asking_);
+  {
+    const std::lock_guard guard(lock_);
+    if (const auto found = plans_.find(key); found != plans_.end()) return found->second;
+  }
+  nlohmann::json message;
+  worker_->ask({{"do", "plans"}, {"questions", nlohmann::json::array({question})}}, 1,
+               [&](std::size_t, const nlohmann::json& each) { message = each; });
+  if (message.contains("error")) {
+    throw ConfigError("the plan from " + from.text() + " to " + to.text(), "",
+                      describe_python_error(message["error"]));
+  }
+  const nlohmann::json& ok = message.at("ok");
+  if (ok.contains("error")) {
+    throw InputError("the plan from " + from.text() + " to " + to.text() + ": PyTorch says " +
+                     ok["error"].get<std::string>());
+  }
+  GivenPlan plan;
+  const nlohmann::json& us = ok.at("us");
+  if (us.is_number()) plan.price_us = us.get<double>();
+  if (ok.at("steps").is_array()) {
+    for (const nlohmann::json& step : ok.at("steps")) {
+      plan.steps.push_back({.mesh_dim = step.at(0).get<int>(),
+                            .from = Placement::parse(step.at(1).get<std::string>()),
+                            .to = Placement::parse(step.at(2).get<std::string>())});
+    }
+  }
+  const std::lock_guard guard(lock_);
+  return plans_.emplace(key, std::move(plan)).first->second;
+}
+
+}  // namespace shardlab

@@ -1,0 +1,82 @@
+// Whole decisions of a live PyTorch, as a DecisionSource: its candidates, its prices, its choice and
+// its plans.
+//
+//   auto decisions = std::make_shared<TorchDecisions>(worker);
+//   decisions->take("aten.mm.default");              // from here on PyTorch decides about this op
+//   decisions->prepare(questions, devices_per_host); // one batch, with progress
+//
+// A whole decision takes PyTorch 0.1 to 1 s, where rows and our own expansion take a millisecond.
+// So it is asked for only where something that shardlab does not know decides. Answers are kept.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runner/torch/worker.h"
+#include "strategies/select/decision_source.h"
+
+namespace shardlab {
+
+// One question about an op, for a batch.
+struct DecisionQuestion {
+  const OpCall* call;
+  const DeviceMesh* mesh;
+};
+
+class TorchDecisions final : public DecisionSource {
+ public:
+  explicit TorchDecisions(std::shared_ptr<TorchWorker> worker) : worker_(std::move(worker)) {}
+
+  // Makes PyTorch decide about this op, or about all ops and all plans. Not while other threads ask.
+  void take(std::string_view op) { ops_.emplace(op); }
+  void take_all() { takes_all_ = true; }
+  [[nodiscard]] const std::set<std::string, std::less<>>& ops() const { return ops_; }
+  [[nodiscard]] bool takes_all() const { return takes_all_; }
+
+  [[nodiscard]] bool decides(std::string_view op) const override {
+    return takes_all_ || ops_.contains(op);
+  }
+  [[nodiscard]] GivenDecision decide(const OpCall& call, const DeviceMesh& mesh,
+                                     std::int64_t devices_per_host) override;
+  [[nodiscard]] bool plans() const override { return takes_all_; }
+  [[nodiscard]] std::optional<GivenPlan> plan(const DeviceMesh& mesh, std::int64_t devices_per_host,
+                                              const TensorMeta& meta, const Layout& from,
+                                              const Layout& to) override;
+
+  // The candidates of a decision. They do not depend on the number of devices per host.
+  [[nodiscard]] std::vector<FollowCandidate> candidates(const OpCall& call, const DeviceMesh& mesh);
+
+  // Asks all these questions at once; `asked` is called after each answer.
+  void prepare(std::span<const DecisionQuestion> questions, std::int64_t devices_per_host,
+               const std::function<void()>& asked);
+
+  // PyTorch's own answer to a question, whether or not it decides about the op; null if PyTorch
+  // refuses it, with the reason in `refusal`.
+  struct Answer {
+    GivenDecision decision;
+    std::optional<double> least_us;    // the price of the choice, or of all that tie with it
+    std::string refusal;               // why there is no decision; empty if there is one
+    bool has_foreign_layouts = false;  // the refusal is ours: we have no layout for a candidate
+    bool is_settled = true;  // whether the answer is independent of the order of a hash set
+  };
+  [[nodiscard]] Answer answer(const OpCall& call, const DeviceMesh& mesh,
+                              std::int64_t devices_per_host);
+
+ private:
+  std::shared_ptr<TorchWorker> worker_;
+  std::set<std::string, std::less<>> ops_;
+  bool takes_all_ = false;
+  std::mutex asking_;  // held while the worker is asked, so that each question is asked once
+  std::mutex lock_;
+  std::int64_t devices_per_host_ = 1;      // of the last question; candidates do not depend on it
+  std::map<std::string, Answer> answers_;  // by question
+  std::map<std::string, GivenPlan> plans_;
+};
+
+}  // namespace shardlab

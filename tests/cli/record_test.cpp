@@ -1,0 +1,152 @@
+// Recorded choices: what `record` writes, and what a file of choices answers as a stack.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "runner/choices/choices_file.h"
+#include "tests/cli/messages.h"
+
+namespace shardlab::testing_support {
+namespace record_test {
+
+using nlohmann::json;
+using Words = std::vector<std::string>;
+
+class RecordedChoices : public testing::Test {
+ protected:
+  json record(const Words& more = {}) {
+    Words words = {"record", "--stack",          "dtensor-2.13", "--suite", "ops-small",
+                   "--out",  "own.choices.json", "--format",     "json"};
+    words.insert(words.end(), more.begin(), more.end());
+    const ProcessResult result = run_shardlab(words, folder_.path());
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.exit_code == 0 ? json::parse(result.out) : json();
+  }
+  ProcessResult compare(const std::string& candidate, const Words& more = {}) {
+    Words words = {"compare",   "--baseline", "dtensor-2.13", "--candidate", candidate, "--suite",
+                   "ops-small", "--format",   "json",         "--no-timing", "--quiet"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_shardlab(words, folder_.path());
+  }
+  // A file with one choice, in which a member of the choice or the file is replaced.
+  void write_choice(const json& change) {
+    json choice = {
+        {"question",
+         {{"op", "aten.relu.default"}, {"mesh", "2x2"}, {"inputs", {"f32[16,16] S(0)R"}}}},
+        {"inputs", {"RR"}},
+        {"outputs", {"RR"}},
+        {"steps", {{{"input", 0}, {"mesh_dim", 0}, {"from", "S(0)"}, {"to", "R"}}}},
+        {"total_us", 3.5}};
+    choice.merge_patch(change);
+    const json file = {{"schema", "shardlab/choices/1"},
+                       {"stack", "foreign"},
+                       {"source", "a test"},
+                       {"devices_per_host", 8},
+                       {"choices", {choice}}};
+    folder_.write("foreign.choices.json", file.dump());
+  }
+  ProcessResult select(const std::string& op, const std::string& input, const Words& more = {}) {
+    Words words = {"select",   "--op",    op,
+                   "--mesh",   "2x2",     "--inputs",
+                   input,      "--stack", "foreign.choices.json",
+                   "--format", "json"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_shardlab(words, folder_.path());
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(RecordedChoices, AnswerAsTheStackThatTheyWereRecordedFrom) {
+  const json recorded = record();
+  EXPECT_GT(recorded["choices"], 700);
+  const ProcessResult result = compare("own.choices.json", {"--out", "report"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const json answer = json::parse(result.out);
+  EXPECT_EQ(answer["flips"], json::array());
+  EXPECT_EQ(answer["questions"].get<std::size_t>() + recorded["refused"].size(),
+            recorded["questions"].get<std::size_t>());
+  const json run = json::parse(read_text(folder_.path() / "report" / "record.json"));
+  for (const json& question : run["questions"]) {
+    const json& own = question["answers"][0];
+    const json& replayed = question["answers"][1];
+    for (const char* key : {"choice", "path", "price_us", "reference_us"}) {
+      EXPECT_EQ(own[key], replayed[key]) << question["id"] << " " << key;
+    }
+  }
+}
+
+TEST_F(RecordedChoices, OfAnotherProgramHaveItsLayoutsStepsAndPrice) {
+  write_choice(json::object());
+  const ProcessResult result = select("aten.relu.default", "f32[16,16] S(0)R");
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const json selected = json::parse(result.out)["selected"];
+  EXPECT_EQ(selected["inputs"], json({"RR"}));
+  EXPECT_EQ(selected["total_us"], 3.5);
+}
+
+TEST_F(RecordedChoices, RefuseAQuestionThatTheyDoNotHold) {
+  write_choice(json::object());
+  ProcessResult result = select("aten.relu.default", "f32[16,16] RR");
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_NE(result.err.find("foreign.choices.json: holds no choice for "
+                            "aten.relu.default(f32[16,16] RR) on 2x2"),
+            std::string::npos)
+      << result.err;
+  result = select("aten.neg.default", "f32[16,16] RR");
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_NE(result.err.find("holds no choice for the op aten.neg.default"), std::string::npos)
+      << result.err;
+  result = compare("foreign.choices.json");
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_NE(result.err.find("holds no choice for"), std::string::npos) << result.err;
+}
+
+TEST_F(RecordedChoices, RefuseATopologyWithOtherHosts) {
+  write_choice(json::object());
+  const ProcessResult result =
+      select("aten.relu.default", "f32[16,16] S(0)R", {"--set", "devices_per_host=4"});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_NE(result.err.find("/devices_per_host: found 8; valid: 4"), std::string::npos)
+      << result.err;
+}
+
+TEST_F(RecordedChoices, ThatAreWrongAreNamedWithTheirPlace) {
+  struct Wrong {
+    json change;
+    const char* said;
+  };
+  const std::vector<Wrong> all = {
+      {{{"inputs", {"RS(x)"}}}, "foreign.choices.json:/choices/0/inputs/0: "},
+      {{{"inputs", {"RR", "RR"}}}, "/choices/0/inputs: found 2 layouts; valid: 1"},
+      {{{"question", {{"mesh", "2by2"}}}}, "/choices/0/question/mesh: "},
+      {{{"question", {{"op", nullptr}}}}, "/choices/0/question"},
+      {{{"question", {{"tensor", "f32[8]"}}}}, "found neither a question about an op"},
+      {{{"steps", {{{"input", 0}, {"mesh_dim", 2}, {"from", "S(0)"}, {"to", "R"}}}}},
+       "/choices/0/steps/0/mesh_dim: found 2; valid: 0 to 1"},
+      {{{"total_us", "3.5"}}, "/choices/0/total_us"},
+      {{{"price", 3.5}}, "/choices/0/price: unknown key"},
+  };
+  for (const Wrong& wrong : all) {
+    write_choice(wrong.change);
+    const ProcessResult result = select("aten.relu.default", "f32[16,16] S(0)R");
+    EXPECT_EQ(result.exit_code, 3) << wrong.change;
+    EXPECT_NE(result.err.find(wrong.said), std::string::npos) << wrong.change << result.err;
+  }
+}
+
+TEST(ChoicesSchema, IsTheShippedFile) {
+  const std::filesystem::path file =
+      std::filesystem::path(SHARDLAB_SOURCE_DIR) / "configs/schema/choices.schema.json";
+  if (std::getenv("UPDATE_GOLDEN") != nullptr) {
+    std::ofstream(file) << choices_schema_text();
+    return;
+  }
+  EXPECT_EQ(read_text(file), choices_schema_text())
+      << "UPDATE_GOLDEN=1 rewrites " << file.filename();
+}
+
+}  // namespace record_test
+}  // namespace shardlab::testing_support
