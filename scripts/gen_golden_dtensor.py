@@ -5,7 +5,7 @@ The answers are what `tests/differential` compares shardlab with. PyTorch runs o
 group: one process, no data, no GPU. Every question is asked with all of PyTorch's caches cleared,
 so an answer never depends on the questions before it.
 
-    scripts/gen_golden_dtensor.py --kind costs --count 6000 --out tests/differential/golden
+    scripts/gen_golden_dtensor.py --kind costs --count 6000 --out tests/differential/golden/2.13
     scripts/gen_golden_dtensor.py --kind plans --count 50 --random --rank any     # fresh, to stdout
 
 These lines made the golden files (each file repeats its line, with the seed, under the key `arguments`):

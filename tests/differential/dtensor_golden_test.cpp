@@ -11,7 +11,7 @@ namespace shardlab::testing_support {
 namespace dtensor_golden_test {
 
 nlohmann::json golden(const std::string& name) {
-  return read_json_file(std::string(SHARDLAB_SOURCE_DIR "/tests/differential/golden/") + name);
+  return read_json_file(std::string(SHARDLAB_SOURCE_DIR "/tests/differential/golden/2.13/") + name);
 }
 
 void expect_equal(const GoldenReport& report, std::size_t at_least) {
@@ -34,7 +34,7 @@ TEST(DTensorGolden, StrategySetsAndChoicesEqualPyTorch) {
   // Counted over all families, and for single ones.
   GoldenReport all;
   for (const auto& entry :
-       std::filesystem::directory_iterator(SHARDLAB_SOURCE_DIR "/tests/differential/golden")) {
+       std::filesystem::directory_iterator(SHARDLAB_SOURCE_DIR "/tests/differential/golden/2.13")) {
     const std::string name = entry.path().filename().string();
     if (!name.starts_with("selections")) continue;
     GoldenReport report = compare_selections(golden(name));
