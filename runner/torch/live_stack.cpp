@@ -55,6 +55,18 @@ nlohmann::json absolute(const std::vector<std::string>& paths) {
   return list;
 }
 
+// Our release of a PyTorch, whose patch version does not matter, or the newest one if we have none.
+const ReleaseEntry& nearest_release(const TorchWorker& worker) {
+  const auto minor = [](std::string_view version) {
+    return version.substr(0, version.find('.', version.find('.') + 1));
+  };
+  const std::string torch = worker.hello().value("torch", "");
+  for (const ReleaseEntry& entry : kReleases) {
+    if (minor(entry.torch) == minor(torch)) return entry;
+  }
+  return kReleases.back();
+}
+
 // The functions that price, plan and choose, and that an overlay or a patch changes. Prices and
 // choices are not PyTorch's here, so that such a change would be left out without a word.
 std::string changed_machinery(const TorchWorker& worker, TorchLaunch launch) {
@@ -83,7 +95,6 @@ std::optional<Stack> LiveStacks::stack(const std::string& name, const ConfigStor
     throw InputError("stack \"" + name +
                      "\": +cost= is not supported yet; valid: +overlay=, +patch=, +rules=");
   }
-  Stack stack = store.stack("dtensor-2.13");
   const std::lock_guard lock(lock_);
   std::shared_ptr<TorchRules>& rules = rules_[name];
   if (!rules) {
@@ -101,15 +112,19 @@ std::optional<Stack> LiveStacks::stack(const std::string& name, const ConfigStor
       if (!changed.empty()) {
         throw InputError("stack \"" + name + "\": found a change of " + changed +
                          "; valid: a change of sharding rules alone, since prices, plans and "
-                         "choices are still those of dtensor-2.13");
+                         "choices are still those of " +
+                         std::string(nearest_release(*worker).rule_set));
       }
     }
-    rules = std::make_shared<TorchRules>(std::move(worker), RuleSet(kNewestRelease));
+    const RuleSet nearest = nearest_release(*worker).release;
+    rules = std::make_shared<TorchRules>(std::move(worker), nearest);
   }
+  const ReleaseEntry& release = nearest_release(rules->worker());
+  Stack stack = store.stack(std::string(release.rule_set));
   stack.name = name;
   stack.title = "the rules of a live " + rules->text();
   stack.source = rules->text();
-  stack.rules = Rules(rules, RuleSet(kNewestRelease));
+  stack.rules = Rules(rules, RuleSet(release.release));
   return stack;
 }
 

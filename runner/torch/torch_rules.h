@@ -1,7 +1,7 @@
 // The rules of a live PyTorch, as a RuleSource: rows on one mesh dim where PyTorch has a strategy of
 // one mesh dim, and whole candidates for every other op. Expansion, prices and choices stay ours.
 //
-//   TorchRules rules(worker, kNewestRelease);
+//   TorchRules rules(worker, Release::k2_15);
 //   rules.prepare(calls);                            // one batch: much faster than one by one
 //   const OpRule& rule = rules.rule("aten.mm.default");
 //   rule.rows(call, rule)                            // what PyTorch's strategy lists
