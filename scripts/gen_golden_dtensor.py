@@ -5,10 +5,10 @@ The answers are what `tests/differential` compares shardlab with. PyTorch runs o
 group: one process, no data, no GPU. Every question is asked with all of PyTorch's caches cleared,
 so an answer never depends on the questions before it.
 
-    scripts/gen_golden_dtensor.py --kind costs --count 6000 --out tests/differential/golden
+    scripts/gen_golden_dtensor.py --kind costs --count 6000 --out tests/differential/golden/2.13
     scripts/gen_golden_dtensor.py --kind plans --count 50 --random --rank any     # fresh, to stdout
 
-These lines made the golden files (each file repeats its line, with the seed, under the key `arguments`):
+These lines made the golden files of 2.13 (each file repeats its line, with the seed, under the key `arguments`):
 
     --kind costs --count 6000 --devices-per-host 1,1,1,1,8 --out DIR
     --kind plans --count 2400 --devices-per-host 1,1,1,1,8 --rank any --out DIR
@@ -19,6 +19,8 @@ The last line stands for one line for each family F, which is a module of golden
 
     linalg 250   pooling 300   embedding 400   index, tensor 700   reduction 800   matmul 1000
     view 1200    pointwise 1500    every other one 500
+
+2.15 has a third of these counts with --seed 15, and 2.14 a tenth with --seed 14, but 100 for decomposed and tensor.
 
 The files *_opaque_strided come from the first two lines with --strided opaque and --count 400 and 300. An op
 that is added to a family changes what is drawn for the family and for the file of all ops, so both are
@@ -49,6 +51,7 @@ shard order, which is how DTensorSpec reads it.
 
 import argparse
 import datetime
+import inspect
 import json
 import math
 import random
@@ -61,7 +64,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import golden_ops  # noqa: E402
 
-TORCH_VERSION = "2.13.0"
+TORCH_VERSIONS = ("2.13.0", "2.14.1", "2.15.0")  # as in kReleases of strategies/rules/rule_set.h
+TORCH_VERSION = TORCH_VERSIONS[0]  # what other scripts record
 SCHEMA = "shardlab/golden-dtensor/1"
 MAX_FILE_BYTES = 1_350_000
 MAX_LISTED_CANDIDATES = 24
@@ -75,7 +79,7 @@ DTYPES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat1
           "f8e4m3": "float8_e4m3fn", "f8e5m2": "float8_e5m2"}
 
 
-def require_torch(any_version=False):
+def require_torch(any_version=False, versions=(TORCH_VERSION,)):
     """Imports torch. If it is missing or has another version, says so in one line and exits with 4."""
     try:
         import torch
@@ -84,8 +88,8 @@ def require_torch(any_version=False):
         print("error: PyTorch is not installed here (scripts/setup --with-oracle)", file=sys.stderr)
         raise SystemExit(4) from None
     found = torch.__version__.split("+")[0]
-    if found != TORCH_VERSION and not any_version:
-        what = f"found PyTorch {found}; valid: {TORCH_VERSION}, or any with --any-version"
+    if found not in versions and not any_version:
+        what = f"found PyTorch {found}; valid: {', '.join(versions)}, or any with --any-version"
         print(f"error: {what}", file=sys.stderr)
         raise SystemExit(4)
     return torch
@@ -378,7 +382,13 @@ class Oracle:
         if schema.op in propagator.op_strategy_funcs:
             return propagator.op_strategy_funcs[schema.op](wrapped)
         propagator.decomp_strategy.ensure_schema_info(schema.op)
-        return propagator.decomp_strategy.propagate_strategy(schema)
+        propagate = propagator.decomp_strategy.propagate_strategy
+        return propagate(schema, meta) if takes_output_meta(propagate) else propagate(schema)
+
+
+def takes_output_meta(propagate):
+    """Whether a decomposition is told what its outputs are, as since PyTorch 2.14."""
+    return "output_tensor_meta" in inspect.signature(propagate).parameters
 
 
 def finite(cost):
@@ -504,13 +514,19 @@ def verdict_of(spec):
 
 def outputs_of(candidate, outputs, masked_off=()):
     """The specs of all outputs. Where DTensor has one spec for all of them, `outputs` says how many there are; "bool"
-    stands for an output that is no tensor. `masked_off` are the outputs that `output_mask` leaves out, although some
-    rules give them layouts."""
+    stands for an output that is no tensor, whose shards are those of the first input where the candidate names no
+    outputs. `masked_off` are the outputs that `output_mask` leaves out, although some rules give them layouts."""
     if outputs == "bool":
-        return [layout_text(verdict_of(candidate.output_specs))]
+        return [layout_text(verdict_of(candidate.output_specs or candidate.input_specs[0]))]
     specs = candidate.output_specs
     specs = specs if isinstance(specs, (tuple, list)) else [specs] * outputs
     return [layout_text(s) for i, s in enumerate(specs) if s is not None and i not in masked_off]
+
+
+def outputs_without_layout(strategy):
+    """The outputs that some candidates give a layout and others do not: since 2.14 what is not computed."""
+    tuples = [c.output_specs for c in strategy.strategies if isinstance(c.output_specs, (tuple, list))]
+    return {i for specs in tuples for i, spec in enumerate(specs) if spec is None}
 
 
 def inputs_of(candidate, inputs, positional=1):
@@ -539,6 +555,7 @@ def describe(strategy, schema, inputs, specified, sources, outputs=1, masked_off
     from torch.distributed.tensor._sharding_prop import _select_min_cost_strategy
 
     positional, rows = 1 if schema is None else len(schema.args_spec), []
+    masked_off = set(masked_off) | outputs_without_layout(strategy)
     for candidate in strategy.strategies:
         costs = costs_of(candidate, sources)
         layouts = ";".join(inputs_of(candidate, inputs, positional)) + "|"
@@ -602,6 +619,12 @@ def bind(torch, overload, inputs, args):
 def overload_named(torch, op):
     packet, overload = op.removeprefix("aten.").split(".")
     return getattr(getattr(torch.ops.aten, packet), overload)
+
+
+def exists(torch, name):
+    """Whether PyTorch has the operator `name` of golden_ops: later releases removed some."""
+    base, _, overload = name.partition(".")
+    return hasattr(getattr(torch.ops.aten, base, None), overload or "default")
 
 
 def order_is_specified(oracle, overload, specs):
@@ -692,7 +715,7 @@ def draw_spec(oracle, questions, mesh, tensor, dtype, default_order):
 def make_selection_cases(oracle, arguments):
     questions = Questions(arguments.seed, arguments.strided == "opaque")
     rng, cases, special = questions.rng, [], questions.special
-    ops = golden_ops.ops_of(arguments.family)
+    ops = {name: one for name, one in golden_ops.ops_of(arguments.family).items() if exists(oracle.torch, name)}
     opaque = golden_ops.ops_in("OPAQUE_STRIDED", arguments.family)
     in_default_order = golden_ops.ops_in("DEFAULT_ORDER", arguments.family)
     while len(cases) < arguments.count:
@@ -771,7 +794,7 @@ def parse_arguments(argv):
     option("--strided", choices=("order", "opaque"), default="order", help="how to read `_S`")
     option("--date", default=datetime.date.today().isoformat(), help="date that the file states (default today)")
     option("--out", metavar="FILE|DIR", help="a folder gets KIND.json (default stdout)")
-    option("--any-version", action="store_true", help=f"accept a PyTorch other than {TORCH_VERSION}")
+    option("--any-version", action="store_true", help=f"accept a PyTorch other than {', '.join(TORCH_VERSIONS)}")
     arguments = parser.parse_args(argv)
     if arguments.kind == "all" and arguments.out is not None and not Path(arguments.out).is_dir():
         parser.error("--kind all writes several files: --out must be an existing folder")
@@ -789,7 +812,7 @@ def parse_arguments(argv):
 
 def main(argv=None):
     arguments = parse_arguments(argv)
-    torch = require_torch(arguments.any_version)
+    torch = require_torch(arguments.any_version, TORCH_VERSIONS)
     torch.set_num_threads(1)
     oracle = Oracle(torch)
     oracle.opaque_strided = arguments.strided == "opaque"

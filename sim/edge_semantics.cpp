@@ -122,6 +122,15 @@ class V3 : public V2 {
   }
 };
 
+// A planner may turn a shard into a P(sum) that the target asks for: each rank puts its shard into a
+// tensor of zeros. The cost function, which knows only communication, does not offer this to
+// strategies.
+class V3WithSumsOfShards final : public V3 {
+ public:
+  using V3::V3;
+  [[nodiscard]] bool plans_sums_of_shards() const override { return true; }
+};
+
 // An all-to-all has no penalty.
 class V4 : public V3 {
  public:
@@ -278,7 +287,7 @@ std::shared_ptr<const EdgeSemantics> with_parameter(std::string_view name,
   return std::make_shared<Semantics>(name, replicate_to_partial);
 }
 
-constexpr std::array<EdgeSemanticsRow, 8> kTable = {{
+constexpr std::array<EdgeSemanticsRow, 9> kTable = {{
     {.name = "v0",
      .summary = "a loop over mesh dims, blind to shard order; R->S keeps the bytes; P->P' is free",
      .source = "before pytorch/pytorch#166747, #169304",
@@ -309,6 +318,12 @@ constexpr std::array<EdgeSemanticsRow, 8> kTable = {{
      .source = "pytorch/pytorch#172282 (closed); the value is assumed",
      .replicate_to_partial = kReplicateToPartial,
      .make_with = with_parameter<V3WithPartitionPrice>},
+    {.name = "v3-sp",
+     .summary = "v3, and S->P(sum) is planned where the target asks for it, at an infinite price; "
+                "this is the cost function of PyTorch 2.14.1 and 2.15.0",
+     .source = "PyTorch 2.14.1, _redistribute.py, _get_shard_to_partial_target_states",
+     .replicate_to_partial = std::nullopt,
+     .make_with = plain<V3WithSumsOfShards>},
     {.name = "v-compute",
      .summary = "v4, and local kernels and reshuffle copies have a price",
      .source = "pytorch/pytorch#173420 (closed); copies as in AutoParallel",

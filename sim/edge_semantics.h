@@ -11,6 +11,8 @@
 //   S->R   all_gather       S->S'  all_to_all          R->S, R->P   local
 //   P->R   all_reduce       P->S   reduce_scatter      S->P, P->P'  impossible (P->P' since v3)
 //
+// Impossible means that the price is infinite, so that no strategy contains the step.
+//
 // The cost model decides how many microseconds a collective takes; any model works with any
 // semantics. Sources: PyTorch 2.13.0, _compute_placement_transition_cost, and the pull requests
 // that each row of all_edge_semantics() names. A new version is a class and a row in
@@ -103,6 +105,10 @@ class EdgeSemantics {
   // The price of R->P, if it is a parameter of these semantics.
   [[nodiscard]] virtual std::optional<Micros> replicate_to_partial() const { return std::nullopt; }
 
+  // Whether the graph planner may turn a shard into a sum, for nothing, where the target asks for one.
+  // The step itself stays impossible to afford, so no strategy asks for it.
+  [[nodiscard]] virtual bool plans_sums_of_shards() const { return false; }
+
   // The price of an edge, if it is known without looking at the steps. Assumes that the layouts
   // differ.
   [[nodiscard]] virtual std::optional<KnownPrice> known_price(const Placements& from,
@@ -143,7 +149,7 @@ struct EdgeSemanticsRow {
   }
 };
 
-// The table: v0 v1 v2 v3 v4 v3-rp v-compute autoparallel.
+// The table: v0 v1 v2 v3 v4 v3-rp v3-sp v-compute autoparallel.
 [[nodiscard]] std::span<const EdgeSemanticsRow> all_edge_semantics();
 // The row with this name; null when there is none.
 [[nodiscard]] const EdgeSemanticsRow* find_edge_semantics(std::string_view name);

@@ -188,12 +188,18 @@ void Redistributor::costs_us(const TensorMeta& meta, const Layout& from, std::sp
     }
     graph_.explore(meta, from, targets);
   }
+  // What a target asks for in particular is not part of an exploration.
+  const auto asks_for_sums = [&](const Layout& layout) {
+    return pricer_.semantics().plans_sums_of_shards() &&
+           std::find(layout.placements.begin(), layout.placements.end(), Placement::partial()) !=
+               layout.placements.end();
+  };
   // All lookups come first, because a separate search ends the exploration.
   std::vector<std::size_t> alone;
   for (std::size_t i = 0; i < to.size(); ++i) {
     if (const std::optional<KnownPrice> known = known_price(from, to[i])) {
       out[i] = known->cost_us;
-    } else if (!explore || to[i].has_strided()) {
+    } else if (!explore || to[i].has_strided() || asks_for_sums(to[i])) {
       alone.push_back(i);
     } else {
       const GraphSearchResult result = graph_.path_to(to[i]);

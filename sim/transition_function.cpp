@@ -43,6 +43,7 @@ class PricedByFunction final : public EdgeSemantics {
   [[nodiscard]] std::optional<Micros> replicate_to_partial() const override {
     return base_->replicate_to_partial();
   }
+  [[nodiscard]] bool plans_sums_of_shards() const override { return base_->plans_sums_of_shards(); }
   [[nodiscard]] std::optional<KnownPrice> known_price(const Placements& from,
                                                       const Placements& to) const override {
     return base_->known_price(from, to);

@@ -146,7 +146,7 @@ nlohmann::json op_json(const std::string& name) {
       rules.push_back(
           {{"rule_set", set_name},
            {"form", rule.rows != nullptr ? "rows on one mesh dim" : "follows its inputs' layouts"},
-           {"allow_uneven", rule.allow_uneven},
+           {"allow_uneven", rule.allows_uneven()},
            {"in_place", rule.is_in_place()},
            {"equation", rule.equation}});
     }

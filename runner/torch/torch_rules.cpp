@@ -53,7 +53,7 @@ TorchRules::TorchRules(std::shared_ptr<TorchWorker> worker, RuleSet nearest,
     rule.rows = nullptr;
     rule.follow = nullptr;
     rule.filter = nullptr;
-    rule.allow_uneven = facts.value("uneven", false);
+    rule.uneven_in = facts.value("uneven", false) ? kEveryRuleSet : kNoRuleSet;
     if (rule.outputs == nullptr) {
       rule.outputs = {*this, [](RuleSource& source, const OpCall& call) {
                         return static_cast<TorchRules&>(source).outputs_of(call);
@@ -99,7 +99,7 @@ std::string TorchRules::text() const { return "PyTorch " + worker_->hello().valu
 const OpRule& TorchRules::rule(std::string_view op) {
   if (const auto found = rules_.find(op); found != rules_.end()) return found->second;
   // A short name stands for the op that our rule sets mean by it.
-  for (const RuleSet set : {RuleSet(kNewestRelease), kShardlab}) {
+  for (const RuleSet set : {RuleSet(kNewestRelease), RuleSet(kReferenceRelease), kShardlab}) {
     const OpRule* rule = rule_table(set).find(op);
     if (rule == nullptr) continue;
     if (const auto found = rules_.find(rule->op); found != rules_.end()) return found->second;

@@ -23,7 +23,8 @@ constexpr double kSlack = 1 + 1e-9;
 }  // namespace
 
 struct GraphPlanner::State {
-  explicit State(const TransitionPricer& p) : ndim(p.mesh_ndim()), prices(p) {}
+  explicit State(const TransitionPricer& p)
+      : ndim(p.mesh_ndim()), plans_sums(p.semantics().plans_sums_of_shards()), prices(p) {}
 
   int ndim;
 
@@ -32,6 +33,7 @@ struct GraphPlanner::State {
   std::vector<Placement> codes;         // code -> placement; 0 is R, 1 + d is S(d)
   std::vector<std::uint32_t> partials;  // codes of the partial ops that R may become
   std::vector<std::uint32_t> strided;   // codes of the strided shards that R may become
+  bool plans_sums = false;  // whether a shard may become a P(sum) that the target asks for
   bool count_paths = false;
   bool has_target = false;
   Key target;
@@ -199,6 +201,7 @@ struct GraphPlanner::State {
     if (!partials.empty()) successors.make_partials();
     successors.gather_strided_shards();
     if (!strided.empty()) successors.make_strided_shards();
+    if (plans_sums && has_target) successors.make_requested_sums();
   }
 
   template <class Visit>
@@ -273,6 +276,17 @@ struct GraphPlanner::State {
       }
     }
 
+    // A shard becomes P(sum) only where the target has it, so no path to another layout leads over it.
+    void make_requested_sums() {
+      for (int a = 0; a < search.rank(); ++a) {
+        if (!ends_in_plain_shard(a)) continue;
+        const std::uint32_t wanted = code_of(search.target.field(last_of(a)));
+        if (search.placement(wanted) == Placement::partial()) {
+          move_at(last_of(a), field_of(wanted, 0), 0.0);
+        }
+      }
+    }
+
    private:
     [[nodiscard]] std::uint32_t code_on(int m) const { return view.code[to_index(m)]; }
     [[nodiscard]] const Placement& placement_on(int m) const {
@@ -328,6 +342,7 @@ struct GraphPlanner::State {
                                 .moves_between_dims = rank() > 1,
                                 .makes_partials = !partials.empty(),
                                 .goals = {},
+                                .sums_shards = {},
                                 .shard_before = {},
                                 .shard_after = {}};
     rules.shard_before.fill(-1);
@@ -346,6 +361,7 @@ struct GraphPlanner::State {
       if (placement(code).is_partial()) {
         const bool in_reach = std::find(partials.begin(), partials.end(), code) != partials.end();
         wanted = in_reach ? Goal::kPartial : Goal::kPartialOutOfReach;
+        rules.sums_shards[to_index(m)] = plans_sums && placement(code) == Placement::partial();
       }
     }
     bounded = true;

@@ -37,6 +37,7 @@ class RelaxedProblem {
     bool moves_between_dims;  // false for a tensor of one dim, which has no all-to-all
     bool makes_partials;      // R may become some partial
     std::array<Goal, kMaxMeshDims> goals;
+    std::array<bool, kMaxMeshDims> sums_shards;  // a shard may become the target's partial for free
     // For each shard of the target, the mesh dims before and after it in the order of its tensor
     // dim; -1 when there is none.
     std::array<int, kMaxMeshDims> shard_before;
@@ -139,6 +140,7 @@ class RelaxedProblem {
           break;
         case kDone:
           if (wanted == Goal::kPartial) from(kReplicated, kPartition);
+          if (rules_.sums_shards[to_index(m)]) relax(with_place(state, m, kAstray), cost);
           if (wanted != Goal::kShard || must_be_done(state, m)) break;
           from(kReplicated, kChunk);
           from(kPartial, kScatter);

@@ -36,8 +36,9 @@ std::vector<Placement> placements_to_try(const OpCall& call) {
 Decomposition::Decomposition(const OpCall& call, Release release) : call_(call), release_(release) {
   const auto entries = all_decompositions();
   const auto entry =
-      std::find_if(entries.begin(), entries.end(),
-                   [&](const DecompositionEntry& each) { return each.op == call.op; });
+      std::find_if(entries.begin(), entries.end(), [&](const DecompositionEntry& each) {
+        return each.op == call.op && each.sets.contains(release);
+      });
   if (entry == entries.end()) throw InputError(call.op + " has no decomposition");
   for (const TensorSpec* tensor : call.tensors()) {
     metas_.push_back(tensor->meta);

@@ -85,8 +85,9 @@ class Decomposition {
 struct DecompositionEntry {
   std::string_view op;  // "aten.mv.default"
   void (*write)(Decomposition& program) = nullptr;
+  RuleSets sets = kDTensor;  // the releases in which PyTorch decomposes the op like this
 };
-// All entries, in alphabetical order of the ops.
+// All entries, in alphabetical order of the ops. An op has one entry in each release.
 [[nodiscard]] std::span<const DecompositionEntry> all_decompositions();
 
 // OpRule::outputs (op_rule.h) for an op that is sharded through its decomposition.

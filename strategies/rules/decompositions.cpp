@@ -118,6 +118,16 @@ void mv(Decomposition& d) {
   d.returns({wide.narrowed(multiply_and_sum(d, matrix, wide.input(1)))});
 }
 
+// What is added to a product: the tensor as it is, or broadcast to the product's shape before.
+using Addend = Value (*)(Decomposition&, Value self, Value product);
+Value as_it_is(Decomposition&, Value self, Value) { return self; }
+Value broadcast(Decomposition& d, Value self, Value product) {
+  const Shape& shape = d.meta(product).shape;
+  return d.run("aten.expand.default", {self},
+               nlohmann::json::array({std::vector<std::int64_t>(shape.begin(), shape.end())}));
+}
+
+template <Addend kAddend>
 void addmv(Decomposition& d) {
   expect_tensors(d, 3, 3);
   expect_ndim(d, 1, 2);
@@ -128,10 +138,11 @@ void addmv(Decomposition& d) {
   const Value self = wide.input(0);
   const Value matrix = wide.input(1);
   Value out = mul(d, d.run("aten.mv.default", {matrix, wide.input(2)}), alpha);
-  if (beta != 0.0) out = add(d, out, mul(d, self, beta));
+  if (beta != 0.0) out = add(d, out, mul(d, kAddend(d, self, out), beta));
   d.returns({wide.narrowed(out)});
 }
 
+template <Addend kAddend>
 void addmm_activation(Decomposition& d) {
   expect_tensors(d, 3, 3);
   Wide wide(d);
@@ -140,7 +151,7 @@ void addmm_activation(Decomposition& d) {
   Value out = d.run("aten.mm.default", {left, wide.input(2)});
   out = mul(d, out, d.call().number_arg(1, 1.0));
   const double beta = d.call().number_arg(0, 1.0);
-  if (beta != 0.0) out = add(d, out, mul(d, self, beta));
+  if (beta != 0.0) out = add(d, out, mul(d, kAddend(d, self, out), beta));
   out = unary(d, d.call().boolean_arg(2, false) ? "aten.gelu.default" : "aten.relu.default", out);
   d.returns({wide.narrowed(out)});
 }
@@ -411,9 +422,11 @@ void rsub(Decomposition& d) {
 }
 
 constexpr DecompositionEntry kEntries[] = {
-    {"aten._addmm_activation.default", addmm_activation},
+    {"aten._addmm_activation.default", addmm_activation<as_it_is>, until(Release::k2_14)},
+    {"aten._addmm_activation.default", addmm_activation<broadcast>, since(Release::k2_15)},
     {"aten._prelu_kernel.default", prelu_kernel},
-    {"aten.addmv.default", addmv},
+    {"aten.addmv.default", addmv<as_it_is>, until(Release::k2_14)},
+    {"aten.addmv.default", addmv<broadcast>, since(Release::k2_15)},
     {"aten.aminmax.default", aminmax},
     {"aten.binary_cross_entropy.default", binary_cross_entropy},
     {"aten.binary_cross_entropy_backward.default", binary_cross_entropy_backward},

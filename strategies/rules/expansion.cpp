@@ -321,6 +321,7 @@ void Expansion::drop_invalid(const OpRule& rule, const OpCall& call, const Devic
   if (!in_place && written.empty() && all_shardable && rule.filter == nullptr) return;
 
   bool blocked_in_place = false;
+  const bool allows_uneven = rule.allows_uneven();
   std::vector<Placements> shown(inputs.size());
   const auto is_valid = [&](std::size_t c) {
     const bool moves = code(c, 0) != tensors_[outputs_].current;
@@ -333,7 +334,7 @@ void Expansion::drop_invalid(const OpRule& rule, const OpCall& call, const Devic
     }
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       const bool keeps = code(c, i) == tensors_[outputs_ + i].current;
-      if (rule.allow_uneven && keeps) continue;
+      if (allows_uneven && keeps) continue;
       const auto layout_of = [&](std::uint32_t code) { return layout(outputs_ + i, code); };
       if (!shardable[i].has(code(c, i), layout_of)) return false;
     }

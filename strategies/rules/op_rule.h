@@ -116,8 +116,9 @@ struct OpRule {
   // that `rows`, which sees one mesh dim at a time, can't rule out.
   bool (*filter)(const OpCall&, std::span<const Placements> inputs, const DeviceMesh&) = nullptr;
   std::span<const PartialRow> partial_rows = {};
-  // Whether an input may have empty shards if it already has the placements of the candidate.
-  bool allow_uneven = false;
+  // The sets in which an input may have empty shards if it already has the placements of the
+  // candidate: `.uneven_in = since(Release::k2_14)`.
+  RuleSets uneven_in = kNoRuleSet;
   // Why a combination is not listed although it computes the op; empty when there is no reason. The
   // proof asks for it (strategies/proof/rule_proof.h), with rows that have no placeholders.
   std::string_view (*excuse)(const OpCall&, const Row&) = nullptr;
@@ -135,6 +136,9 @@ struct OpRule {
     rule.sets = these;
     return rule;
   }
+
+  // Whether an input may have empty shards in the set that the rule was asked for.
+  [[nodiscard]] constexpr bool allows_uneven() const { return uneven_in.contains(resolved_for); }
 
   // These functions read PyTorch's way of naming ops: add_, mul.out, _foreach_add.List,
   // _fused_adam_.

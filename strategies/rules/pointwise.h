@@ -237,7 +237,7 @@ constexpr auto rules_of() {
       rule.op = std::string_view(kNames<kOps>.data() + begin, length_of(form));
       begin += length_of(form);
       rule.outputs = ops.outputs;
-      rule.allow_uneven = true;
+      rule.uneven_in = kEveryRuleSet;
       rule.out_tensors = out_tensors_of(rule.op);
       rule.excuse = ops.excuse;
       rule.flops = pointwise_flops;

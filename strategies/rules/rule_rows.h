@@ -27,6 +27,11 @@ inline constexpr Placement kMin = Placement::partial(ReduceOp::kMin);
 // The partials that may pass through ops that only move elements, in PyTorch's order.
 inline constexpr std::array<Placement, 4> kPassThrough = {kSum, kAvg, kMin, kMax};
 
+// DTensor's rule sets before and since nearly all ops got rows, which was in PyTorch 2.14. Before,
+// many rules derived whole layouts from those of the inputs, or proposed plain shards alone.
+inline constexpr RuleSets kBeforeRows = until(Release::k2_13);
+inline constexpr RuleSets kSinceRows = since(Release::k2_14);
+
 // All partials that PyTorch has, in its order.
 inline constexpr std::array<Placement, 5> kAllPartials = {kSum, kAvg, kMin, kMax,
                                                           Placement::partial(ReduceOp::kProduct)};
@@ -113,6 +118,16 @@ template <class IsGathered>
     result.push_back(lost ? kR : p);
   }
   return result;
+}
+
+// Whether a tensor is sharded, so that placeholders are filled.
+[[nodiscard]] inline bool has_shards(const OpCall& call) {
+  for (const TensorSpec* tensor : call.tensors()) {
+    for (const Placement& p : tensor->layout.placements) {
+      if (p.is_shard_like()) return true;
+    }
+  }
+  return false;
 }
 
 // -- Rules ----------------------------------------------------------------------------------------

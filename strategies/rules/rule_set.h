@@ -22,7 +22,7 @@
 namespace shardlab {
 
 // The releases, oldest first. `since` and `until` rely on this order.
-enum class Release : std::uint8_t { k2_13 };
+enum class Release : std::uint8_t { k2_13, k2_14, k2_15 };
 
 struct ReleaseEntry {
   Release release;
@@ -30,7 +30,9 @@ struct ReleaseEntry {
   std::string_view torch;     // the version whose source was read and whose figures were recorded
 };
 // One entry for each release, in the order of the enumeration.
-inline constexpr std::array kReleases = {ReleaseEntry{Release::k2_13, "dtensor-2.13", "2.13.0"}};
+inline constexpr std::array kReleases = {ReleaseEntry{Release::k2_13, "dtensor-2.13", "2.13.0"},
+                                         ReleaseEntry{Release::k2_14, "dtensor-2.14", "2.14.1"},
+                                         ReleaseEntry{Release::k2_15, "dtensor-2.15", "2.15.0"}};
 
 inline constexpr Release kNewestRelease = kReleases.back().release;
 // The release that rule sets without releases refer to: AutoParallel borrows its rules, and
@@ -96,6 +98,7 @@ class RuleSets {
   [[nodiscard]] static constexpr RuleSets until(Release last) {
     return Bits{((bit_of(last) << 1U) - 1U) & ~(bit_of(Release{}) - 1U)};
   }
+  [[nodiscard]] static constexpr RuleSets none() { return Bits{0}; }
 
  private:
   struct Bits {
@@ -114,6 +117,7 @@ constexpr RuleSets until(Release last) { return RuleSets::until(last); }
 // DTensor's rule sets of every release, future ones included.
 inline constexpr RuleSets kDTensor = since(Release{});
 
+inline constexpr RuleSets kNoRuleSet = RuleSets::none();
 inline constexpr RuleSets kEveryRuleSet = kDTensor | kDTensorLegacy | kShardlab | kAutoParallel;
 
 // The newest release comes first.

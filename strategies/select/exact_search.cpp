@@ -220,7 +220,7 @@ class ExactSearch {
 
   [[nodiscard]] bool is_shardable_input(std::size_t i, std::uint32_t code,
                                         const Placements& placements) {
-    if (input_.rule.allow_uneven && code == space_.current_code(i)) return true;
+    if (input_.rule.allows_uneven() && code == space_.current_code(i)) return true;
     std::vector<Verdict>& known = shardable_[i];
     if (known.empty()) known.assign(input_.by_code[i].size(), Verdict::kUnknown);
     Verdict& verdict = known[code];

@@ -124,7 +124,7 @@ class Search {
     }
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       if (!is_shardable(tensors_[i]->meta.shape, inputs[i], mesh_) &&
-          !(rule_.allow_uneven && inputs[i] == tensors_[i]->layout.placements)) {
+          !(rule_.allows_uneven() && inputs[i] == tensors_[i]->layout.placements)) {
         return std::nullopt;
       }
     }

@@ -61,7 +61,7 @@ Question read_question(const nlohmann::json& json, const JsonPlace& place) {
     }
     // The same op always gets the same spelling, whichever one the file uses.
     question.call.op = parse_at(reader.place("op"), [&] {
-      for (const RuleSet set : {RuleSet(kNewestRelease), kShardlab}) {
+      for (const RuleSet set : {RuleSet(kNewestRelease), RuleSet(kReferenceRelease), kShardlab}) {
         try {
           return std::string(find_op_rule(question.call.op, set).op);
         } catch (const InputError&) {

@@ -200,12 +200,12 @@ INSTANTIATE_TEST_SUITE_P(
         BadFile{"KeyMissing", kStack, stack_with(R"({"transitions": null})"),
                 "bad.json: missing key \"transitions\""},
         BadFile{"UnknownRuleSet", kStack, stack_with(R"({"rules": "dtensor-2.12"})"),
-                "bad.json:/rules: found \"dtensor-2.12\" (did you mean \"dtensor-2.13\"?); valid: "
-                "dtensor-2.13, dtensor-legacy, shardlab, autoparallel"},
+                "bad.json:/rules: found \"dtensor-2.12\" (did you mean \"dtensor-2.15\"?); valid: "
+                "dtensor-2.15, dtensor-2.14, dtensor-2.13, dtensor-legacy, shardlab, autoparallel"},
         BadFile{"UnknownTransitions", kStack, stack_with(R"({"transitions": "v9"})"),
                 "bad.json:/transitions: unknown transition version \"v9\" (did you mean \"v0\"?); "
                 "valid: "
-                "v0, v1, v2, v3, v4, v3-rp, v-compute, autoparallel"},
+                "v0, v1, v2, v3, v4, v3-rp, v3-sp, v-compute, autoparallel"},
         BadFile{"PriceOfReplicateToPartialWhereThereIsNone", kStack,
                 stack_with(R"({"transitions": {"name": "v3", "replicate_to_partial_us": 1}})"),
                 "bad.json:/transitions/replicate_to_partial_us: version \"v3\" has no price for "

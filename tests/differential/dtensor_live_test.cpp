@@ -1,6 +1,6 @@
-// The stack dtensor-2.13 answers as a PyTorch 2.13.0 that runs beside it: thousands of new random questions
-// in each run, with a printed seed. Skipped where PyTorch is not installed (scripts/setup --with-oracle
-// installs it).
+// The stack of a release answers as the PyTorch of that release that runs beside it: thousands of new
+// random questions in each run, with a printed seed. The interpreter decides the release. Skipped where
+// PyTorch is not installed (scripts/setup --with-oracle installs 2.13.0).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -78,8 +78,9 @@ TEST_P(DTensorLive, AnswersFreshRandomQuestionsAsPyTorchDoes) {
   for (std::size_t i = 0; i < report.differences.size() && i < 8; ++i) {
     ADD_FAILURE() << report.differences[i];
   }
-  std::printf("%s %s: %zu compared, seed %llu\n", kind.c_str(), family.c_str(), report.compared,
-              static_cast<unsigned long long>(seed));
+  std::printf("PyTorch %s, %s %s: %zu compared, seed %llu\n",
+              std::string(release_of(file).torch).c_str(), kind.c_str(), family.c_str(),
+              report.compared, static_cast<unsigned long long>(seed));
 }
 
 INSTANTIATE_TEST_SUITE_P(PyTorch, DTensorLive, testing::ValuesIn(all_questions()),

@@ -27,31 +27,33 @@ double cost_of(const json& value) {
   return value.is_null() ? std::numeric_limits<double>::infinity() : value.get<double>();
 }
 
-// Evaluators by (stack, devices per host).
+// A release's stack as it is, with the graph planner, or without merging.
+enum class Variant : std::uint8_t { kShipped, kGraph, kUnmerged };
+
+// The evaluators of one release's stack, by (variant, devices per host).
 class Evaluators {
  public:
-  StackEvaluator& get(const std::string& stack, std::int64_t devices_per_host) {
-    auto& slot = evaluators_[{stack, devices_per_host}];
-    if (!slot)
-      slot = std::make_unique<StackEvaluator>(shipped_stack(stack), h100(devices_per_host));
-    return *slot;
-  }
-  // The stack dtensor-2.13 without merging.
-  StackEvaluator& unmerged(std::int64_t devices_per_host) {
-    auto& slot = evaluators_[{"unmerged", devices_per_host}];
+  explicit Evaluators(const json& file)
+      : stack_(shipped_stack(std::string(release_of(file).rule_set))) {}
+
+  StackEvaluator& get(Variant variant, const json& c) {
+    const auto devices_per_host = c.at("devices_per_host").get<std::int64_t>();
+    auto& slot = evaluators_[{variant, devices_per_host}];
     if (!slot) {
-      Stack stack = shipped_stack("dtensor-2.13");
-      stack.redistribution.merge = MergeMode::kOff;
+      Stack stack = stack_;
+      if (variant == Variant::kGraph) stack.redistribution.planner = PlannerKind::kGraph;
+      if (variant == Variant::kUnmerged) stack.redistribution.merge = MergeMode::kOff;
       slot = std::make_unique<StackEvaluator>(stack, h100(devices_per_host));
     }
     return *slot;
   }
-  Redistributor& on(const std::string& stack, const json& c, const DeviceMesh& mesh) {
-    return get(stack, c.at("devices_per_host").get<std::int64_t>()).on(mesh);
+  Redistributor& on(Variant variant, const json& c, const DeviceMesh& mesh) {
+    return get(variant, c).on(mesh);
   }
 
  private:
-  std::map<std::pair<std::string, std::int64_t>, std::unique_ptr<StackEvaluator>> evaluators_;
+  Stack stack_;
+  std::map<std::pair<Variant, std::int64_t>, std::unique_ptr<StackEvaluator>> evaluators_;
 };
 
 DeviceMesh mesh_of(const json& c) {
@@ -171,6 +173,21 @@ void compare_selection(const json& expected, const Selection& got, bool ordered,
 
 }  // namespace
 
+const ReleaseEntry& release_of(const json& file) {
+  const std::string torch = file.at("torch").get<std::string>();
+  const auto* const entry =
+      std::find_if(kReleases.begin(), kReleases.end(),
+                   [&](const ReleaseEntry& release) { return release.torch == torch; });
+  if (entry == kReleases.end()) {
+    std::string valid;
+    for (const ReleaseEntry& release : kReleases) {
+      valid += (valid.empty() ? "" : ", ") + std::string(release.torch);
+    }
+    throw InputError("found answers of PyTorch " + torch + "; valid: " + valid);
+  }
+  return *entry;
+}
+
 std::string fnv1a(const std::string& text) {
   std::uint64_t hash = 0xcbf29ce484222325ULL;
   for (const char c : text) {
@@ -185,21 +202,21 @@ std::string fnv1a(const std::string& text) {
 
 GoldenReport compare_costs(const json& file) {
   GoldenReport report;
-  Evaluators evaluators;
+  Evaluators evaluators(file);
   for (const json& c : file.at("cases")) {
     const DeviceMesh mesh = mesh_of(c);
     const TensorMeta meta = TensorMeta::parse(c.at("tensor").get<std::string>());
     const Layout from = parse_layout(c.at("from").get<std::string>(), mesh.ndim(), meta);
     const Layout to = parse_layout(c.at("to").get<std::string>(), mesh.ndim(), meta);
-    for (const auto& [stack, key] :
-         {std::pair("dtensor-2.13", "greedy"), std::pair("dtensor-v3g", "graph")}) {
+    for (const auto& [variant, key] :
+         {std::pair(Variant::kShipped, "greedy"), std::pair(Variant::kGraph, "graph")}) {
       const std::string name(key);
       if (!c.contains(name + "_us")) {
         ++report.skipped;
         continue;
       }
       ++report.compared;
-      Redistributor& redistributor = evaluators.on(stack, c, mesh);
+      Redistributor& redistributor = evaluators.on(variant, c, mesh);
       const double want = cost_of(c[name + "_us"]);
       const double have = redistributor.cost_us(meta, from, to);
       const Plan plan = redistributor.plan(meta, from, to);
@@ -217,7 +234,7 @@ GoldenReport compare_costs(const json& file) {
 
 GoldenReport compare_plans(const json& file) {
   GoldenReport report;
-  Evaluators evaluators;
+  Evaluators evaluators(file);
   for (const json& c : file.at("cases")) {
     const DeviceMesh mesh = mesh_of(c);
     const TensorMeta meta = TensorMeta::parse(c.at("tensor").get<std::string>());
@@ -226,9 +243,8 @@ GoldenReport compare_plans(const json& file) {
     const auto differ = [&](const std::string& what, const std::string& have) {
       report.differences.push_back(c.dump() + ": " + what + ": shardlab " + have);
     };
-    Redistributor& redistributor = evaluators.on("dtensor-2.13", c, mesh);
-    Redistributor& bare =
-        evaluators.unmerged(c.at("devices_per_host").get<std::int64_t>()).on(mesh);
+    Redistributor& redistributor = evaluators.on(Variant::kShipped, c, mesh);
+    Redistributor& bare = evaluators.on(Variant::kUnmerged, c, mesh);
     const std::int64_t rank = c.at("rank").get<std::int64_t>();
     for (const std::string name : {"greedy", "graph"}) {
       if (!c.contains(name)) {
@@ -244,7 +260,7 @@ GoldenReport compare_plans(const json& file) {
         if (steps_text(c[name]) != steps_text(plan.steps)) differ("greedy", steps_text(plan.steps));
       } else if (c.contains("graph_us") && !c["graph_us"].is_null()) {
         // Cheapest plans must cost the same. If there is only one such path, shardlab must take PyTorch's.
-        Redistributor& graph = evaluators.on("dtensor-v3g", c, mesh);
+        Redistributor& graph = evaluators.on(Variant::kGraph, c, mesh);
         options.count_optimal_paths = true;
         const Plan counted = graph.plan(meta, from, to, options);
         if (!close(cost_of(c["graph_us"]), counted.price.total.value())) {
@@ -276,7 +292,7 @@ GoldenReport compare_plans(const json& file) {
 
 GoldenReport compare_selections(const json& file) {
   GoldenReport report;
-  Evaluators evaluators;
+  Evaluators evaluators(file);
   for (const json& c : file.at("cases")) {
     const DeviceMesh mesh = mesh_of(c);
     OpCall call{.op = c.at("op").get<std::string>(), .inputs = {}, .args = c.at("args")};
@@ -285,8 +301,7 @@ GoldenReport compare_selections(const json& file) {
     }
     std::string where = call.text() + " on " + mesh.text() + ", " +
                         c.at("devices_per_host").dump() + " devices a host";
-    StackEvaluator& evaluator =
-        evaluators.get("dtensor-2.13", c.at("devices_per_host").get<std::int64_t>());
+    StackEvaluator& evaluator = evaluators.get(Variant::kShipped, c);
     ++report.compared;
     try {
       const bool ordered = c.value("order", "") != "unspecified";
@@ -299,7 +314,7 @@ GoldenReport compare_selections(const json& file) {
         continue;
       }
       // The first element of a list that is refused.
-      const bool foreach = find_op_rule(call.op, Release::k2_13).is_foreach();
+      const bool foreach = find_op_rule(call.op, release_of(file).release).is_foreach();
       for (std::size_t i = 0; foreach && i < foreach_size(call); ++i) {
         static_cast<void>(evaluator.select(foreach_child(call, i), mesh));
       }

@@ -227,7 +227,8 @@ class Decisions:
         """The layouts of all outputs. Where PyTorch has one for all of them, `outputs` says how many there are; "bool"
         stands for an output that is no tensor: the minimum of what the shards say."""
         if outputs == "bool":
-            spec, types = candidate.output_specs, self.session.types
+            # Since PyTorch 2.14 a candidate names no output that is no tensor.
+            spec, types = candidate.output_specs or candidate.input_specs[0], self.session.types
             verdict = tuple(types.Partial("min") if hasattr(p, "dim") else p for p in spec.placements)
             return [layout_text(self.session.specs.DTensorSpec(spec.mesh, verdict))]
         specs = candidate.output_specs

@@ -1,5 +1,6 @@
 // Fused scaled-dot-product attention of queries, keys and values [batch, heads, rows, depth], and
-// its gradient. PyTorch 2.13.0 shards the heads and the batch. The rule set shardlab also shards
+// its gradient. PyTorch shards the heads and the batch; 2.13 proposes plain shards whatever layouts
+// the inputs have, and refuses a bias for cuDNN. The rule set shardlab also shards
 // the rows of the queries, unless a causal mask depends on their positions, and the depth of the
 // values; and it lets sums pass through inputs in which the result is linear. Random states are
 // replicated. Outputs that are absent or are not tensors have no entry in the rows. Source: PyTorch
@@ -151,14 +152,42 @@ std::vector<TensorMeta> forward_outputs(const OpCall& call) {
   return outputs;
 }
 
-Rows forward_rows(const OpCall& call, const OpRule&) {
+Rows plain_forward_rows(const OpCall& call, const OpRule&) {
   const Forward forward(call);
   // PyTorch's rows of shards have no entry for the bias, so none of them fits a call that has one.
   if (forward.kind == Kind::kCudnn && forward.bias) {
-    fail(call, "PyTorch 2.13.0 refuses a bias for this op");
+    fail(call, "PyTorch 2.13 refuses a bias for this op");
   }
   return {forward.alike(kR), forward.alike(Placement::shard(1)),
           forward.alike(Placement::shard(0))};
+}
+
+Rows forward_rows(const OpCall& call, const OpRule&) {
+  const Forward forward(call);
+  return {forward.alike(RowEntry::any_shard(1)), forward.alike(RowEntry::any_shard(0))};
+}
+
+// Since 2.14 PyTorch's row that replicates everything has no entry for the mask of cuDNN, but the other
+// rows have one, which PyTorch refuses to combine. The mask is then no output with a layout.
+std::vector<TensorMeta> maskless_outputs(const OpCall& call) {
+  std::vector<TensorMeta> outputs = forward_outputs(call);
+  outputs.resize(2);
+  return outputs;
+}
+
+Rows maskless_rows(const OpCall& call, const OpRule& rule) {
+  Rows all = forward_rows(call, rule);
+  if (!Forward(call).has_mask()) return all;
+  for (Row& row : all) row.erase(row.begin() + 2);
+  return all;
+}
+
+bool has_mask_on_one_dim(const OpCall& call, std::span<const Placements>, const DeviceMesh& mesh) {
+  if (mesh.ndim() > 1 && Forward(call).has_mask() && rows::has_shards(call)) {
+    fail(call,
+         "PyTorch since 2.14 returns the mask on a mesh of one dim alone, found " + mesh.text());
+  }
+  return true;
 }
 
 // A bias is sharded like the scores that it is added to, except on dims along which it is
@@ -289,20 +318,31 @@ std::vector<TensorMeta> backward_outputs(const OpCall& call) {
   return outputs;
 }
 
-Rows backward_rows(const OpCall& call, const OpRule&) {
-  const Backward backward(call);
+void expect_what_pytorch_takes(const OpCall& call, const Backward& backward) {
   const auto expect = [&](std::initializer_list<std::size_t> arguments, bool given) {
     for (const std::size_t i : arguments) {
       if ((call.tensor(i) != nullptr) == given) continue;
-      fail(call, "PyTorch 2.13.0 refuses the op " + std::string(given ? "without" : "with") +
+      fail(call, "PyTorch refuses the op " + std::string(given ? "without" : "with") +
                      " tensor argument " + std::to_string(i));
     }
   };
   if (backward.kind == Kind::kEfficient) expect({7, 8}, true);
   if (backward.kind == Kind::kCudnn) expect({6, 7}, true);
   if (backward.kind == Kind::kCudnn) expect({9, 10}, false);
+}
+
+Rows plain_backward_rows(const OpCall& call, const OpRule&) {
+  const Backward backward(call);
+  expect_what_pytorch_takes(call, backward);
   return {backward.alike(call, kR), backward.alike(call, Placement::shard(1)),
           backward.alike(call, Placement::shard(0))};
+}
+
+Rows backward_rows(const OpCall& call, const OpRule&) {
+  const Backward backward(call);
+  expect_what_pytorch_takes(call, backward);
+  return {backward.alike(call, RowEntry::any_shard(1)),
+          backward.alike(call, RowEntry::any_shard(0))};
 }
 
 Rows all_backward_rows(const OpCall& call, const OpRule&) {
@@ -386,6 +426,12 @@ constexpr OpRule forward(std::string_view op, RuleSets sets, RowsOf rows) {
           .kernel = Kernel::kAttention,
           .flops = forward_flops};
 }
+constexpr OpRule maskless(std::string_view op, RuleSets sets) {
+  OpRule rule = forward(op, sets, maskless_rows);
+  rule.outputs = maskless_outputs;
+  rule.filter = has_mask_on_one_dim;
+  return rule;
+}
 constexpr OpRule backward(std::string_view op, RuleSets sets, RowsOf rows) {
   return {.op = op,
           .sets = sets,
@@ -406,17 +452,23 @@ constexpr std::string_view kCudnnBackward =
     "aten._scaled_dot_product_cudnn_attention_backward.default";
 
 constexpr OpRule kRules[] = {
-    forward(kCudnn, kDTensor, forward_rows),
+    forward(kCudnn, rows::kBeforeRows, plain_forward_rows),
+    maskless(kCudnn, rows::kSinceRows),
     forward(kCudnn, kShardlab, all_forward_rows),
-    backward(kCudnnBackward, kDTensor, backward_rows),
+    backward(kCudnnBackward, rows::kBeforeRows, plain_backward_rows),
+    backward(kCudnnBackward, rows::kSinceRows, backward_rows),
     backward(kCudnnBackward, kShardlab, all_backward_rows),
-    forward(kEfficient, kDTensor, forward_rows),
+    forward(kEfficient, rows::kBeforeRows, plain_forward_rows),
+    forward(kEfficient, rows::kSinceRows, forward_rows),
     forward(kEfficient, kShardlab, all_forward_rows),
-    backward(kEfficientBackward, kDTensor, backward_rows),
+    backward(kEfficientBackward, rows::kBeforeRows, plain_backward_rows),
+    backward(kEfficientBackward, rows::kSinceRows, backward_rows),
     backward(kEfficientBackward, kShardlab, all_backward_rows),
-    forward(kFlash, kDTensor, forward_rows),
+    forward(kFlash, rows::kBeforeRows, plain_forward_rows),
+    forward(kFlash, rows::kSinceRows, forward_rows),
     forward(kFlash, kShardlab, all_forward_rows),
-    backward(kFlashBackward, kDTensor, backward_rows),
+    backward(kFlashBackward, rows::kBeforeRows, plain_backward_rows),
+    backward(kFlashBackward, rows::kSinceRows, backward_rows),
     backward(kFlashBackward, kShardlab, all_backward_rows),
 };
 

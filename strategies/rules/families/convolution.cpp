@@ -1,8 +1,9 @@
-// Convolutions, forward and backward. PyTorch 2.13.0 shards only the batch; its older rules for
-// convolutions serve only its own handler for the last spatial dim. The rule set shardlab adds
-// channels, partials, and spatial dims whose windows lie within a shard. Source: PyTorch 2.13.0,
-// _ops/_conv_ops.py (convolution_single_dim_strategy, convolution_backward_single_dim_strategy);
-// #191926, #192147 (spatial dims).
+// Convolutions, forward and backward. PyTorch 2.13 shards only the batch; its older rules for
+// convolutions serve only its own handler for the last spatial dim. 2.14 adds that dim where windows
+// touch without overlap. The rule set shardlab adds channels, partials, and every spatial dim whose
+// windows lie within a shard. Source: PyTorch 2.13.0 and 2.14.1, _ops/_conv_ops.py
+// (convolution_single_dim_strategy, convolution_backward_single_dim_strategy,
+// _convolution_full_mesh_strategy_filter); #191926, #192147 (spatial dims).
 #include <algorithm>
 
 #include "costmodel/base/error.h"
@@ -49,6 +50,43 @@ Rows batch_rows(const OpCall& call, const OpRule&) {
   Row row = {RowEntry::any_shard(0), RowEntry::any_shard(0), kR};
   if (has_bias(call)) row.push_back(kR);
   return {row};
+}
+
+// Whether PyTorch since 2.14 shards the last spatial dim: only where its windows tile the input.
+bool tiles_last_dim(const ConvolutionWindow& window) {
+  const auto& last = window.windows.back();
+  return !window.transposed && last.padding == 0 && last.dilation == 1 &&
+         last.stride == last.kernel;
+}
+
+Rows pytorch_forward_rows(const OpCall& call, const OpRule& rule) {
+  Rows rows = batch_rows(call, rule);
+  const ConvolutionWindow window = forward_window(call);
+  if (!tiles_last_dim(window)) return rows;
+  const Placement last = Placement::shard(static_cast<int>(window.windows.size()) + 1);
+  rows.push_back({last, last, kR});
+  if (has_bias(call)) rows.back().push_back(kR);
+  return rows;
+}
+
+// Whether the last spatial dim is sharded on one mesh dim at most, into equal shards of whole
+// strides: more mesh dims than one PyTorch's own handler can't express.
+bool splits_last_dim_once(const ConvolutionWindow& window, const Shape& shape,
+                          const Placements& placements, const DeviceMesh& mesh) {
+  std::int64_t strides = 0;
+  for (int m = 0; m < mesh.ndim(); ++m) {
+    const Placement& p = placements[to_index(m)];
+    if (!p.is_shard() || p.dim() + 1 != static_cast<int>(shape.size())) continue;
+    if (strides != 0) return false;
+    strides = saturating_product(window.windows.back().stride, mesh.size(m));
+  }
+  return strides == 0 || shape.back() % strides == 0;
+}
+
+bool pytorch_forward_filter(const OpCall& call, std::span<const Placements> inputs,
+                            const DeviceMesh& mesh) {
+  return splits_last_dim_once(forward_window(call), call.required_tensor(0).meta.shape, inputs[0],
+                              mesh);
 }
 
 // Whether a spatial dim can be sharded without ranks exchanging the edges of their shards.
@@ -229,6 +267,32 @@ Rows backward_batch_rows(const OpCall& call, const OpRule&) {
   return all.take();
 }
 
+Rows pytorch_backward_rows(const OpCall& call, const OpRule&) {
+  const Gradients asked = gradients_of(call);
+  GradientRows all(asked);
+  all.add(shard(0), kSum, kSum, shard(0), shard(0), kR);
+  if (tiles_last_dim(asked.window)) {
+    const Placement last = Placement::shard(static_cast<int>(asked.window.windows.size()) + 1);
+    all.add(last, kSum, kSum, last, last, kR);
+  }
+  return all.take();
+}
+
+// A gradient that is not asked for has no entry in the row that replicates everything, but one in
+// PyTorch's other rows, which PyTorch since 2.14 refuses to combine.
+bool pytorch_backward_filter(const OpCall& call, std::span<const Placements> inputs,
+                             const DeviceMesh& mesh) {
+  const Gradients asked = gradients_of(call);
+  const bool of_bias = asked.of_bias || asked.bias.empty();
+  const bool has_rows = rows::has_shards(call) || tiles_last_dim(asked.window);
+  if (mesh.ndim() > 1 && has_rows && !(asked.of_input && asked.of_weight && of_bias)) {
+    throw InputError(
+        call.op + ": found output_mask " + call.args[7].dump() + " on the mesh " + mesh.text() +
+        "; valid: PyTorch since 2.14 leaves out a gradient on a mesh of one dim alone");
+  }
+  return splits_last_dim_once(asked.window, call.required_tensor(1).meta.shape, inputs[1], mesh);
+}
+
 Rows backward_rows(const OpCall& call, const OpRule&) {
   const Gradients asked = gradients_of(call);
   const ConvolutionWindow& window = asked.window;
@@ -278,9 +342,16 @@ double backward_flops(std::span<const Shape> local, const OpCall& call) {
 
 constexpr OpRule kRules[] = {
     {.op = "aten.convolution.default",
-     .sets = kDTensor,
+     .sets = rows::kBeforeRows,
      .outputs = forward_outputs,
      .rows = batch_rows,
+     .kernel = Kernel::kGemm,
+     .flops = forward_flops},
+    {.op = "aten.convolution.default",
+     .sets = rows::kSinceRows,
+     .outputs = forward_outputs,
+     .rows = pytorch_forward_rows,
+     .filter = pytorch_forward_filter,
      .kernel = Kernel::kGemm,
      .flops = forward_flops},
     {.op = "aten.convolution.default",
@@ -291,9 +362,16 @@ constexpr OpRule kRules[] = {
      .kernel = Kernel::kGemm,
      .flops = forward_flops},
     {.op = "aten.convolution_backward.default",
-     .sets = kDTensor,
+     .sets = rows::kBeforeRows,
      .outputs = backward_outputs,
      .rows = backward_batch_rows,
+     .kernel = Kernel::kGemm,
+     .flops = backward_flops},
+    {.op = "aten.convolution_backward.default",
+     .sets = rows::kSinceRows,
+     .outputs = backward_outputs,
+     .rows = pytorch_backward_rows,
+     .filter = pytorch_backward_filter,
      .kernel = Kernel::kGemm,
      .flops = backward_flops},
     {.op = "aten.convolution_backward.default",

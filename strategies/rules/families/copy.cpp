@@ -1,9 +1,11 @@
 // Copies, casts and factories. Source: PyTorch 2.13.0, _ops/_tensor_ops.py
 // (propagate_single_input_strategy, _to_copy_single_dim_strategy, equal_strategy,
-// create_like_strategy, new_factory_strategy).
+// create_like_strategy, new_factory_strategy), and 2.14.1
+// (propagate_single_input_single_dim_strategy, equal_single_dim_strategy,
+// create_like_single_dim_strategy, new_factory_single_dim_strategy).
 //
-// In PyTorch 2.13.0 most of them take their one input in whatever layout it has. The rule set
-// shardlab has rows for them.
+// In PyTorch 2.13 most of them take their one input in whatever layout it has. Since 2.14, and in
+// the rule set shardlab, they have rows.
 #include <algorithm>
 
 #include "costmodel/base/error.h"
@@ -157,6 +159,17 @@ Rows comparison_rows(const OpCall& call, const OpRule&) {
   return rows;
 }
 
+// PyTorch's rows since 2.14. The comparison returns no tensor, so they have entries for the inputs
+// alone.
+Rows compared_rows(const OpCall& call, const OpRule&) {
+  const auto tensors = call.tensors();
+  Rows rows;
+  for (int dim = 0; dim < std::min(tensors[0]->meta.ndim(), tensors[1]->meta.ndim()); ++dim) {
+    rows.push_back({kMin, RowEntry::any_shard(dim), RowEntry::any_shard(dim)});
+  }
+  return rows;
+}
+
 // -- Tensors like another --------------------------------------------------------------------
 
 // The result does not depend on the input's values, so a partial input need not be reduced; the
@@ -236,6 +249,20 @@ std::vector<FollowCandidate> follow_or_replicate(const OpCall& call, const Devic
   return candidates;
 }
 
+// PyTorch's rows since 2.14. A result of another shape is replicated.
+Rows factory_rows(const OpCall& call, const OpRule&) {
+  Rows rows;
+  const bool same = has_same_shape(call);
+  const auto add = [&](const RowEntry& input, bool keeps) {
+    rows.push_back({keeps ? input : RowEntry(kR), input});
+  };
+  for (int dim = 0; dim < copied_tensor(call).meta.ndim(); ++dim) {
+    add(RowEntry::any_shard(dim), same);
+  }
+  for (const Placement& p : kPassThrough) add(p, same && is_uninitialized(call));
+  return rows;
+}
+
 Rows new_rows(const OpCall& call, const OpRule&) {
   Rows rows;
   const bool same = has_same_shape(call);
@@ -267,59 +294,81 @@ std::string_view excuse_copy(const OpCall& call, const Row&) {
   return {};
 }
 
+// -- Casts -----------------------------------------------------------------------------------
+
+// PyTorch since 2.14 leaves out the partial product.
+Rows cast_rows_without_products(const OpCall& call, const OpRule& rule) {
+  Rows rows = cast_rows(call, rule);
+  const auto has_product = [](const Row& row) { return row[0] == RowEntry(kProduct); };
+  rows.erase(std::remove_if(rows.begin(), rows.end(), has_product), rows.end());
+  return rows;
+}
+
+constexpr OpRule cast(RuleSets sets, RowsOf rows) {
+  return {.op = "aten._to_copy.default",
+          .sets = sets,
+          .outputs = typed_outputs<0>,
+          .rows = rows,
+          .uneven_in = kEveryRuleSet,
+          .kernel = Kernel::kCopy};
+}
+
 // -- The table -------------------------------------------------------------------------------
 
 struct Copied {
   std::string_view op;
   OutputsOf outputs;
-  std::vector<FollowCandidate> (*follow)(const OpCall&, const DeviceMesh&);
-  RowsOf rows;
+  std::vector<FollowCandidate> (*follow)(const OpCall&, const DeviceMesh&);  // until 2.13
+  RowsOf pytorch;                                                            // since 2.14
+  RowsOf shardlab;
 };
 constexpr Copied kCopied[] = {
-    {"aten.alias.default", same_outputs, follow_input, kept_rows},
-    {"aten.contiguous.default", same_outputs, follow_input, kept_rows},
-    {"aten.detach.default", same_outputs, follow_input, kept_rows},
-    {"aten.detach_.default", same_outputs, follow_input, kept_rows},
-    {"aten.empty_like.default", typed_outputs<0>, follow_input, kept_rows},
-    {"aten.equal.default", comparison_outputs, follow_comparison, comparison_rows},
-    {"aten.fill_.Scalar", same_outputs, follow_input, filled_rows},
-    {"aten.full_like.default", like_outputs<1>, follow_likeness, likeness_rows},
-    {"aten.is_same_size.default", comparison_outputs, follow_comparison, comparison_rows},
-    {"aten.new_empty.default", new_outputs<1>, follow_or_replicate, new_rows},
-    {"aten.new_empty_strided.default", new_outputs<2>, follow_or_replicate, new_rows},
-    {"aten.new_full.default", new_outputs<2>, follow_or_replicate, new_rows},
-    {"aten.new_ones.default", new_outputs<1>, follow_or_replicate, new_rows},
-    {"aten.new_zeros.default", new_outputs<1>, follow_or_replicate, new_rows},
-    {"aten.ones_like.default", like_outputs<0>, follow_likeness, likeness_rows},
-    {"aten.rand_like.default", like_outputs<0>, follow_likeness, likeness_rows},
-    {"aten.randint_like.default", like_outputs<1>, follow_likeness, likeness_rows},
-    {"aten.randint_like.low_dtype", like_outputs<2>, follow_likeness, likeness_rows},
-    {"aten.randint_like.low_dtype_out", like_outputs<2>, follow_likeness, likeness_rows},
-    {"aten.randn_like.default", like_outputs<0>, follow_likeness, likeness_rows},
-    {"aten.view.dtype", retyped_outputs, follow_input, retyped_rows},
-    {"aten.zero_.default", same_outputs, follow_input, zeroed_rows},
-    {"aten.zeros_like.default", like_outputs<0>, follow_likeness, likeness_rows},
+    {"aten.alias.default", same_outputs, follow_input, kept_rows, kept_rows},
+    {"aten.contiguous.default", same_outputs, follow_input, kept_rows, kept_rows},
+    {"aten.detach.default", same_outputs, follow_input, kept_rows, kept_rows},
+    {"aten.detach_.default", same_outputs, follow_input, kept_rows, kept_rows},
+    {"aten.empty_like.default", typed_outputs<0>, follow_input, kept_rows, kept_rows},
+    {"aten.equal.default", comparison_outputs, follow_comparison, compared_rows, comparison_rows},
+    {"aten.fill_.Scalar", same_outputs, follow_input, kept_rows, filled_rows},
+    {"aten.full_like.default", like_outputs<1>, follow_likeness, likeness_rows, likeness_rows},
+    {"aten.is_same_size.default", comparison_outputs, follow_comparison, compared_rows,
+     comparison_rows},
+    {"aten.new_empty.default", new_outputs<1>, follow_or_replicate, factory_rows, new_rows},
+    {"aten.new_empty_strided.default", new_outputs<2>, follow_or_replicate, factory_rows, new_rows},
+    {"aten.new_full.default", new_outputs<2>, follow_or_replicate, factory_rows, new_rows},
+    {"aten.new_ones.default", new_outputs<1>, follow_or_replicate, factory_rows, new_rows},
+    {"aten.new_zeros.default", new_outputs<1>, follow_or_replicate, factory_rows, new_rows},
+    {"aten.ones_like.default", like_outputs<0>, follow_likeness, likeness_rows, likeness_rows},
+    {"aten.rand_like.default", like_outputs<0>, follow_likeness, likeness_rows, likeness_rows},
+    {"aten.randint_like.default", like_outputs<1>, follow_likeness, likeness_rows, likeness_rows},
+    {"aten.randint_like.low_dtype", like_outputs<2>, follow_likeness, likeness_rows, likeness_rows},
+    {"aten.randint_like.low_dtype_out", like_outputs<2>, follow_likeness, likeness_rows,
+     likeness_rows},
+    {"aten.randn_like.default", like_outputs<0>, follow_likeness, likeness_rows, likeness_rows},
+    {"aten.view.dtype", retyped_outputs, follow_input, kept_rows, retyped_rows},
+    {"aten.zero_.default", same_outputs, follow_input, kept_rows, zeroed_rows},
+    {"aten.zeros_like.default", like_outputs<0>, follow_likeness, likeness_rows, likeness_rows},
 };
 
 constexpr std::size_t kCount = std::size(kCopied);
-constexpr std::array<OpRule, 2 * kCount + 1> all_rules() {
-  std::array<OpRule, 2 * kCount + 1> rules{};
+constexpr std::array<OpRule, 3 * kCount + 2> all_rules() {
+  std::array<OpRule, 3 * kCount + 2> rules{};
   std::size_t next = 0;
-  rules[next++] = {.op = "aten._to_copy.default",
-                   .outputs = typed_outputs<0>,
-                   .rows = cast_rows,
-                   .allow_uneven = true,
-                   .kernel = Kernel::kCopy};
+  rules[next++] = cast(kBeforeRows | kShardlab, cast_rows);
+  rules[next++] = cast(kSinceRows, cast_rows_without_products);
   for (const Copied& copied : kCopied) {
     OpRule rule{
         .op = copied.op, .outputs = copied.outputs, .kernel = rows::moving_kernel(copied.op)};
-    rule.sets = kDTensor;
+    rule.sets = kBeforeRows;
     rule.follow = copied.follow;
     rules[next++] = rule;
-    rule.sets = kShardlab;
+    rule.sets = kSinceRows;
     rule.follow = nullptr;
-    rule.rows = copied.rows;
-    rule.allow_uneven = true;
+    rule.rows = copied.pytorch;
+    rule.uneven_in = kEveryRuleSet;
+    rules[next++] = rule;
+    rule.sets = kShardlab;
+    rule.rows = copied.shardlab;
     rule.excuse = excuse_copy;
     rules[next++] = rule;
   }

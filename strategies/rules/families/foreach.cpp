@@ -186,11 +186,21 @@ constexpr PointwiseOps kOps[] = {
      .shardlab_rows = rows_besides_numbers<added_quotient_rows>,
      .outputs = outputs_besides_numbers,
      .sets = kShardlab},
-    {.words = "_foreach_addcdiv_.Scalar _foreach_addcdiv_.ScalarList _foreach_addcdiv_.Tensor "
-              "_foreach_addcmul_.Scalar _foreach_addcmul_.ScalarList _foreach_addcmul_.Tensor",
+    {.words = "_foreach_addcdiv_.Tensor _foreach_addcmul_.Tensor",
      .dtensor_rows = rows_of_inputs,
      .outputs = no_outputs,
      .sets = kDTensor},
+    {.words = "_foreach_addcdiv_.Scalar _foreach_addcdiv_.ScalarList "
+              "_foreach_addcmul_.Scalar _foreach_addcmul_.ScalarList",
+     .dtensor_rows = rows_of_inputs,
+     .outputs = no_outputs,
+     .sets = rows::kBeforeRows},
+    // PyTorch since 2.14 takes the rows of addcdiv and addcmul for all of these.
+    {.words = "_foreach_addcdiv_.Scalar _foreach_addcdiv_.ScalarList "
+              "_foreach_addcmul_.Scalar _foreach_addcmul_.ScalarList "
+              "_foreach_addcdiv.Scalar _foreach_addcdiv.ScalarList _foreach_addcmul.ScalarList",
+     .outputs = outputs_as<ResultType::kPromoted, 3>,
+     .sets = rows::kSinceRows},
 };
 
 // -- _amp_foreach_non_finite_check_and_unscale_ ----------------------------------------------
@@ -297,7 +307,7 @@ constexpr OpRule optimizer(std::string_view op, RuleSets sets, OutputsOf outputs
           .sets = sets,
           .outputs = outputs,
           .rows = rows,
-          .allow_uneven = true,
+          .uneven_in = kEveryRuleSet,
           .excuse = of_whole_parameters,
           .flops = pointwise_flops};
 }
@@ -320,7 +330,7 @@ constexpr OpRule kOtherRules[] = {
      .sets = kShardlab,
      .outputs = unscale_outputs,
      .rows = unscale_rows,
-     .allow_uneven = true,
+     .uneven_in = kEveryRuleSet,
      .excuse = of_finite_parts,
      .flops = pointwise_flops},
     functional("aten._fused_adam.default"),

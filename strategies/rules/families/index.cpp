@@ -105,8 +105,15 @@ std::vector<TensorMeta> gather_outputs(const OpCall& call) {
   return {like(by.self, by.index.meta.shape)};
 }
 
-// PyTorch proposes plain shards whatever layouts the inputs have, and does not compare extents.
-Rows gather_rows_of_dtensor(const OpCall& call, const OpRule&) {
+// The entry that PyTorch proposes for a shard. 2.13 proposes plain shards whatever layouts the inputs
+// have.
+RowEntry proposed_shard(const OpRule& rule, int dim) {
+  return rule.sets.contains(Release::k2_13) ? RowEntry(Placement::shard(dim))
+                                            : RowEntry::any_shard(dim);
+}
+
+// PyTorch does not compare extents.
+Rows gather_rows_of_dtensor(const OpCall& call, const OpRule& rule) {
   const ByElement by = ByElement::of(call, false);
   const Placement along = Placement::shard(by.dim);
   Rows rows = {{kR, kR, kR}};
@@ -116,7 +123,7 @@ Rows gather_rows_of_dtensor(const OpCall& call, const OpRule&) {
   }
   rows.push_back({along, kR, along});
   for (int d = 0; d < by.self.meta.ndim(); ++d) {
-    if (d != by.dim) rows.push_back(rows::all_alike(3, Placement::shard(d)));
+    if (d != by.dim) rows.push_back(rows::all_alike(3, proposed_shard(rule, d)));
   }
   return rows;
 }
@@ -162,7 +169,7 @@ Rows scatter_rows_of_dtensor(const OpCall& call, const OpRule& rule) {
   for (int d = 0; d < by.self.meta.ndim(); ++d) {
     // For scatter_add PyTorch does not look at the source's extents.
     if (d == by.dim || !by.aligned(d, !adds)) continue;
-    rows.push_back(rows::all_alike(tensors, Placement::shard(d)));
+    rows.push_back(rows::all_alike(tensors, proposed_shard(rule, d)));
   }
   return rows;
 }
@@ -237,14 +244,20 @@ std::vector<TensorMeta> index_select_outputs(const OpCall& call) {
   return {like(by.self, shape)};
 }
 
-Rows index_select_rows(const OpCall& call, const OpRule&) {
+// The partials that pass through a row-wise op. PyTorch since 2.14 leaves out products.
+std::span<const Placement> passing_partials(const OpRule& rule) {
+  if (rule.sets.contains(kShardlab)) return kAllPartials;
+  return kPassThrough;
+}
+
+Rows index_select_rows(const OpCall& call, const OpRule& rule) {
   const ByRow by = ByRow::of(call);
   Rows rows;
   for (int d = 0; d < by.self.meta.ndim(); ++d) {
     if (d != by.dim) rows.push_back({RowEntry::any_shard(d), RowEntry::any_shard(d), kR});
   }
   rows.push_back({RowEntry::any_shard(by.dim), kR, RowEntry::any_shard(0)});
-  for (const Placement& partial : kAllPartials) rows.push_back({partial, partial, kR});
+  for (const Placement& partial : passing_partials(rule)) rows.push_back({partial, partial, kR});
   return rows;
 }
 
@@ -274,7 +287,9 @@ Rows index_fill_rows(const OpCall& call, const OpRule& rule) {
     if (with_tensor) rows.back().push_back(kR);
   }
   if (with_tensor) {
-    for (const Placement& partial : kAllPartials) rows.push_back({partial, partial, kR, partial});
+    for (const Placement& partial : passing_partials(rule)) {
+      rows.push_back({partial, partial, kR, partial});
+    }
     return rows;
   }
   constexpr std::array<Placement, 3> kKept = {kAvg, kMax, kMin};
@@ -487,18 +502,21 @@ Rows index_put_rows(const OpCall& call, const OpRule& rule) {
 constexpr OpRule kRules[] = {
     copy_rule("aten._index_put_impl_.default", kDTensor, index_put_outputs, index_put_rows),
     copy_rule("aten._index_put_impl_.default", kShardlab, index_put_outputs, index_put_rows),
-    copy_rule("aten.gather.default", kDTensor, gather_outputs, gather_rows_of_dtensor),
+    copy_rule("aten.gather.default", rows::kBeforeRows, gather_outputs, gather_rows_of_dtensor),
+    copy_rule("aten.gather.default", rows::kSinceRows, gather_outputs, gather_rows_of_dtensor),
     copy_rule("aten.gather.default", kShardlab, gather_outputs, gather_rows, excuse_cut_alike),
     copy_rule("aten.index.Tensor", kDTensor, index_outputs, index_rows),
     copy_rule("aten.index.Tensor", kShardlab, index_outputs, index_rows),
     copy_rule("aten.index_fill.int_Scalar", kDTensor, index_fill_outputs, index_fill_rows),
     copy_rule("aten.index_fill.int_Scalar", kShardlab, index_fill_outputs, index_fill_rows),
-    copy_rule("aten.index_fill.int_Tensor", kDTensor | kShardlab, index_fill_outputs,
+    copy_rule("aten.index_fill.int_Tensor", rows::kBeforeRows | kShardlab, index_fill_outputs,
               index_fill_rows),
+    copy_rule("aten.index_fill.int_Tensor", rows::kSinceRows, index_fill_outputs, index_fill_rows),
     copy_rule("aten.index_fill_.int_Scalar", kDTensor, index_fill_outputs, index_fill_rows),
     copy_rule("aten.index_fill_.int_Scalar", kShardlab, index_fill_outputs, index_fill_rows),
-    copy_rule("aten.index_fill_.int_Tensor", kDTensor | kShardlab, index_fill_outputs,
+    copy_rule("aten.index_fill_.int_Tensor", rows::kBeforeRows | kShardlab, index_fill_outputs,
               index_fill_rows),
+    copy_rule("aten.index_fill_.int_Tensor", rows::kSinceRows, index_fill_outputs, index_fill_rows),
     copy_rule("aten.index_put.default", kDTensor, index_put_outputs, index_put_rows),
     copy_rule("aten.index_put.default", kShardlab, index_put_outputs, index_put_rows),
     copy_rule("aten.index_put_.default", kDTensor, index_put_outputs, index_put_rows),
@@ -507,23 +525,36 @@ constexpr OpRule kRules[] = {
     copy_rule("aten.index_reduce.default", kShardlab, index_reduce_outputs, index_reduce_rows),
     copy_rule("aten.index_reduce_.default", kDTensor, index_reduce_outputs, index_reduce_rows),
     copy_rule("aten.index_reduce_.default", kShardlab, index_reduce_outputs, index_reduce_rows),
-    copy_rule("aten.index_select.default", kDTensor | kShardlab, index_select_outputs,
+    copy_rule("aten.index_select.default", rows::kBeforeRows | kShardlab, index_select_outputs,
               index_select_rows),
-    copy_rule("aten.scatter.src", kDTensor, scatter_outputs, scatter_rows_of_dtensor),
+    copy_rule("aten.index_select.default", rows::kSinceRows, index_select_outputs,
+              index_select_rows),
+    copy_rule("aten.scatter.src", rows::kBeforeRows, scatter_outputs, scatter_rows_of_dtensor),
+    copy_rule("aten.scatter.src", rows::kSinceRows, scatter_outputs, scatter_rows_of_dtensor),
     copy_rule("aten.scatter.src", kShardlab, scatter_outputs, scatter_rows, excuse_cut_alike),
-    copy_rule("aten.scatter.value", kDTensor, scatter_outputs, scatter_rows_of_dtensor),
+    copy_rule("aten.scatter.value", rows::kBeforeRows, scatter_outputs, scatter_rows_of_dtensor),
+    copy_rule("aten.scatter.value", rows::kSinceRows, scatter_outputs, scatter_rows_of_dtensor),
     copy_rule("aten.scatter.value", kShardlab, scatter_outputs, scatter_rows, excuse_cut_alike),
-    copy_rule("aten.scatter_.src", kDTensor, scatter_outputs, scatter_rows_of_dtensor),
+    copy_rule("aten.scatter_.src", rows::kBeforeRows, scatter_outputs, scatter_rows_of_dtensor),
+    copy_rule("aten.scatter_.src", rows::kSinceRows, scatter_outputs, scatter_rows_of_dtensor),
     copy_rule("aten.scatter_.src", kShardlab, scatter_outputs, scatter_rows, excuse_cut_alike),
-    copy_rule("aten.scatter_.value", kDTensor, scatter_outputs, scatter_rows_of_dtensor),
+    copy_rule("aten.scatter_.value", rows::kBeforeRows, scatter_outputs, scatter_rows_of_dtensor),
+    copy_rule("aten.scatter_.value", rows::kSinceRows, scatter_outputs, scatter_rows_of_dtensor),
     copy_rule("aten.scatter_.value", kShardlab, scatter_outputs, scatter_rows, excuse_cut_alike),
-    copy_rule("aten.scatter_add.default", kDTensor, scatter_outputs, scatter_rows_of_dtensor),
+    copy_rule("aten.scatter_add.default", rows::kBeforeRows, scatter_outputs,
+              scatter_rows_of_dtensor),
+    copy_rule("aten.scatter_add.default", rows::kSinceRows, scatter_outputs,
+              scatter_rows_of_dtensor),
     copy_rule("aten.scatter_add.default", kShardlab, scatter_outputs, scatter_add_rows,
               excuse_cut_alike),
     copy_out_rule<index_fill_outputs, index_fill_rows>("aten.index_fill.int_Tensor_out",
-                                                       kDTensor | kShardlab),
+                                                       rows::kBeforeRows | kShardlab),
+    copy_out_rule<index_fill_outputs, index_fill_rows>("aten.index_fill.int_Tensor_out",
+                                                       rows::kSinceRows),
     copy_out_rule<index_select_outputs, index_select_rows>("aten.index_select.out",
-                                                           kDTensor | kShardlab),
+                                                           rows::kBeforeRows | kShardlab),
+    copy_out_rule<index_select_outputs, index_select_rows>("aten.index_select.out",
+                                                           rows::kSinceRows),
     copy_out_rule<index_put_outputs, index_put_rows>("aten._index_put_impl.out", kDTensor),
     copy_out_rule<index_put_outputs, index_put_rows>("aten._index_put_impl.out", kShardlab),
     copy_out_rule<index_outputs, index_rows>("aten.index.Tensor_out", kDTensor),

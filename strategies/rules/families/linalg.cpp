@@ -188,7 +188,11 @@ Rows cross_rows(const OpCall& call, const OpRule& rule) {
 }
 
 constexpr OpRule ruled(std::string_view op, RuleSets sets) {
-  return {.op = op, .sets = sets, .outputs = outputs, .rows = batch_rows};
+  return {.op = op,
+          .sets = sets,
+          .outputs = outputs,
+          .rows = batch_rows,
+          .uneven_in = rows::kSinceRows};
 }
 constexpr OpRule factor(std::string_view op) {
   OpRule rule = ruled(op, kDTensor | kShardlab);
@@ -203,7 +207,7 @@ constexpr OpRule kRules[] = {
     ruled("aten._linalg_slogdet.default", kBoth),
     ruled("aten._linalg_solve_ex.default", kDTensor),
     ruled("aten._linalg_solve_ex.default", kShardlab),
-    factor("aten.cholesky.default"),
+    factor("aten.cholesky.default").in(rows::kBeforeRows | kShardlab),  // PyTorch 2.14 removed it
     ruled("aten.cholesky_inverse.default", kBoth),
     ruled("aten.cholesky_solve.default", kDTensor),
     ruled("aten.cholesky_solve.default", kShardlab),
@@ -211,11 +215,13 @@ constexpr OpRule kRules[] = {
     {.op = "aten.linalg_cross.default",
      .sets = kDTensor,
      .outputs = cross_outputs,
-     .rows = cross_rows},
+     .rows = cross_rows,
+     .uneven_in = rows::kSinceRows},
     {.op = "aten.linalg_cross.default",
      .sets = kShardlab,
      .outputs = cross_outputs,
-     .rows = cross_rows},
+     .rows = cross_rows,
+     .uneven_in = rows::kSinceRows},
     ruled("aten.linalg_inv_ex.default", kBoth),
     ruled("aten.linalg_lu.default", kBoth),
     ruled("aten.linalg_lu_factor_ex.default", kBoth),

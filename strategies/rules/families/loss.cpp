@@ -1,9 +1,10 @@
 // Negative log likelihood, which with _log_softmax makes up cross entropy. The dim of the classes
 // is not sharded; the other dims of the scores are sharded together with those of the target. In
-// PyTorch 2.13.0 all tensors follow the scores' layout. PyTorch averages local means, which is
-// wrong if weights or ignored targets differ between shards, so the rule set shardlab does not
-// shard a loss that is a mean. Source: PyTorch 2.13.0, _ops/_math_ops.py
-// (nll_loss_forward_strategy, nll_loss_backward_strategy).
+// PyTorch 2.13 all tensors follow the scores' layout. It averages local means, which is wrong if
+// weights or ignored targets differ between shards, so PyTorch since 2.14 and the rule set shardlab
+// do not shard a loss that is a mean. Source: PyTorch 2.13.0, _ops/_math_ops.py
+// (nll_loss_forward_strategy, nll_loss_backward_strategy), and 2.14.1
+// (nll_loss_forward_single_dim_strategy, nll_loss_backward_single_dim_strategy).
 #include "costmodel/base/error.h"
 #include "costmodel/base/index.h"
 #include "strategies/rules/op_rule.h"
@@ -94,7 +95,7 @@ std::vector<TensorMeta> loss_outputs(const OpCall& call) {
   return {out, total};
 }
 
-// -- PyTorch 2.13.0: layouts that follow the scores -----------------------------------------------
+// -- PyTorch 2.13: layouts that follow the scores -------------------------------------------------
 
 struct Followed {
   Placements scores;
@@ -163,7 +164,7 @@ std::vector<FollowCandidate> follow_backward(const OpCall& call, const DeviceMes
   return {candidate};
 }
 
-// -- The rule set shardlab: rows ------------------------------------------------------------------
+// -- Rows ---------------------------------------------------------------------------------------
 
 // The entries of both tensors in a row that shards a dim of both.
 struct SharedDim {
@@ -180,8 +181,8 @@ std::vector<SharedDim> shared_dims(const Loss& loss) {
 }
 
 // The loss is linear in the scores. It is linear in the weights too unless it is divided by their
-// sum.
-Rows forward_rows(const OpCall& call, const OpRule&) {
+// sum. PyTorch lists the shards alone.
+Rows forward_rows(const OpCall& call, const OpRule& rule) {
   const Loss loss = loss_of(call);
   const bool weighs = loss.weight != nullptr;
   const bool none = loss.reduction == LossReduction::kNone;
@@ -196,6 +197,7 @@ Rows forward_rows(const OpCall& call, const OpRule&) {
       add(none ? d.target : RowEntry(kSum), none ? kR : kSum, d.scores, d.target, kR);
     }
   }
+  if (!rule.sets.contains(kShardlab)) return rows;
   for (const Placement& p : {kSum, kAvg}) add(p, kR, p, kR, kR);
   if (!weighs && (none || loss.target->meta.ndim() == 0)) {  // the loss is minus a score
     add(kMax, kR, kMin, kR, kR);
@@ -204,6 +206,27 @@ Rows forward_rows(const OpCall& call, const OpRule&) {
   if (weighs && loss.reduction != LossReduction::kMean) {
     for (const Placement& p : {kSum, kAvg}) add(p, none ? kR : p, kR, kR, p);
   }
+  return rows;
+}
+
+// The total weight is used only if the reduction is a mean. Otherwise PyTorch passes a sum of it on,
+// except beside shards of a loss that is not reduced.
+Rows pytorch_backward_rows(const OpCall& call, const OpRule&) {
+  const Loss loss = loss_of(call);
+  const bool none = loss.reduction == LossReduction::kNone;
+  Rows rows;
+  const auto add = [&](const RowEntry& scores, const RowEntry& gradient, const RowEntry& target,
+                       const RowEntry& total) {
+    rows.push_back({scores, gradient, scores, target});
+    if (loss.weight != nullptr) rows.back().push_back(kR);
+    rows.back().push_back(total);
+  };
+  for (const SharedDim& d : shared_dims(loss)) {
+    const RowEntry gradient = none ? d.target : RowEntry(kR);
+    add(d.scores, gradient, d.target, kR);
+    if (loss.reduction == LossReduction::kSum) add(d.scores, gradient, d.target, kSum);
+  }
+  if (loss.reduction != LossReduction::kMean) add(kR, kR, kR, kSum);
   return rows;
 }
 
@@ -264,16 +287,16 @@ double elements(std::span<const Shape> local, const OpCall& call) {
 
 constexpr OpRule followed(std::string_view op, decltype(OpRule::follow) follow) {
   return {.op = op,
-          .sets = kDTensor,
+          .sets = kBeforeRows,
           .outputs = loss_outputs,
           .follow = follow,
           .kernel = Kernel::kReduction,
           .flops = elements};
 }
-constexpr OpRule as_rows(std::string_view op, decltype(OpRule::rows) rows,
+constexpr OpRule as_rows(std::string_view op, RuleSets sets, decltype(OpRule::rows) rows,
                          decltype(OpRule::excuse) excuse) {
   return {.op = op,
-          .sets = kShardlab,
+          .sets = sets,
           .outputs = loss_outputs,
           .rows = rows,
           .excuse = excuse,
@@ -283,13 +306,17 @@ constexpr OpRule as_rows(std::string_view op, decltype(OpRule::rows) rows,
 
 constexpr OpRule kRules[] = {
     followed("aten.nll_loss2d_backward.default", follow_backward),
-    as_rows("aten.nll_loss2d_backward.default", backward_rows, excuse_backward),
+    as_rows("aten.nll_loss2d_backward.default", kSinceRows, pytorch_backward_rows, excuse_backward),
+    as_rows("aten.nll_loss2d_backward.default", kShardlab, backward_rows, excuse_backward),
     followed("aten.nll_loss2d_forward.default", follow_forward),
-    as_rows("aten.nll_loss2d_forward.default", forward_rows, excuse_forward),
+    as_rows("aten.nll_loss2d_forward.default", kSinceRows, forward_rows, excuse_forward),
+    as_rows("aten.nll_loss2d_forward.default", kShardlab, forward_rows, excuse_forward),
     followed("aten.nll_loss_backward.default", follow_backward),
-    as_rows("aten.nll_loss_backward.default", backward_rows, excuse_backward),
+    as_rows("aten.nll_loss_backward.default", kSinceRows, pytorch_backward_rows, excuse_backward),
+    as_rows("aten.nll_loss_backward.default", kShardlab, backward_rows, excuse_backward),
     followed("aten.nll_loss_forward.default", follow_forward),
-    as_rows("aten.nll_loss_forward.default", forward_rows, excuse_forward),
+    as_rows("aten.nll_loss_forward.default", kSinceRows, forward_rows, excuse_forward),
+    as_rows("aten.nll_loss_forward.default", kShardlab, forward_rows, excuse_forward),
 };
 
 }  // namespace loss_rules

@@ -9,6 +9,7 @@
 #include "strategies/rules/decomposition.h"
 #include "strategies/rules/einsum.h"
 #include "strategies/rules/op_rule.h"
+#include "strategies/rules/rule_rows.h"
 #include "strategies/rules/tensor_args.h"
 
 namespace shardlab {
@@ -456,7 +457,8 @@ std::vector<TensorMeta> grouped_outputs(const OpCall& call) {
   return {out};
 }
 
-Rows grouped_rows(const OpCall& call, const OpRule&) {
+// PyTorch 2.13 proposes plain shards whatever layouts the inputs have.
+Rows plain_grouped_rows(const OpCall& call, const OpRule&) {
   const auto shard = [](int dim) { return RowEntry(Placement::shard(dim)); };
   const RowEntry p = Placement::partial();
   const RowEntry r = Placement::replicate();
@@ -484,13 +486,18 @@ Rows grouped_rows(const OpCall& call, const OpRule&) {
   return all;
 }
 
-Rows all_grouped_rows(const OpCall& call, const OpRule& rule) {
-  Rows all = grouped_rows(call, rule);
+Rows grouped_rows(const OpCall& call, const OpRule& rule) {
+  Rows all = plain_grouped_rows(call, rule);
   for (Row& row : all) {
     for (RowEntry& entry : row) {
       if (entry.placement().is_shard()) entry = RowEntry::any_shard(entry.dim());
     }
   }
+  return all;
+}
+
+Rows all_grouped_rows(const OpCall& call, const OpRule& rule) {
+  Rows all = grouped_rows(call, rule);
   const Placement avg = Placement::partial(ReduceOp::kAvg);
   for (const std::size_t operand : {1U, 2U}) {
     Row row(all[0].size(), Placement::replicate());
@@ -562,7 +569,8 @@ constexpr OpRule kRules[] = {
     product("aten._foreach_mm.default", kCurrent, kProduct, product_rows),
     biased("aten._addmm_activation.default", kDTensor, kProduct, decomposed_rows),
     biased("aten._addmm_activation.default", kShardlab, kProduct, activated_rows),
-    grouped(kDTensor, grouped_rows),
+    grouped(rows::kBeforeRows, plain_grouped_rows),
+    grouped(rows::kSinceRows, grouped_rows),
     grouped(kShardlab, all_grouped_rows),
     scaled("aten._scaled_mm.default", kDTensor, scaled_rows, nullptr),
     scaled("aten._scaled_mm.default", kShardlab, all_scaled_rows, scales_fit),
@@ -587,10 +595,10 @@ constexpr OpRule kRules[] = {
     product("aten.bmm.default", kCurrent, kBatchedProduct, product_rows),
     product("aten.bmm.default", kDTensorLegacy, kBatchedProduct, concrete_product_rows),
     product("aten.bmm.out", kCurrent, kBatchedProduct, product_rows),
-    // PyTorch 2.13.0 still uses the older generator here, which proposes shards whatever layouts
-    // the inputs have, and keeps no partials.
-    product("aten.dot.default", kDTensor | kDTensorLegacy, "i,i->", concrete_product_rows),
-    product("aten.dot.default", kShardlab, "i,i->", product_rows),
+    // PyTorch 2.13 still uses the older generator here, which proposes shards whatever layouts the
+    // inputs have, and keeps no partials.
+    product("aten.dot.default", rows::kBeforeRows | kDTensorLegacy, "i,i->", concrete_product_rows),
+    product("aten.dot.default", rows::kSinceRows | kShardlab, "i,i->", product_rows),
     {.op = "aten.einsum.default",
      .sets = kShardlab,
      .outputs = einsum_outputs,

@@ -300,11 +300,12 @@ Rows norm_rows(const OpCall& call, const OpRule&) {
   return rows;
 }
 
-constexpr OpRule norm(std::string_view op, RuleSets sets) {
+constexpr OpRule norm(std::string_view op, RuleSets sets, RuleSets uneven_in = kNoRuleSet) {
   return {.op = op,
           .sets = sets,
           .outputs = norm_outputs,
           .rows = sets == kShardlab ? norm_rows : pytorch_rows,
+          .uneven_in = uneven_in,
           .excuse = excuse,
           .kernel = Kernel::kReduction,
           .flops = first_input_flops};
@@ -313,7 +314,7 @@ constexpr OpRule norm(std::string_view op, RuleSets sets) {
 constexpr OpRule kRules[] = {
     norm("aten._batch_norm_with_update.default", kDTensor),
     norm("aten._batch_norm_with_update.default", kShardlab),
-    norm("aten._fused_rms_norm.default", kDTensor),
+    norm("aten._fused_rms_norm.default", kDTensor, kSinceRows),
     norm("aten._fused_rms_norm.default", kShardlab),
     norm("aten._fused_rms_norm_backward.default", kDTensor),
     norm("aten._fused_rms_norm_backward.default", kShardlab),
@@ -329,7 +330,7 @@ constexpr OpRule kRules[] = {
     norm("aten.native_batch_norm_backward.default", kShardlab),
     norm("aten.native_group_norm.default", kDTensor),
     norm("aten.native_group_norm.default", kShardlab),
-    norm("aten.native_layer_norm.default", kDTensor),
+    norm("aten.native_layer_norm.default", kDTensor, kSinceRows),
     norm("aten.native_layer_norm.default", kShardlab),
     norm("aten.native_layer_norm_backward.default", kDTensor),
     norm("aten.native_layer_norm_backward.default", kShardlab),

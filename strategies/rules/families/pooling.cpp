@@ -138,16 +138,21 @@ std::vector<TensorMeta> pool_outputs(const OpCall& call) {
   return {out, {.dtype = DType::kI64, .shape = out.shape, .strides = {}}};
 }
 
-// PyTorch proposes plain shards of the first dim and, last, of the channels of a batch.
+// PyTorch proposes shards of the first dim and, last, of the channels of a batch. 2.13 proposes
+// plain ones whatever layout the input has.
 template <std::size_t tensors>
 Rows pooling_rows(const OpCall& call, const OpRule& rule) {
   static_cast<void>(rule.outputs(call));
-  Rows all = {rows::all_alike(tensors, Placement::shard(0))};
+  const auto shard = [&](int dim) {
+    return rule.sets.contains(Release::k2_13) ? RowEntry(Placement::shard(dim))
+                                              : RowEntry::any_shard(dim);
+  };
+  Rows all = {rows::all_alike(tensors, shard(0))};
   if (tensors == 2) {  // an average is linear
     for (const Placement& p : {kSum, kAvg}) all.push_back(rows::all_alike(tensors, p));
   }
   if (call.required_tensor(0).meta.ndim() == 4) {
-    all.push_back(rows::all_alike(tensors, Placement::shard(1)));
+    all.push_back(rows::all_alike(tensors, shard(1)));
   }
   return all;
 }
@@ -246,6 +251,7 @@ constexpr OpRule averaging(std::string_view op, RuleSets sets) {
               .sets = sets,
               .outputs = pool_outputs<pool, false>,
               .rows = pooling_rows<2>,
+              .uneven_in = rows::kSinceRows,
               .kernel = Kernel::kElementwise};
   if (sets == kShardlab) {
     rule.rows = block_rows<pool, Linear::kSums>;
@@ -254,16 +260,24 @@ constexpr OpRule averaging(std::string_view op, RuleSets sets) {
   return rule;
 }
 
+constexpr OpRule maximal(RuleSets sets) {
+  return {.op = "aten.max_pool2d_with_indices.default",
+          .sets = sets,
+          .outputs = pool_outputs<max_pooled, true>,
+          .rows = pooling_rows<3>,
+          .uneven_in = rows::kSinceRows,
+          .kernel = Kernel::kElementwise};
+}
+
 constexpr OpRule kRules[] = {
-    averaging<adapted>("aten._adaptive_avg_pool2d.default", kDTensor),
+    averaging<adapted>("aten._adaptive_avg_pool2d.default", rows::kBeforeRows),
+    averaging<adapted>("aten._adaptive_avg_pool2d.default", rows::kSinceRows),
     averaging<adapted>("aten._adaptive_avg_pool2d.default", kShardlab),
-    averaging<avg_pooled>("aten.avg_pool2d.default", kDTensor),
+    averaging<avg_pooled>("aten.avg_pool2d.default", rows::kBeforeRows),
+    averaging<avg_pooled>("aten.avg_pool2d.default", rows::kSinceRows),
     averaging<avg_pooled>("aten.avg_pool2d.default", kShardlab),
-    {.op = "aten.max_pool2d_with_indices.default",
-     .sets = kDTensor,
-     .outputs = pool_outputs<max_pooled, true>,
-     .rows = pooling_rows<3>,
-     .kernel = Kernel::kElementwise},
+    maximal(rows::kBeforeRows),
+    maximal(rows::kSinceRows),
     {.op = "aten.max_pool2d_with_indices.default",
      .sets = kShardlab,
      .outputs = pool_outputs<max_pooled, true>,

@@ -98,7 +98,7 @@ constexpr OpRule drawn(std::string_view op, OutputsOf outputs, RowsOf rows,
   return {.op = op,
           .outputs = outputs,
           .rows = rows,
-          .allow_uneven = true,
+          .uneven_in = kEveryRuleSet,
           .excuse = excuse_drawn,
           .out_tensors = out_tensors,
           .flops = pointwise_flops};
@@ -111,7 +111,7 @@ constexpr OpRule elementwise_out(std::string_view op) {
 }
 constexpr OpRule multinomial(std::string_view op, OutputsOf outputs, std::size_t out_tensors) {
   OpRule rule = drawn(op, outputs, alike_rows<1, 1>, out_tensors);
-  rule.allow_uneven = false;
+  rule.uneven_in = kNoRuleSet;
   return rule;
 }
 

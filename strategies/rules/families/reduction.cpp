@@ -1,8 +1,9 @@
-// Reductions. In PyTorch 2.13.0 most of them follow their input's layout, by rules that have some
-// faults; the rule set shardlab has rows for them. Source: PyTorch 2.13.0, _ops/_math_ops.py
-// (common_reduction_strategy and its callers, max_min_dim_single_dim_strategy,
-// dim_reduction_with_indices_strategy, kthvalue_strategy, histc_strategy); pull request #162692
-// (mean of uneven shards).
+// Reductions. In PyTorch 2.13 most of them follow their input's layout, by rules that have some
+// faults; since 2.14, and in the rule set shardlab, they have rows. Source: PyTorch 2.13.0,
+// _ops/_math_ops.py (common_reduction_strategy and its callers, max_min_dim_single_dim_strategy,
+// dim_reduction_with_indices_strategy, kthvalue_strategy, histc_strategy), and 2.14.1
+// (_reduction_single_dim_strategy and its callers, mean_single_dim_strategy,
+// argmax_argmin_single_dim_strategy); pull request #162692 (mean of uneven shards).
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -162,7 +163,7 @@ std::vector<TensorMeta> reduction_outputs(const OpCall& call) {
   return std::vector<TensorMeta>(outputs_of(call), out);
 }
 
-// -- PyTorch 2.13.0: layouts that follow the input ------------------------------------------------
+// -- PyTorch --------------------------------------------------------------------------------------
 
 // What PyTorch knows about a reduction of shards and of partials.
 struct Linear {
@@ -215,8 +216,8 @@ ReducedDims reduction_as_followed(const OpCall& call) {
   return reduction;
 }
 
-// Unless the reduction is linear on the input's shards and partials, shards of reduced dims are
-// gathered and partials are reduced first.
+// In 2.13, unless the reduction is linear on the input's shards and partials, shards of reduced dims
+// are gathered and partials are reduced first.
 std::vector<FollowCandidate> follow_reduction(const OpCall& call, const DeviceMesh& mesh) {
   const ReducedDims reduction = reduction_as_followed(call);
   const TensorSpec& in = reduced_tensor(call);
@@ -260,6 +261,72 @@ std::vector<FollowCandidate> follow_reduction(const OpCall& call, const DeviceMe
     candidate.inputs.push_back(tensors[i]->layout.placements);
   }
   return {candidate};
+}
+
+// The rows since 2.14. Truth values are no longer joined.
+Rows pytorch_rows(const OpCall& call, const OpRule&) {
+  const ReducedDims reduction = reduction_as_followed(call);
+  const Linear rule = pytorch_linear(call);
+  const Joins joins = joins_of(call.op);
+  const bool linear = rule.linear && joins != Joins::kAll && joins != Joins::kAny;
+  const std::size_t outs = call.tensors().size() - 1;
+  Rows rows;
+  const auto add = [&](const RowEntry& output, const RowEntry& input) {
+    // Only the rows of standard deviations and variances have an entry for `out`.
+    if (outs > 0 && !call.op.ends_with(".correction_out")) {
+      throw InputError(call.op +
+                       ": PyTorch since 2.14 refuses the op, whose rows lack an entry for `out`");
+    }
+    Row row = all_alike(outputs_of(call), output);
+    row.push_back(input);
+    for (std::size_t i = 0; i < outs; ++i) row.push_back(output);
+    rows.push_back(std::move(row));
+  };
+  for (int d = 0; d < reduced_tensor(call).meta.ndim(); ++d) {
+    const RowEntry shard = RowEntry::any_shard(d);
+    if (!reduction.reduced[to_index(d)]) {
+      add(RowEntry::any_shard(reduction.output_dim(d)), shard);
+    } else if (linear) {
+      add(rule.partial, shard);
+    }
+  }
+  if (linear && rule.passes) add(rule.partial, Placement::partial(*rule.passes));
+  return rows;
+}
+
+// Since 2.14: the average of local averages is the global average only where all shards have the same
+// size.
+bool averages_even_shards(const OpCall& call, std::span<const Placements> inputs,
+                          const DeviceMesh& mesh) {
+  const ReducedDims reduction = reduction_as_followed(call);
+  const Shape& shape = reduced_tensor(call).meta.shape;
+  Shape shards(shape.size(), 1);
+  for (int m = 0; m < mesh.ndim(); ++m) {
+    const Placement& p = inputs[0][to_index(m)];
+    if (!p.is_shard_like()) continue;
+    std::int64_t& count = shards[to_index(p.dim())];
+    count = saturating_product(count, mesh.size(m));
+    if (p.is_strided()) count = saturating_product(count, p.split_factor());
+  }
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    if (reduction.reduced[d] && shape[d] % shards[d] != 0) return false;
+  }
+  return true;
+}
+
+// Since 2.14 the positions of extremes are computed by code of their own, which replicates partials
+// and shards of reduced dims but does not shard what it has replicated.
+bool replicates_what_moves(const OpCall& call, std::span<const Placements> inputs,
+                           const DeviceMesh& mesh) {
+  const ReducedDims reduction = reduction_of(call);
+  const Placements& now = reduced_tensor(call).layout.placements;
+  for (int m = 0; m < mesh.ndim(); ++m) {
+    const Placement& p = now[to_index(m)];
+    const bool moves =
+        p.is_partial() || (p.is_shard_like() && reduction.reduced[to_index(p.dim())]);
+    if (moves && !inputs[0][to_index(m)].is_replicate()) return false;
+  }
+  return true;
 }
 
 // -- The rule set shardlab: rows ------------------------------------------------------------------
@@ -442,7 +509,8 @@ std::vector<TensorMeta> histc_outputs(const OpCall& call) {
 }
 
 // If both bounds are equal, histc takes the bounds of the data, which differ from shard to shard,
-// so nothing may be sharded. PyTorch checks only whether a maximum is given.
+// so nothing may be sharded. PyTorch checks only whether a maximum is given, and 2.13 proposes plain
+// shards alone.
 Rows histc_rows(const OpCall& call, const OpRule& rule) {
   static_cast<void>(histc_outputs(call));
   const double min = call.number_arg(1, 0.0);
@@ -452,18 +520,31 @@ Rows histc_rows(const OpCall& call, const OpRule& rule) {
   if (!bounded) return rows;
   for (int d = 0; d < reduced_tensor(call).meta.ndim(); ++d) {
     Row row = all_alike(1, kSum);
-    row.push_back(rule.sets.intersects(kDTensor) ? RowEntry(Placement::shard(d))
-                                                 : RowEntry::any_shard(d));
+    row.push_back(rule.sets.contains(Release::k2_13) ? RowEntry(Placement::shard(d))
+                                                     : RowEntry::any_shard(d));
     rows.push_back(std::move(row));
   }
   return rows;
 }
 
-constexpr OpRule followed(std::string_view op, RuleSets sets = kDTensor) {
+constexpr OpRule followed(std::string_view op, RuleSets sets = kBeforeRows) {
   return {.op = op,
           .sets = sets,
           .outputs = reduction_outputs,
           .follow = follow_reduction,
+          .kernel = Kernel::kReduction,
+          .flops = first_input_flops};
+}
+constexpr OpRule pytorch(std::string_view op) {
+  const bool averages = op.starts_with("aten.mean");
+  return {.op = op,
+          .sets = kSinceRows,
+          .outputs = reduction_outputs,
+          .rows = pytorch_rows,
+          .filter = averages                     ? averages_even_shards
+                    : op.starts_with("aten.arg") ? replicates_what_moves
+                                                 : nullptr,
+          .uneven_in = averages ? kNoRuleSet : kEveryRuleSet,
           .kernel = Kernel::kReduction,
           .flops = first_input_flops};
 }
@@ -481,6 +562,7 @@ constexpr OpRule with_indices(std::string_view op) {
   return {.op = op,
           .outputs = indexed_outputs,
           .rows = indexed_rows,
+          .uneven_in = kSinceRows,
           .kernel = Kernel::kReduction,
           .flops = first_input_flops};
 }
@@ -489,96 +571,136 @@ constexpr OpRule histogram(RuleSets sets) {
           .sets = sets,
           .outputs = histc_outputs,
           .rows = histc_rows,
+          .uneven_in = kSinceRows,
           .kernel = Kernel::kReduction,
           .flops = first_input_flops};
 }
 
-constexpr RuleSets kFollow = kDTensor | kDTensorLegacy;
+constexpr RuleSets kFollow = kBeforeRows | kDTensorLegacy;
 
 constexpr OpRule kRules[] = {
     followed("aten._foreach_max.default"),
+    pytorch("aten._foreach_max.default"),
     as_rows("aten._foreach_max.default"),
     followed("aten._foreach_norm.Scalar"),
+    pytorch("aten._foreach_norm.Scalar"),
     as_rows("aten._foreach_norm.Scalar"),
     followed("aten._foreach_powsum.Scalar"),
+    pytorch("aten._foreach_powsum.Scalar"),
     as_rows("aten._foreach_powsum.Scalar"),
     followed("aten.all.default"),
+    pytorch("aten.all.default"),
     as_rows("aten.all.default"),
     followed("aten.all.dim"),
+    pytorch("aten.all.dim"),
     as_rows("aten.all.dim"),
     followed("aten.amax.default", kFollow),
+    pytorch("aten.amax.default"),
     as_rows("aten.amax.default"),
     followed("aten.amax.out"),
+    pytorch("aten.amax.out"),
     as_rows("aten.amax.out"),
     followed("aten.amin.default", kFollow),
+    pytorch("aten.amin.default"),
     as_rows("aten.amin.default"),
     followed("aten.amin.out"),
+    pytorch("aten.amin.out"),
     as_rows("aten.amin.out"),
     followed("aten.any.default"),
+    pytorch("aten.any.default"),
     as_rows("aten.any.default"),
     followed("aten.any.dim"),
+    pytorch("aten.any.dim"),
     as_rows("aten.any.dim"),
     followed("aten.any.dims"),
+    pytorch("aten.any.dims"),
     as_rows("aten.any.dims"),
     followed("aten.any.out"),
+    pytorch("aten.any.out"),
     as_rows("aten.any.out"),
     followed("aten.argmax.default"),
+    pytorch("aten.argmax.default"),
     as_rows("aten.argmax.default"),
     followed("aten.argmin.default"),
+    pytorch("aten.argmin.default"),
     as_rows("aten.argmin.default"),
-    histogram(kDTensor),
+    histogram(kBeforeRows),
+    histogram(kSinceRows),
     histogram(kShardlab),
     with_indices("aten.kthvalue.default"),
     followed("aten.linalg__powsum.default"),
+    pytorch("aten.linalg__powsum.default"),
     as_rows("aten.linalg__powsum.default"),
     followed("aten.linalg_vector_norm.default"),
+    pytorch("aten.linalg_vector_norm.default"),
     as_rows("aten.linalg_vector_norm.default"),
     followed("aten.logsumexp.default"),
+    pytorch("aten.logsumexp.default"),
     as_rows("aten.logsumexp.default"),
     followed("aten.max.default", kFollow),
+    pytorch("aten.max.default"),
     as_rows("aten.max.default"),
     with_indices("aten.max.dim"),
     followed("aten.mean.default", kFollow),
+    pytorch("aten.mean.default"),
     as_rows("aten.mean.default"),
     followed("aten.mean.dim", kFollow),
+    pytorch("aten.mean.dim"),
     as_rows("aten.mean.dim"),
     followed("aten.mean.out"),
+    pytorch("aten.mean.out"),
     as_rows("aten.mean.out"),
     followed("aten.median.default"),
+    pytorch("aten.median.default"),
     as_rows("aten.median.default"),
     with_indices("aten.median.dim"),
     followed("aten.min.default", kFollow),
+    pytorch("aten.min.default"),
     as_rows("aten.min.default"),
     with_indices("aten.min.dim"),
     with_indices("aten.mode.default"),
     followed("aten.nanmedian.default"),
+    pytorch("aten.nanmedian.default"),
     as_rows("aten.nanmedian.default"),
     with_indices("aten.nanmedian.dim"),
     followed("aten.nansum.default", kFollow),
+    pytorch("aten.nansum.default"),
     as_rows("aten.nansum.default"),
     followed("aten.norm.Scalar"),
+    pytorch("aten.norm.Scalar"),
     as_rows("aten.norm.Scalar"),
     followed("aten.prod.default", kFollow),
+    pytorch("aten.prod.default"),
     as_rows("aten.prod.default"),
     followed("aten.prod.dim_int"),
+    pytorch("aten.prod.dim_int"),
     as_rows("aten.prod.dim_int"),
     followed("aten.prod.int_out"),
+    pytorch("aten.prod.int_out"),
     as_rows("aten.prod.int_out"),
     followed("aten.std.correction"),
+    pytorch("aten.std.correction"),
     as_rows("aten.std.correction"),
     followed("aten.std.correction_out"),
+    pytorch("aten.std.correction_out"),
     as_rows("aten.std.correction_out"),
     followed("aten.sum.default", kFollow),
+    pytorch("aten.sum.default"),
     as_rows("aten.sum.default"),
     followed("aten.sum.dim_IntList", kFollow),
+    pytorch("aten.sum.dim_IntList"),
     as_rows("aten.sum.dim_IntList"),
     followed("aten.var.correction"),
+    pytorch("aten.var.correction"),
     as_rows("aten.var.correction"),
     followed("aten.var.correction_out"),
+    pytorch("aten.var.correction_out"),
     as_rows("aten.var.correction_out"),
     followed("aten.var_mean.correction"),
+    pytorch("aten.var_mean.correction"),
     as_rows("aten.var_mean.correction"),
     followed("aten.var_mean.correction_out"),
+    pytorch("aten.var_mean.correction_out"),
     as_rows("aten.var_mean.correction_out"),
 };
 

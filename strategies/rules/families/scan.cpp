@@ -1,6 +1,7 @@
-// Scans and sorts. Any dim may be sharded except the one that they run along. In PyTorch 2.13.0 the
+// Scans and sorts. Any dim may be sharded except the one that they run along. In PyTorch 2.13 the
 // sums and products follow their input's layout. Source: PyTorch 2.13.0, _ops/_math_ops.py
-// (scan_strategy, sort_strategy and its callers).
+// (scan_strategy, sort_strategy and its callers), and 2.14.1 (scan_single_dim_strategy,
+// cummax_cummin_single_dim_strategy, sort_default_single_dim_strategy and their neighbours).
 #include "costmodel/base/error.h"
 #include "costmodel/base/index.h"
 #include "strategies/rules/op_rule.h"
@@ -93,14 +94,16 @@ Rows scan_rows(const OpCall& call, const OpRule&) {
   return rows;
 }
 
-// PyTorch proposes plain shards whatever layout the input has.
-Rows sort_rows(const OpCall& call, const OpRule& rule) {
+Rows sort_rows(const OpCall& call, const OpRule&) {
+  Rows rows;
+  add_shards_besides(rows, only_tensor(call).meta.ndim(), scan_dim(call), 3);
+  return rows;
+}
+
+// PyTorch 2.13 proposes plain shards whatever layout the input has.
+Rows plain_sort_rows(const OpCall& call, const OpRule&) {
   const int dim = scan_dim(call);
   Rows rows;
-  if (!rule.sets.intersects(kDTensor)) {
-    add_shards_besides(rows, only_tensor(call).meta.ndim(), dim, 3);
-    return rows;
-  }
   for (int d = 0; d < only_tensor(call).meta.ndim(); ++d) {
     if (d != dim) rows.push_back(all_alike(3, Placement::shard(d)));
   }
@@ -109,7 +112,7 @@ Rows sort_rows(const OpCall& call, const OpRule& rule) {
 
 constexpr OpRule followed(std::string_view op) {
   return {.op = op,
-          .sets = kDTensor,
+          .sets = kBeforeRows,
           .outputs = scan_outputs,
           .follow = follow_scan,
           .kernel = Kernel::kReduction,
@@ -117,30 +120,39 @@ constexpr OpRule followed(std::string_view op) {
 }
 constexpr OpRule as_rows(std::string_view op) {
   return {.op = op,
-          .sets = kShardlab,
+          .sets = kSinceRows | kShardlab,
           .outputs = scan_outputs,
           .rows = scan_rows,
+          .uneven_in = kSinceRows,
           .kernel = Kernel::kReduction,
           .flops = first_input_flops};
 }
-constexpr OpRule sorted(std::string_view op, RuleSets sets) {
+constexpr OpRule sorted(std::string_view op, RuleSets sets, RowsOf rows) {
   return {.op = op,
           .sets = sets,
           .outputs = indexed_outputs,
-          .rows = sort_rows,
+          .rows = rows,
+          .uneven_in = kSinceRows,
           .kernel = Kernel::kReduction,
           .flops = first_input_flops};
 }
 
+constexpr OpRule plainly_sorted(std::string_view op) {
+  return sorted(op, kBeforeRows, plain_sort_rows);
+}
+constexpr OpRule sorted(std::string_view op) {
+  return sorted(op, kSinceRows | kShardlab, sort_rows);
+}
+
 constexpr OpRule kRules[] = {
-    sorted("aten.cummax.default", kDTensor), sorted("aten.cummax.default", kShardlab),
-    sorted("aten.cummin.default", kDTensor), sorted("aten.cummin.default", kShardlab),
-    followed("aten.cumprod.default"),        as_rows("aten.cumprod.default"),
-    followed("aten.cumsum.default"),         as_rows("aten.cumsum.default"),
-    followed("aten.logcumsumexp.default"),   as_rows("aten.logcumsumexp.default"),
-    sorted("aten.sort.default", kDTensor),   sorted("aten.sort.default", kShardlab),
-    sorted("aten.sort.stable", kDTensor),    sorted("aten.sort.stable", kShardlab),
-    sorted("aten.topk.default", kDTensor),   sorted("aten.topk.default", kShardlab),
+    plainly_sorted("aten.cummax.default"), sorted("aten.cummax.default"),
+    plainly_sorted("aten.cummin.default"), sorted("aten.cummin.default"),
+    followed("aten.cumprod.default"),      as_rows("aten.cumprod.default"),
+    followed("aten.cumsum.default"),       as_rows("aten.cumsum.default"),
+    followed("aten.logcumsumexp.default"), as_rows("aten.logcumsumexp.default"),
+    plainly_sorted("aten.sort.default"),   sorted("aten.sort.default"),
+    plainly_sorted("aten.sort.stable"),    sorted("aten.sort.stable"),
+    plainly_sorted("aten.topk.default"),   sorted("aten.topk.default"),
 };
 
 }  // namespace scan_rules

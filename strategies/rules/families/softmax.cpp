@@ -1,6 +1,7 @@
-// Softmax and its backward. Any dim may be sharded except the softmax's own. In PyTorch 2.13.0 they
-// follow their input's layout; the rule set shardlab has rows for them. Source: PyTorch 2.13.0,
-// _ops/_math_ops.py (softmax_strategy, softmax_backward_strategy).
+// Softmax and its backward. Any dim may be sharded except the softmax's own. In PyTorch 2.13 they
+// follow their input's layout; since 2.14, and in the rule set shardlab, they have rows. Source:
+// PyTorch 2.13.0, _ops/_math_ops.py (softmax_strategy, softmax_backward_strategy), and 2.14.1
+// (softmax_single_dim_strategy, softmax_backward_single_dim_strategy).
 #include "costmodel/base/error.h"
 #include "strategies/rules/op_rule.h"
 #include "strategies/rules/reduction_args.h"
@@ -78,17 +79,18 @@ std::vector<FollowCandidate> follow_backward(const OpCall& call, const DeviceMes
   return {FollowCandidate{.outputs = {kept}, .inputs = {kept, kept}}};
 }
 
-// The op is linear in the gradient.
-Rows backward_rows(const OpCall& call, const OpRule&) {
+// The op is linear in the gradient, which PyTorch's rows leave out.
+Rows backward_rows(const OpCall& call, const OpRule& rule) {
   const Backward backward = backward_of(call);
   Rows rows;
   add_shards_besides(rows, backward.gradient.meta.ndim(), backward.dim, 3);
+  if (!rule.sets.contains(kShardlab)) return rows;
   rows.push_back({kSum, kSum, kR});
   rows.push_back({kAvg, kAvg, kR});
   return rows;
 }
 
-constexpr RuleSets kFollow = kDTensor | kDTensorLegacy;
+constexpr RuleSets kFollow = kBeforeRows | kDTensorLegacy;
 
 constexpr OpRule followed(std::string_view op) {
   return {.op = op,
@@ -100,25 +102,27 @@ constexpr OpRule followed(std::string_view op) {
 }
 constexpr OpRule as_rows(std::string_view op) {
   return {.op = op,
-          .sets = kShardlab,
+          .sets = kSinceRows | kShardlab,
           .outputs = softmax_outputs,
           .rows = softmax_rows,
+          .uneven_in = kSinceRows,
           .kernel = Kernel::kReduction,
           .flops = first_input_flops};
 }
 constexpr OpRule followed_backward(std::string_view op) {
   return {.op = op,
-          .sets = kDTensor,
+          .sets = kBeforeRows,
           .outputs = backward_outputs,
           .follow = follow_backward,
           .kernel = Kernel::kReduction,
           .flops = first_input_flops};
 }
-constexpr OpRule backward_as_rows(std::string_view op) {
+constexpr OpRule backward_as_rows(std::string_view op, RuleSets sets) {
   return {.op = op,
-          .sets = kShardlab,
+          .sets = sets,
           .outputs = backward_outputs,
           .rows = backward_rows,
+          .uneven_in = kSinceRows,
           .kernel = Kernel::kReduction,
           .flops = first_input_flops};
 }
@@ -127,13 +131,15 @@ constexpr OpRule kRules[] = {
     followed("aten._log_softmax.default"),
     as_rows("aten._log_softmax.default"),
     followed_backward("aten._log_softmax_backward_data.default"),
-    backward_as_rows("aten._log_softmax_backward_data.default"),
+    backward_as_rows("aten._log_softmax_backward_data.default", kSinceRows),
+    backward_as_rows("aten._log_softmax_backward_data.default", kShardlab),
     followed("aten._safe_softmax.default"),
     as_rows("aten._safe_softmax.default"),
     followed("aten._softmax.default"),
     as_rows("aten._softmax.default"),
     followed_backward("aten._softmax_backward_data.default"),
-    backward_as_rows("aten._softmax_backward_data.default"),
+    backward_as_rows("aten._softmax_backward_data.default", kSinceRows),
+    backward_as_rows("aten._softmax_backward_data.default", kShardlab),
 };
 
 }  // namespace softmax_rules

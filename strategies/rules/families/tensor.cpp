@@ -1,11 +1,14 @@
-// Ops that join, cut and move elements. In PyTorch 2.13.0 most of them derive one layout from those
-// of their inputs. The rule set shardlab has rows for all of them, with the partials that pass
-// through. chunk is missing because DTensor sees it as split. Source: PyTorch 2.13.0,
+// Ops that join, cut and move elements. In PyTorch 2.13 most of them derive one layout from those of
+// their inputs. Since 2.14 (unbind since 2.15) they have rows, with the partials that pass through,
+// except stack, for which the rule set shardlab alone has rows. chunk is missing because DTensor sees
+// it as split. Source: PyTorch 2.13.0,
 // _ops/_tensor_ops.py (cat_strategy, stack_strategy, split_strategy, gen_unbind_strategy,
 // gen_slice_strategy, slice_backward_rules, gen_slice_scatter_strategy, select_int_strategy,
 // select_backward_strategy and the single-dim strategies of roll, flip, bucketize, select_scatter,
 // diagonal_scatter), _ops/_matrix_ops.py (constant_pad_nd_single_dim_strategy), _ops/_math_ops.py
-// (linalg_replicate_strategy).
+// (linalg_replicate_strategy); PyTorch 2.14.1, _ops/_tensor_ops.py (cat_single_dim_strategy,
+// split_single_dim_strategy, slice_single_dim_strategy, select_int_single_dim_strategy and their
+// neighbours); PyTorch 2.15.0 (unbind_single_dim_strategy).
 #include <algorithm>
 
 #include "costmodel/base/error.h"
@@ -89,13 +92,20 @@ std::vector<FollowCandidate> follow_cat(const OpCall& call, const DeviceMesh&) {
   return candidates;
 }
 
-Rows cat_rows(const OpCall& call, const OpRule&) {
+Rows cat_rows(const OpCall& call, const OpRule& rule) {
   const Joined join = joined(call, 0);
   Rows rows;
   for (int d = 0; d < join.ndim; ++d) {
     if (d != join.dim) rows.emplace_back(1 + join.tensors.size(), RowEntry::any_shard(d));
   }
   rows::add_alike(rows, 1 + join.tensors.size(), kPassThrough);
+  if (rule.sets.contains(kShardlab)) return rows;
+  // PyTorch replicates vectors without elements, which may stand beside tensors of any shape.
+  for (Row& row : rows) {
+    for (std::size_t i = 0; i < join.tensors.size(); ++i) {
+      if (join.tensors[i]->meta.shape == Shape{0}) row[1 + i] = kR;
+    }
+  }
   return rows;
 }
 
@@ -253,11 +263,11 @@ std::vector<FollowCandidate> follow_split(const OpCall& call, const DeviceMesh&)
   return followed(call, kept, split_outputs(call).size(), kept);
 }
 
-Rows split_rows(const OpCall& call, const OpRule&) {
+Rows split_rows(const OpCall& call, const OpRule& rule) {
   const int dim = split_dim(call);
   const std::size_t parts = split_outputs(call).size();
-  // If split makes a single part, that part is all that a rank has.
-  const bool whole = parts == 1 && call.op == "aten.split.Tensor";
+  // If split makes a single part, that part is all that a rank has. PyTorch gathers it all the same.
+  const bool whole = parts == 1 && call.op == "aten.split.Tensor" && rule.sets.contains(kShardlab);
   return moving_rows(
       only_tensor(call).meta.ndim(), parts, [&](int d) { return d == dim && !whole ? -1 : d; },
       kPassThrough);
@@ -278,13 +288,17 @@ std::vector<TensorMeta> unbind_outputs(const OpCall& call) {
   return std::vector<TensorMeta>(static_cast<std::size_t>(parts), like(call, in, shape));
 }
 
+void expect_whole_dim(const OpCall& call, int dim) {
+  const Placements& placements = only_tensor(call).layout.placements;
+  if (without_shards_of(placements, dim) == placements) return;
+  throw InputError(call.op + ": dim " + std::to_string(dim) + " of " + only_tensor(call).text() +
+                   " is sharded; valid: a dim that is not sharded");
+}
+
 std::vector<FollowCandidate> follow_unbind(const OpCall& call, const DeviceMesh&) {
   const int dim = unbind_dim(call);
   const Placements& placements = only_tensor(call).layout.placements;
-  if (without_shards_of(placements, dim) != placements) {
-    throw InputError(call.op + ": dim " + std::to_string(dim) + " of " + only_tensor(call).text() +
-                     " is sharded; valid: a dim that is not sharded");
-  }
+  expect_whole_dim(call, dim);
   return followed(call, placements, unbind_outputs(call).size(), after_removal(placements, dim));
 }
 
@@ -299,6 +313,14 @@ Rows unbind_rows(const OpCall& call, const OpRule&) {
   return moving_rows(
       only_tensor(call).meta.ndim(), unbind_outputs(call).size(),
       [&](int d) { return dim_after_removal(d, dim); }, kPassThrough);
+}
+
+// Since unbind returns views, PyTorch 2.15 does not move its input.
+bool keeps_input(const OpCall& call, std::span<const Placements> inputs, const DeviceMesh&) {
+  const int dim = unbind_dim(call);
+  const Placements& now = only_tensor(call).layout.placements;
+  expect_whole_dim(call, dim);
+  return inputs[0] == now;
 }
 
 // -- slice, slice_backward, slice_scatter ------------------------------------------------------
@@ -317,7 +339,7 @@ std::vector<TensorMeta> slice_outputs(const OpCall& call) {
 
 // Whether PyTorch sees that a slice is the whole dim. It adds the extent once to a negative start
 // or end and does not clamp it to the dim, so it overlooks a whole slice whose start lies before
-// the first row.
+// the first row. slice_backward and slice_scatter do not look.
 bool follows_whole_slice(const OpCall& call, std::int64_t extent) {
   const auto from_end = [&](std::int64_t bound) { return bound < 0 ? bound + extent : bound; };
   const std::int64_t end = std::min(call.integer_arg(2, extent), extent);
@@ -334,11 +356,13 @@ std::vector<FollowCandidate> follow_slice(const OpCall& call, const DeviceMesh&)
   return followed(call, kept, 1, kept);
 }
 
-Rows slice_rows(const OpCall& call, const OpRule&) {
+Rows slice_rows(const OpCall& call, const OpRule& rule) {
   const TensorSpec& in = only_tensor(call);
   const int dim = dim_of(call, 0, 0, in.meta.ndim());
   const std::int64_t extent = extent_of(in, dim);
-  const bool whole = SliceRange::of(call, 1, extent).is_whole(extent);
+  const bool whole = rule.sets.contains(kShardlab)
+                         ? SliceRange::of(call, 1, extent).is_whole(extent)
+                         : follows_whole_slice(call, extent);
   return moving_rows(
       in.meta.ndim(), 1, [&](int d) { return d == dim && !whole ? -1 : d; }, kPassThrough);
 }
@@ -391,11 +415,12 @@ std::vector<FollowCandidate> follow_slice_backward(const OpCall& call, const Dev
   return followed(call, kept, 1, kept);
 }
 
-Rows slice_backward_rows(const OpCall& call, const OpRule&) {
+Rows slice_backward_rows(const OpCall& call, const OpRule& rule) {
   const TensorSpec& in = only_tensor(call);
   const int dim = slice_backward_dim(call);
   const std::int64_t extent = required_shape(call, 0)[to_index(dim)];
-  const bool whole = SliceRange::of(call, 2, extent).is_whole(extent);
+  const bool whole =
+      rule.sets.contains(kShardlab) && SliceRange::of(call, 2, extent).is_whole(extent);
   return moving_rows(
       in.meta.ndim(), 1, [&](int d) { return d == dim && !whole ? -1 : d; }, kPassThrough);
 }
@@ -426,11 +451,12 @@ std::vector<FollowCandidate> follow_slice_scatter(const OpCall& call, const Devi
   return followed(call, kept, 1, kept);
 }
 
-Rows slice_scatter_rows(const OpCall& call, const OpRule&) {
+Rows slice_scatter_rows(const OpCall& call, const OpRule& rule) {
   const int dim = slice_scatter_dim(call);
   const TensorSpec& self = call.required_tensor(0);
   const std::int64_t extent = extent_of(self, dim);
-  const bool whole = SliceRange::of(call, 1, extent).is_whole(extent);
+  const bool whole =
+      rule.sets.contains(kShardlab) && SliceRange::of(call, 1, extent).is_whole(extent);
   return writing_rows(
       self.meta.ndim(), [&](int d) { return d == dim && !whole ? -1 : d; }, kPassThrough);
 }
@@ -697,20 +723,32 @@ Rows bucketize_rows(const OpCall& call, const OpRule&) {
   return rows;
 }
 
-constexpr RuleSets kFollow = kDTensor | kDTensorLegacy;
+constexpr RuleSets kFollow = rows::kBeforeRows | kDTensorLegacy;
 
 constexpr OpRule followed_by(std::string_view op, OutputsOf outputs, FollowOf follow,
-                             RuleSets sets = kDTensor) {
+                             RuleSets sets = rows::kBeforeRows) {
   return {.op = op,
           .sets = sets,
           .outputs = outputs,
           .follow = follow,
           .kernel = rows::moving_kernel(op)};
 }
+constexpr OpRule pytorch(std::string_view op, OutputsOf outputs, RowsOf rows,
+                         RuleSets uneven_in = kNoRuleSet) {
+  OpRule rule = copy_rule(op, rows::kSinceRows, outputs, rows);
+  rule.uneven_in = uneven_in;
+  return rule;
+}
+constexpr OpRule kept_apart(std::string_view op, OutputsOf outputs, RowsOf rows) {
+  OpRule rule = pytorch(op, outputs, rows, kEveryRuleSet).in(since(Release::k2_15));
+  rule.filter = keeps_input;
+  return rule;
+}
 
 constexpr OpRule kRules[] = {
     copy_rule("aten.bucketize.Tensor", kDTensor | kShardlab, bucketize_outputs, bucketize_rows),
     followed_by("aten.cat.default", cat_outputs, follow_cat, kFollow),
+    pytorch("aten.cat.default", cat_outputs, cat_rows),
     copy_rule("aten.cat.default", kShardlab, cat_outputs, cat_rows),
     copy_rule("aten.constant_pad_nd.default", kDTensor, pad_outputs, pad_rows),
     copy_rule("aten.constant_pad_nd.default", kShardlab, pad_outputs, pad_rows),
@@ -729,34 +767,45 @@ constexpr OpRule kRules[] = {
     copy_rule("aten.flip.default", kDTensor | kShardlab, flip_outputs, flip_rows),
     copy_rule("aten.roll.default", kDTensor | kShardlab, roll_outputs, roll_rows),
     followed_by("aten.select.int", select_outputs, follow_select),
+    pytorch("aten.select.int", select_outputs, select_rows, kEveryRuleSet),
     copy_rule("aten.select.int", kShardlab, select_outputs, select_rows),
     followed_by("aten.select_backward.default", select_backward_outputs, follow_select_backward),
+    pytorch("aten.select_backward.default", select_backward_outputs, select_backward_rows,
+            kEveryRuleSet),
     copy_rule("aten.select_backward.default", kShardlab, select_backward_outputs,
               select_backward_rows),
     copy_rule("aten.select_scatter.default", kDTensor, select_scatter_outputs, select_scatter_rows),
     copy_rule("aten.select_scatter.default", kShardlab, select_scatter_outputs,
               select_scatter_rows),
     followed_by("aten.slice.Tensor", slice_outputs, follow_slice),
+    pytorch("aten.slice.Tensor", slice_outputs, slice_rows, kEveryRuleSet),
     copy_rule("aten.slice.Tensor", kShardlab, slice_outputs, slice_rows, excuse_slice),
     followed_by("aten.slice_backward.default", slice_backward_outputs, follow_slice_backward),
+    pytorch("aten.slice_backward.default", slice_backward_outputs, slice_backward_rows,
+            kEveryRuleSet),
     copy_rule("aten.slice_backward.default", kShardlab, slice_backward_outputs, slice_backward_rows,
               excuse_slice_backward),
     followed_by("aten.slice_scatter.default", slice_scatter_outputs, follow_slice_scatter),
+    pytorch("aten.slice_scatter.default", slice_scatter_outputs, slice_scatter_rows, kEveryRuleSet),
     copy_rule("aten.slice_scatter.default", kShardlab, slice_scatter_outputs, slice_scatter_rows,
               excuse_slice),
     followed_by("aten.split.Tensor", split_outputs, follow_split),
+    pytorch("aten.split.Tensor", split_outputs, split_rows),
     copy_rule("aten.split.Tensor", kShardlab, split_outputs, split_rows),
     followed_by("aten.split_with_sizes.default", split_outputs, follow_split),
+    pytorch("aten.split_with_sizes.default", split_outputs, split_rows),
     copy_rule("aten.split_with_sizes.default", kShardlab, split_outputs, split_rows),
     followed_by("aten.split_with_sizes_copy.default", split_outputs, follow_split),
+    pytorch("aten.split_with_sizes_copy.default", split_outputs, split_rows),
     copy_rule("aten.split_with_sizes_copy.default", kShardlab, split_outputs, split_rows),
-    followed_by("aten.stack.default", stack_outputs, follow_stack, kFollow),
+    followed_by("aten.stack.default", stack_outputs, follow_stack, kDTensor | kDTensorLegacy),
     copy_rule("aten.stack.default", kShardlab, stack_outputs, stack_rows),
     copy_rule("aten.tril.default", kDTensor, triangle_outputs, rows::no_rows),
     copy_rule("aten.tril.default", kShardlab, triangle_outputs, triangle_rows),
     copy_rule("aten.triu.default", kDTensor, triangle_outputs, rows::no_rows),
     copy_rule("aten.triu.default", kShardlab, triangle_outputs, triangle_rows),
-    followed_by("aten.unbind.int", unbind_outputs, follow_unbind),
+    followed_by("aten.unbind.int", unbind_outputs, follow_unbind, until(Release::k2_14)),
+    kept_apart("aten.unbind.int", unbind_outputs, unbind_rows),
     copy_rule("aten.unbind.int", kShardlab, unbind_outputs, unbind_rows),
     copy_out_rule<bucketize_outputs, bucketize_rows>("aten.bucketize.Tensor_out",
                                                      kDTensor | kShardlab),

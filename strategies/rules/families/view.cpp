@@ -282,6 +282,19 @@ Rows view_rows(const OpCall& call, const OpRule&) {
   return all;
 }
 
+// PyTorch's rows for t since 2.14.
+Rows t_rows(const OpCall& call, const OpRule&) {
+  const int ndim = only_tensor(call).meta.ndim();
+  Rows all;
+  for (int d = 0; d < ndim; ++d) {
+    all.push_back({RowEntry::any_shard(ndim - 1 - d), RowEntry::any_shard(d)});
+  }
+  for (const Placement& p : {rows::kSum, rows::kAvg, rows::kMax, rows::kMin}) {
+    all.push_back(rows::all_alike(2, p));
+  }
+  return all;
+}
+
 template <View view, bool strict>
 constexpr OpRule followed(std::string_view op, RuleSets sets = kDTensor) {
   return {.op = op,
@@ -348,7 +361,8 @@ constexpr OpRule kRules[] = {
     followed<squeeze, true>("aten.squeeze_.default", kDTensor | kShardlab),
     followed<squeeze, true>("aten.squeeze_.dim", kDTensor | kShardlab),
     followed<squeeze, true>("aten.squeeze_.dims", kDTensor | kShardlab),
-    followed<t, false>("aten.t.default"),
+    followed<t, false>("aten.t.default", rows::kBeforeRows),
+    rows::copy_rule("aten.t.default", rows::kSinceRows, view_outputs<t>, t_rows),
     without_strides<t>("aten.t.default"),
     as_rows<t>("aten.t.default"),
     followed<transpose, false>("aten.transpose.int"),

@@ -27,7 +27,7 @@ Placement p(const char* text) { return Placement::parse(text); }
 
 constexpr double kMiB = 1048576;
 
-TEST(EdgeSemantics, AreSevenVersionsOfDTensorAndThatOfAutoParallel) {
+TEST(EdgeSemantics, AreEightVersionsOfDTensorAndThatOfAutoParallel) {
   std::vector<std::string_view> names;
   for (const EdgeSemanticsRow& row : all_edge_semantics()) {
     names.push_back(row.name);
@@ -35,7 +35,7 @@ TEST(EdgeSemantics, AreSevenVersionsOfDTensorAndThatOfAutoParallel) {
     EXPECT_FALSE(row.summary.empty()) << row.name;
     EXPECT_FALSE(row.source.empty()) << row.name;
   }
-  EXPECT_EQ(names, (std::vector<std::string_view>{"v0", "v1", "v2", "v3", "v4", "v3-rp",
+  EXPECT_EQ(names, (std::vector<std::string_view>{"v0", "v1", "v2", "v3", "v4", "v3-rp", "v3-sp",
                                                   "v-compute", "autoparallel"}));
 }
 
@@ -195,6 +195,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Version{"v3", kAllToAllWithPenalty, kInf, kMiB / 4, 0, 0},
                     Version{"v4", kAllToAll, kInf, kMiB / 4, 0, 0},
                     Version{"v3-rp", kAllToAllWithPenalty, kInf, kMiB / 4, 0.001, 0},
+                    Version{"v3-sp", kAllToAllWithPenalty, kInf, kMiB / 4, 0, 0},
                     Version{"v-compute", kAllToAll, kInf, kMiB / 4, 0, kGather}),
     [](const auto& test) {
       std::string name = test.param.name;

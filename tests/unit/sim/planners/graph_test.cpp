@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "tests/support/dtensor_ring.h"
 #include "tests/support/random_layouts.h"
 #include "tests/support/reference_redistribution.h"
@@ -259,6 +261,53 @@ TEST(Graph, R53RemembersNothingOfEarlierRequests) {
   EXPECT_EQ(a.states_visited, b.states_visited);
   ASSERT_EQ(a.moves.size(), b.moves.size());
   for (std::size_t i = 0; i < a.moves.size(); ++i) EXPECT_EQ(a.moves[i].after, b.moves[i].after);
+}
+
+// -- Sums of shards, which PyTorch plans since 2.14 where the target asks for them ---------------
+
+TEST(GraphSumsOfShards, AreOneFreeStepThatNoStrategyCanAfford) {
+  Bench bench({.mesh = "4", .version = "v3-sp", .planner = PlannerKind::kGraph});
+  const Plan plan = bench.plan("f32[8,8]", "S(0)", "P(sum)");
+  EXPECT_EQ(plan.path(), "S(0)->P(sum)");
+  EXPECT_EQ(plan.impossible, "a shard can't become a partial");
+  EXPECT_EQ(bench.cost("f32[8,8]", "S(0)", "P(sum)"), std::numeric_limits<double>::infinity());
+}
+
+TEST(GraphSumsOfShards, AreNotPlannedBefore) {
+  Bench bench({.mesh = "4", .version = "v3", .planner = PlannerKind::kGraph});
+  EXPECT_EQ(bench.plan("f32[8,8]", "S(0)", "P(sum)").path(), "S(0)->R->P(sum)");
+  EXPECT_LT(bench.cost("f32[8,8]", "S(0)", "P(sum)"), std::numeric_limits<double>::infinity());
+}
+
+TEST(GraphSumsOfShards, OnlyTheLastShardOfADimBecomesOne) {
+  Bench bench({.mesh = "2x2", .version = "v3-sp", .planner = PlannerKind::kGraph});
+  EXPECT_EQ(bench.plan("f32[8,8]", "S(0)S(0)", "S(0)P(sum)").path(), "S(0)[0]S(0)[1]->S(0)P(sum)");
+  EXPECT_EQ(bench.plan("f32[8,8]", "S(0)S(0)", "P(sum)P(sum)").path(),
+            "S(0)[0]S(0)[1]->S(0)P(sum)->P(sum)P(sum)");
+}
+
+TEST(GraphSumsOfShards, AreOnTheWayToNoOtherLayoutAndOfNoOtherKind) {
+  Bench bench({.mesh = "2x2", .version = "v3-sp", .planner = PlannerKind::kGraph});
+  Bench before({.mesh = "2x2", .version = "v3", .planner = PlannerKind::kGraph});
+  for (const char* to : {"RR", "S(1)R", "P(avg)R", "P(max)P(max)"}) {
+    EXPECT_EQ(bench.plan("f32[8,8]", "S(0)S(1)", to).path(),
+              before.plan("f32[8,8]", "S(0)S(1)", to).path());
+  }
+}
+
+TEST(GraphSumsOfShards, CostTheSameAloneAndAmongManyTargets) {
+  Bench bench({.mesh = "2x2", .version = "v3-sp", .planner = PlannerKind::kGraph});
+  std::vector<Layout> targets;
+  for (const char* to : {"RR", "P(sum)R", "RP(sum)", "S(1)P(sum)", "P(sum)P(sum)", "P(avg)R"}) {
+    targets.push_back(bench.layout(to));
+  }
+  std::vector<double> costs(targets.size());
+  const TensorMeta meta = TensorMeta::parse("f32[8,8]");
+  bench.redistributor().costs_us(meta, bench.layout("S(0)S(1)"), targets, costs);
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    EXPECT_EQ(costs[i], bench.redistributor().cost_us(meta, bench.layout("S(0)S(1)"), targets[i]))
+        << targets[i].text();
+  }
 }
 
 }  // namespace graph_test

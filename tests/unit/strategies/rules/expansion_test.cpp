@@ -250,6 +250,53 @@ TEST(ExpansionFilters, R68AMeanOfUnevenShardsIsNotTheAverageOfTheirMeans) {
       (Texts{"P(avg)|S(0)"}));
 }
 
+TEST(ExpansionFilters, SincePyTorch214TheyLookAtTheWholeMesh) {
+  const auto texts = [](const char* op, const std::vector<std::string>& inputs, const char* mesh,
+                        const char* args, RuleSet set = Release::k2_14) {
+    return candidate_texts(expanded(op, inputs, mesh, set, args));
+  };
+  // Six elements are even on each mesh dim, but not on both.
+  const Texts mean = texts("aten.mean.default", {"f32[6] S(0)R"}, "2x3", "[]");
+  EXPECT_TRUE(contains(mean, "P(avg)P(avg)|S(0)S(0)"));
+  const Texts uneven = texts("aten.mean.default", {"f32[6] S(0)R"}, "2x2", "[]");
+  EXPECT_TRUE(contains(uneven, "P(avg)R|S(0)R"));
+  EXPECT_FALSE(contains(uneven, "P(avg)P(avg)|S(0)S(0)"));
+  // What argmax replicates it does not shard again.
+  EXPECT_EQ(texts("aten.argmax.default", {"f32[4,4] S(0)"}, "2", "[0]"), (Texts{"R|R"}));
+  EXPECT_EQ(texts("aten.argmax.default", {"f32[4,4] S(1)"}, "2", "[0]"),
+            (Texts{"R|R", "S(0)|S(1)"}));
+  // The last spatial dim of a convolution is sharded on one mesh dim, into whole strides.
+  const char* tiles = "[[2,2],[0,0],[1,1],false,[0,0],1]";
+  const std::vector<std::string> image = {"f32[4,4,8,8] S(3)R", "f32[4,4,2,2] RR"};
+  const Texts convolution = texts("aten.convolution.default", image, "2x2", tiles);
+  EXPECT_TRUE(contains(convolution, "S(3)R|S(3)R,RR"));
+  EXPECT_FALSE(contains(convolution, "S(3)S(3)|S(3)S(3),RR"));
+  EXPECT_FALSE(contains(texts("aten.convolution.default", image, "2x2", tiles, Release::k2_13),
+                        "S(3)R|S(3)R,RR"));
+}
+
+TEST(ExpansionFilters, SincePyTorch215UnbindKeepsItsInput) {
+  const auto texts = [](const char* input, RuleSet set) {
+    return candidate_texts(expanded("aten.unbind.int", {input}, "2x2", set, "[0]"));
+  };
+  for (const Release release : {Release::k2_14, Release::k2_15}) {
+    EXPECT_EQ(texts("f32[2,8,8] S(1)P(sum)", release), (Texts{"S(0)P(sum),S(0)P(sum)|S(1)P(sum)"}));
+    EXPECT_THROW(texts("f32[2,8,8] S(0)R", release), InputError);
+  }
+  EXPECT_EQ(texts("f32[2,8,8] P(product)R", Release::k2_14).size(), 1U);
+  EXPECT_EQ(texts("f32[2,8,8] P(product)R", Release::k2_15).size(), 0U) << "no row has a product";
+}
+
+TEST(Expansion, UnevenInputsMayStayWhereTheReleaseAllowsIt) {
+  const auto size = [](RuleSet set) {
+    return expanded("aten.max.dim", {"f32[1,8] S(0)"}, "2", set, "[1]").size();
+  };
+  EXPECT_EQ(size(Release::k2_13), 1U);
+  EXPECT_EQ(size(Release::k2_14), 2U);
+  EXPECT_EQ(size(Release::k2_15), 2U);
+  EXPECT_EQ(size(kShardlab), 1U);
+}
+
 TEST(Expansion, TooManyCombinationsAreAnErrorWithAWayOut) {
   // The rows are R, three shards and six partials, which on eight mesh dims is 10^8 combinations.
   EXPECT_THROW_MSG(

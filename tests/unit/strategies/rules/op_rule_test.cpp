@@ -62,7 +62,8 @@ TEST(RuleSets, ReadBackByTheirNames) {
   for (const RuleSet set : {RuleSet(Release::k2_13), kDTensorLegacy, kShardlab, kAutoParallel}) {
     EXPECT_EQ(from_name<RuleSet>(name_of(set)), set);
   }
-  EXPECT_EQ(valid_names<RuleSet>(), "dtensor-2.13, dtensor-legacy, shardlab, autoparallel");
+  EXPECT_EQ(valid_names<RuleSet>(),
+            "dtensor-2.15, dtensor-2.14, dtensor-2.13, dtensor-legacy, shardlab, autoparallel");
   EXPECT_FALSE(from_name<RuleSet>("autoparalel").has_value());
 }
 

@@ -122,6 +122,20 @@ TEST(Releases, PartialRowsHoldInTheirsAlone) {
   EXPECT_EQ(entries(kShardlab), (std::vector{sum, reduced}));
 }
 
+TEST(Releases, SwitchTheFormOfARule) {
+  const auto is_row = [](const char* op, RuleSet set) {
+    return find_op_rule(op, set).rows != nullptr;
+  };
+  EXPECT_FALSE(is_row("aten._softmax.default", Release::k2_13));
+  EXPECT_TRUE(is_row("aten._softmax.default", Release::k2_14));
+  EXPECT_TRUE(is_row("aten._softmax.default", Release::k2_15));
+  EXPECT_FALSE(is_row("aten.unbind.int", Release::k2_14));
+  EXPECT_TRUE(is_row("aten.unbind.int", Release::k2_15));
+  EXPECT_FALSE(is_row("aten.stack.default", Release::k2_15));
+  EXPECT_EQ(rule_table(Release::k2_14).find("aten.cholesky.default"), nullptr);
+  EXPECT_NE(rule_table(Release::k2_13).find("aten.cholesky.default"), nullptr);
+}
+
 TEST(RuleTables, SayForWhichSetTheirRulesWereResolved) {
   for (const auto& [set, name] : EnumNames<RuleSet>::kNames) {
     const auto rules = rule_table(set).rules();

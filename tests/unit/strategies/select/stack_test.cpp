@@ -105,15 +105,16 @@ INSTANTIATE_TEST_SUITE_P(
         StackError{"NoName", R"({"name": null})", "s.json: missing key \"name\""},
         StackError{"NoTransitions", R"({"transitions": null})",
                    "s.json: missing key \"transitions\""},
-        StackError{"UnknownRules", R"({"rules": "dtensor-2.14"})",
-                   "s.json:/rules: found \"dtensor-2.14\" (did you mean \"dtensor-2.13\"?); valid: "
-                   "dtensor-2.13, dtensor-legacy, shardlab, autoparallel"},
+        StackError{"UnknownRules", R"({"rules": "dtensor-2.16"})",
+                   "s.json:/rules: found \"dtensor-2.16\" (did you mean \"dtensor-2.15\"?); valid: "
+                   "dtensor-2.15, dtensor-2.14, dtensor-2.13, dtensor-legacy, shardlab, "
+                   "autoparallel"},
         StackError{"UnknownVersion", R"({"transitions": "v9"})",
                    "s.json:/transitions: unknown transition version \"v9\" (did you mean \"v0\"?); "
-                   "valid: v0, v1, v2, v3, v4, v3-rp, v-compute, autoparallel"},
+                   "valid: v0, v1, v2, v3, v4, v3-rp, v3-sp, v-compute, autoparallel"},
         StackError{"UnknownVersionInAnObject", R"({"transitions": {"name": "newest"}})",
                    "s.json:/transitions/name: unknown transition version \"newest\"; valid: v0, "
-                   "v1, v2, v3, v4, v3-rp, v-compute, autoparallel"},
+                   "v1, v2, v3, v4, v3-rp, v3-sp, v-compute, autoparallel"},
         StackError{"PriceOfAPartitionInV3",
                    R"({"transitions": {"name": "v3", "replicate_to_partial_us": 1}})",
                    "s.json:/transitions/replicate_to_partial_us: version \"v3\" has no price for "
