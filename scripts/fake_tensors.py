@@ -44,7 +44,7 @@ class KnownValues(TorchDispatchMode):
         self.answers = {}
 
     def answer(self, op, function):
-        """`function(values, *args)` takes the place of `op` on fake tensors. Real tensors among its results count as known."""
+        """`function(values, *args)` takes the place of `op`. Real tensors among its results count as known."""
         self.answers[op] = function
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
@@ -86,7 +86,8 @@ class KnownValues(TorchDispatchMode):
             return function(*args, **kwargs)  # An index, for instance, reads values only where it is a mask.
         except (DataDependentOutputException, DynamicOutputShapeException) as error:
             shapes = ", ".join(f"{t.dtype}{list(t.shape)}" for t in tree_leaves((args, kwargs)) if torch.is_tensor(t))
-            raise UnknownValue(f"the program reads values that fake tensors do not have: {function} of {shapes}") from error
+            what = f"the program reads values that fake tensors do not have: {function} of {shapes}"
+            raise UnknownValue(what) from error
 
     def adopt(self, result):
         """Fake twins of real results, whose values are known."""

@@ -7,9 +7,9 @@ process group with fake tensors: one process, no GPU, little memory. What DTenso
     scripts/record_public_suites.py torchtitan-llama3-8b-fsdp-tp
     scripts/record_public_suites.py --all --out configs/suites --torch ./venv-2.14/bin/python --torch ./venv-2.15/bin/python
 
-Without --out, a suite is written over configs/suites/NAME.json. --torch names Pythons that have PyTorch; a suite takes the one
-whose release it was recorded with. The packages of a suite are installed by pip into an environment of their own below
---environments, which sees that PyTorch. shardlab must be built (scripts/build), or named by SHARDLAB_BINARY.
+Without --out, a suite is written over configs/suites/NAME.json. --torch names Pythons that have PyTorch; a suite takes
+the one whose release it was recorded with. The packages of a suite are installed by pip into an environment of their own
+below --environments, which sees that PyTorch. shardlab must be built (scripts/build), or named by SHARDLAB_BINARY.
 
 A program stands in scripts/public_suites. It only puts together what its package offers: parallel plans and functions,
 losses and clipping are the package's own. Three things differ from a run on GPUs, and none of them changes a question:
@@ -30,6 +30,8 @@ CLASSIC = ["torchtitan==0.2.2"]
 FULL = ["torchtitan==0.3.0"]
 TRANSFORMERS = ["transformers==5.23.0", "accelerate==1.15.0"]
 IDLE_OPS = {"aten.detach.default", "aten.alias.default"}  # They return their input.
+# Only the rules of AutoParallel have these, and a stack that lacks an op refuses the whole suite.
+UNCOVERED_OPS = {"aten.view_as_complex.default", "aten.view_as_real.default"}
 
 
 @dataclass
@@ -154,7 +156,7 @@ def record_here(name, out):
     suite = SUITES[name]
     torch.set_num_threads(1)
     program = importlib.import_module(f"public_suites.{suite.program}")
-    recorder = record_suite.Recorder(record_suite.known_ops() - IDLE_OPS, Path(program.__file__))
+    recorder = record_suite.Recorder(record_suite.known_ops() - IDLE_OPS - UNCOVERED_OPS, Path(program.__file__))
     record_suite.Oracle(torch).enter((suite.world,), devices_per_host=8)
     for run in suite.runs:
         with fake_tensors() as values:

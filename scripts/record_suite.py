@@ -102,9 +102,11 @@ def positional(function, args, kwargs):
         values.append(value)
         if isinstance(value, list) or type(value) is not type(argument.default_value) or value != argument.default_value:
             given = len(values)
-    optional = [str(argument.type) == "Optional[Tensor]" for argument in schema]
-    return [NoTensor if value is None and is_optional else value
-            for value, is_optional in zip(values[:given], optional)]
+    types = [str(argument.type) for argument in schema]
+    # A list of tensors that is empty is left out, too.
+    is_absent = {"Tensor": None, "Optional[Tensor]": None, "List[Tensor]": []}
+    return [NoTensor if kind in is_absent and isinstance(value, (list, type(None))) and value == is_absent[kind] else value
+            for value, kind in zip(values[:given], types)]
 
 
 def specs_of(values):
@@ -160,14 +162,15 @@ class Recorder:
 
     @functools.lru_cache(maxsize=None)
     def place(self, file):
-        """The name of a source file: the script's own, or that of a package's file below the folder it is imported from."""
+        """What questions call a source file: the script's name, or a package's file below the folder of its import."""
         if file == str(self.script):
             return self.script.name
         folders = [folder for folder in map(Path, sys.path) if folder.is_absolute() and folder in Path(file).parents]
         if not folders or Path(file).parent == Path(__file__).resolve().parent:
             return None
         place = Path(file).relative_to(max(folders, key=lambda folder: len(folder.parts)))
-        return None if place.parts[0] == "torch" or file.startswith(STANDARD_LIBRARY) and "site-packages" not in file else str(place)
+        is_standard = file.startswith(STANDARD_LIBRARY) and "site-packages" not in file
+        return None if is_standard or place.parts[0] == "torch" else str(place)
 
     def operation(self, op, args):
         """One call on DTensors; `args` are its positional arguments with specs for tensors."""
