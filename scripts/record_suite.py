@@ -34,6 +34,7 @@ placements of their own and not for an encoded shard order; a suite has no way t
 """
 
 import argparse
+import functools
 import json
 import math
 import importlib.util
@@ -41,6 +42,7 @@ import os
 import re
 import subprocess
 import sys
+import sysconfig
 from collections import Counter
 from itertools import product
 from pathlib import Path
@@ -59,8 +61,11 @@ KEPT_OPS = {
         "_softmax _log_softmax cat stack _foreach_add.List _foreach_mul.List _foreach_neg").split()
 }
 SEQLEN = "2048,8192"
-LAYOUT = re.compile(r"(R|_?S\(\d+(,\d+)?\)(\[\d+\])?|P\((sum|avg|min|max|product)\))+")
+LAYOUT = re.compile(r"(R|_?S\(\d+(,\d+)?\)(\[\d+\])?|P\((sum|avg|min|max|product)\)|NP\([\d.]+\)|MP\(\d+,\d+\))+")
+# Handlers that answer a call themselves, without asking for a strategy.
+ANSWERING_HANDLERS = {"is_same_size_handler", "is_pinned_handler", "found_inf_reduce_handler", "as_strided_handler"}
 SCHEMA = "shardlab/suite/1"
+STANDARD_LIBRARY = sysconfig.get_path("stdlib")
 
 
 class NoJson(Exception):
@@ -75,11 +80,17 @@ def plain(value):
         return value
     if isinstance(value, (list, tuple)):
         return [plain(element) for element in value]
+    if type(value).__name__ in ("device", "layout", "memory_format"):
+        return None  # these decide nothing
     name = str(value).removeprefix("torch.")
     for short, long in DTYPES.items():
         if name == long:
             return short
     raise NoJson(f"an argument of type {type(value).__name__}")
+
+
+class NoTensor:
+    """An optional tensor that a call leaves out."""
 
 
 def positional(function, args, kwargs):
@@ -89,9 +100,38 @@ def positional(function, args, kwargs):
     for argument in schema[len(args):]:
         value = kwargs.get(argument.name, argument.default_value)
         values.append(value)
-        if value != argument.default_value:
+        if isinstance(value, list) or type(value) is not type(argument.default_value) or value != argument.default_value:
             given = len(values)
-    return values[:given]
+    types = [str(argument.type) for argument in schema]
+    # A list of tensors that is empty is left out, too.
+    is_absent = {"Tensor": None, "Optional[Tensor]": None, "List[Tensor]": []}
+    return [NoTensor if kind in is_absent and isinstance(value, (list, type(None))) and value == is_absent[kind] else value
+            for value, kind in zip(values[:given], types)]
+
+
+def specs_of(values):
+    """The arguments with the spec of each DTensor in its place, and of each tensor that DTensor takes for one: a single
+    number is on all ranks alike, and under `implicit_replication` any tensor is."""
+    import torch
+    from torch.distributed.tensor import DTensor, Replicate
+    from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
+    from torch.utils._pytree import tree_leaves, tree_map_only
+
+    tensors = [leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor)]
+    meshes = {tensor.device_mesh for tensor in tensors if isinstance(tensor, DTensor)}
+    replicates = DTensor._op_dispatcher._allow_implicit_replication
+
+    def spec(tensor):
+        if isinstance(tensor, DTensor):
+            return tensor._spec
+        if tensor.numel() != 1 and not replicates:
+            raise NoJson("a plain tensor among DTensors")
+        mesh = next(iter(meshes))
+        return DTensorSpec(mesh, (Replicate(),) * mesh.ndim, TensorMeta(tensor.shape, tensor.stride(), tensor.dtype))
+
+    if len(meshes) > 1:
+        raise NoJson("DTensors of several meshes")
+    return tree_map_only(torch.Tensor, spec, values)
 
 
 class Recorder:
@@ -111,20 +151,37 @@ class Recorder:
         self.questions.setdefault(text, [question, 0])[1] += 1
 
     def line(self):
-        """The innermost line of the script that runs now."""
+        """The innermost line that runs now outside PyTorch, Python's library and this folder."""
         frame = sys._getframe(1)
         while frame is not None:
-            if frame.f_code.co_filename == str(self.script):
-                return f"{self.script.name}:{frame.f_lineno}"
+            place = self.place(frame.f_code.co_filename)
+            if place is not None:
+                return f"{place}:{frame.f_lineno}"
             frame = frame.f_back
         return self.script.name
+
+    @functools.lru_cache(maxsize=None)
+    def place(self, file):
+        """What questions call a source file: the script's name, or a package's file below the folder of its import."""
+        if file == str(self.script):
+            return self.script.name
+        folders = [folder for folder in map(Path, sys.path) if folder.is_absolute() and folder in Path(file).parents]
+        if not folders or Path(file).parent == Path(__file__).resolve().parent:
+            return None
+        place = Path(file).relative_to(max(folders, key=lambda folder: len(folder.parts)))
+        is_standard = file.startswith(STANDARD_LIBRARY) and "site-packages" not in file
+        return None if is_standard or place.parts[0] == "torch" else str(place)
 
     def operation(self, op, args):
         """One call on DTensors; `args` are its positional arguments with specs for tensors."""
         inputs, rest, mesh = [], [], None
         for arg in args:
-            specs = arg if isinstance(arg, (list, tuple)) else [arg]
-            if not specs or not hasattr(specs[0], "placements"):
+            if arg is NoTensor:
+                inputs.append(input_text(None))
+                continue
+            given = arg if isinstance(arg, (list, tuple)) else [arg]
+            specs = [spec for spec in given if hasattr(spec, "placements")]
+            if not specs:
                 rest.append(arg)
                 continue
             if not all(LAYOUT.fullmatch(layout_text(spec)) for spec in specs):
@@ -137,6 +194,8 @@ class Recorder:
             return
         try:
             rest = plain(rest)
+            while rest and rest[-1] is None:
+                rest.pop()
         except NoJson as reason:
             self.skipped[f"{op} ({reason})"] += 1
             return
@@ -160,15 +219,24 @@ def observe(recorder, run):
     import torch.distributed.tensor._redistribute as redistribute
     from torch.distributed.tensor import DTensor
     from torch.utils._python_dispatch import TorchDispatchMode
-    from torch.utils._pytree import tree_any, tree_map_only
+    from torch.utils._pytree import tree_any
 
     class Operations(TorchDispatchMode):
         def __torch_dispatch__(self, function, types, args=(), kwargs=None):
             if tree_any(lambda value: isinstance(value, DTensor), (args, kwargs)):
-                specs = tree_map_only(DTensor, lambda tensor: tensor._spec,
-                                      positional(function, args, kwargs or {}))
-                recorder.operation(str(function), specs)
+                try:
+                    if is_answered_elsewhere(function):
+                        raise NoJson("answered by a handler")
+                    recorder.operation(str(function), specs_of(positional(function, args, kwargs or {})))
+                except NoJson as reason:
+                    recorder.skipped[f"{function} ({reason})"] += 1
             return function(*args, **(kwargs or {}))
+
+    def is_answered_elsewhere(function):
+        """Whether a handler takes the call, such as those of `loss_parallel`, and no strategy is asked for."""
+        handler = DTensor._op_dispatcher._custom_op_handlers.get(function)
+        return handler is not None and (
+            handler.__name__ in ANSWERING_HANDLERS or handler.__module__ == "torch.distributed.tensor.parallel.loss")
 
     original = redistribute.redistribute_local_tensor
 
@@ -177,7 +245,8 @@ def observe(recorder, run):
         return original(local_tensor, current_spec, target_spec, **options)
 
     name = original.__name__
-    users = [m for m in list(sys.modules.values()) if getattr(m, name, None) is original]
+    # Modules that import lazily would import for `getattr`.
+    users = [module for module in list(sys.modules.values()) if getattr(module, "__dict__", {}).get(name) is original]
     for module in users:
         module.redistribute_local_tensor = observed
     try:
@@ -337,9 +406,9 @@ PROGRAMS = {  # name: program, mesh shape, names of its dims, default batch size
 }
 
 
-def suite_text(name, source, recorder):
+def suite_text(name, source, recorder, title=None):
     """JSON with one question per line."""
-    head = {"schema": SCHEMA, "name": name, "source": source}
+    head = {"schema": SCHEMA, "name": name, **({"title": title} if title else {}), "source": source}
     lines = []
     for number, (text, (question, count)) in enumerate(recorder.questions.items(), 1):
         what = question.get("op", "redistribute")
