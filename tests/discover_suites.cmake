@@ -1,9 +1,10 @@
 # Lists the suites of a GoogleTest program when CTest starts, and makes each suite one test.
 #
 # CTest includes this file through <name>_suites.cmake, which sets `name` (the program), `program` (its
-# path) and `label`. One process runs a whole suite: a process for each of some thousand test cases
-# would spend more time on starting than on testing. A suite whose name contains Slow or Gpu gets that
-# label in place of its program's. A suite in which every test case was skipped is shown as skipped.
+# path), `label`, and `slowdown`, by which time limits are multiplied. One process runs a whole suite: a
+# process for each of some thousand test cases would spend more time on starting than on testing. A suite
+# whose name contains Slow or Gpu gets that label in place of its program's. A suite in which every test
+# case was skipped is shown as skipped.
 if(NOT EXISTS "${program}")
   add_test(${name}_NOT_BUILT ${name}_NOT_BUILT)
   return()
@@ -25,9 +26,10 @@ foreach(suite IN LISTS suites)
   elseif(suite MATCHES "Gpu")
     set(labels gpu)
   endif()
+  math(EXPR timeout "${timeout} * ${slowdown}")
   # Long suites begin first, so that no processor waits for them at the end; later runs know by themselves.
   set(cost 0)
-  if(suite MATCHES "^(PyTorch/DTensorLive|RulesCommand|Ops/ProvedOp|Scoreboard|Sweeps|LiveTorch)$")
+  if(suite MATCHES "^(PyTorch/DTensorLive|LiveComparison|RulesCommand|Ops/ProvedOp|Scoreboard|Sweeps|LiveTorch)$")
     set(cost 100)
   endif()
   add_test(${name}.${suite} "${program}" "--gtest_filter=${suite}.*")

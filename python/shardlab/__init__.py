@@ -118,7 +118,7 @@ def run(*words: str) -> Json:
 
 
 def plan(src: Layout, dst: Layout, *, mesh: str | None = None, tensor: str | None = None,
-         stack: Config = "dtensor-2.13", topology: Config | None = None, planner: str | None = None,
+         stack: Config = "dtensor", topology: Config | None = None, planner: str | None = None,
          flatten: Sequence[str] = (), set: Mapping[str, Any] | None = None) -> Json:
     """The steps that take a tensor from one layout to another, and their price.
 
@@ -136,7 +136,7 @@ def plan(src: Layout, dst: Layout, *, mesh: str | None = None, tensor: str | Non
 
 
 def price(src: Layout, dst: Layout, *, mesh: str | None = None, tensor: str | None = None,
-          stack: Config = "dtensor-2.13", topology: Config | None = None,
+          stack: Config = "dtensor", topology: Config | None = None,
           set: Mapping[str, Any] | None = None) -> float:
     """What a redistribution costs in microseconds; infinity where it is impossible. To ask often, make a Pricer."""
     return Pricer(stack, topology, set).price(src, dst, mesh=mesh, tensor=tensor)
@@ -145,7 +145,7 @@ def price(src: Layout, dst: Layout, *, mesh: str | None = None, tensor: str | No
 class Pricer:
     """Prices under one stack; asking again costs microseconds. Not for several threads at once."""
 
-    def __init__(self, stack: Config = "dtensor-2.13", topology: Config | None = None,
+    def __init__(self, stack: Config = "dtensor", topology: Config | None = None,
                  set: Mapping[str, Any] | None = None):
         with _Words() as words:
             self._pricer = _Pricer(words.file(stack), words.file(topology or "h100"), _assignments(set))
@@ -167,7 +167,7 @@ class Pricer:
                 "straggler_us": straggler}
 
 
-def select(op: str, inputs: Sequence[str], *, mesh: str, args: Sequence[Any] = (), stack: Config = "dtensor-2.13",
+def select(op: str, inputs: Sequence[str], *, mesh: str, args: Sequence[Any] = (), stack: Config = "dtensor",
            topology: Config | None = None, search: str | None = None, order: str | None = None,
            set: Mapping[str, Any] | None = None) -> Json:
     """The candidates of one op, their prices and the choice.
@@ -183,7 +183,7 @@ def select(op: str, inputs: Sequence[str], *, mesh: str, args: Sequence[Any] = (
 
 
 def simulate(src: Layout, dst: Layout, *, mesh: str | None = None, tensor: str | None = None,
-             stack: Config = "dtensor-2.13", topology: Config | None = None, data: bool = True,
+             stack: Config = "dtensor", topology: Config | None = None, data: bool = True,
              straggler: str | None = None, set: Mapping[str, Any] | None = None) -> Json:
     """Runs a redistribution on virtual ranks. Keys: verified, replicas_bitwise_equal, time_us, steps."""
     mesh, tensor, src, dst = spec_texts(src, dst, mesh, tensor)

@@ -211,7 +211,7 @@ std::optional<Stack> recorded_stack(const std::string& name, const ConfigStore& 
     return std::nullopt;
   }
   const ChoiceList file = read_choices(json, {name, ""});
-  Stack stack = store.stack(std::string(kReleases.back().rule_set));
+  Stack stack = store.stack(std::string(kNewestDTensor));
   const auto choices = std::make_shared<RecordedChoices>(file, name);
   stack.name = name;
   stack.title = "the recorded choices of " + file.stack;

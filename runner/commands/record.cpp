@@ -22,7 +22,7 @@ namespace shardlab {
 namespace {
 
 struct RecordArguments {
-  std::string stack = "dtensor-2.13";
+  std::string stack{kNewestDTensor};
   std::vector<std::string> suites;
   std::string out;
 };

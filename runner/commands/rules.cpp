@@ -25,6 +25,7 @@ struct RulesArguments {
 
 // One of our rule sets, or the rules of a live PyTorch.
 Rules rule_set_of(const RulesArguments& arguments, const Session& session) {
+  if (arguments.rule_set == kNewestDTensor) return RuleSet(kNewestRelease);
   if (const auto set = from_name<RuleSet>(arguments.rule_set)) return *set;
   if (arguments.rule_set.starts_with("torch")) {
     Stack stack = session.store().stack(arguments.rule_set);
@@ -32,7 +33,7 @@ Rules rule_set_of(const RulesArguments& arguments, const Session& session) {
   }
   throw InputError("--rule-set: found \"" + arguments.rule_set + "\"" +
                    did_you_mean(arguments.rule_set, all_names<RuleSet>()) +
-                   "; valid: " + valid_names<RuleSet>() + ", torch:PYTHON");
+                   "; valid: dtensor, " + valid_names<RuleSet>() + ", torch:PYTHON");
 }
 
 RuleProofOptions options_of(const RulesArguments& arguments) {
@@ -198,7 +199,8 @@ void add_rules_command(const Command& root, Session& session) {
   command.option("ops", arguments->ops, "ops to prove (default: all that have a reference kernel)");
   command
       .option("--rule-set", arguments->rule_set,
-              valid_names<RuleSet>() + ", or torch:PYTHON: the rules of a live PyTorch")
+              "dtensor (the newest), " + valid_names<RuleSet>() +
+                  ", or torch:PYTHON: the rules of a live PyTorch")
       .show_default();
   command
       .option("--mesh", arguments->meshes,

@@ -21,7 +21,7 @@ namespace {
 struct SelectArguments {
   OpArguments op;
   std::string mesh;
-  std::string stack = "dtensor-2.13";
+  std::string stack{kNewestDTensor};
   std::string search;
   std::string order;
 };

@@ -19,7 +19,7 @@ namespace {
 
 struct TiesArguments {
   std::vector<std::string> suites;
-  std::string stack = "dtensor-2.13";
+  std::string stack{kNewestDTensor};
   double within_percent = 1.0;
   bool fail_on_tie = false;
   bool all = false;

@@ -24,7 +24,7 @@ namespace {
 
 struct ValidateArguments {
   std::vector<std::string> files;
-  std::string stack = "dtensor-2.13";
+  std::string stack{kNewestDTensor};
   std::string topology;
   std::optional<std::int64_t> hosts;
   std::optional<std::int64_t> gpus_per_host;

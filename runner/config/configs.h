@@ -76,6 +76,9 @@ struct EnumNames<ConfigKind> {
 
 class ConfigStore;
 
+// The newest release of DTensor: "dtensor" names its stack, which commands take by default.
+inline constexpr std::string_view kNewestDTensor = "dtensor";
+
 // Stacks that are in no file, such as those of a live PyTorch (runner/torch/live_stack.h).
 class StackSource {
  public:
@@ -108,7 +111,7 @@ class ConfigStore {
 
   // Names of the shipped files of a kind, sorted.
   [[nodiscard]] std::vector<std::string> names(ConfigKind kind) const;
-  // The file of a shipped name or a path. A relative path starts from `folder`, or, if that is
+  // The file of a shipped name or a path; kNewestDTensor is a name too. A relative path starts from `folder`, or, if that is
   // empty, from the working directory.
   [[nodiscard]] std::filesystem::path find(ConfigKind kind, const std::string& name,
                                            const std::filesystem::path& folder = {}) const;

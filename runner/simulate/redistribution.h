@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "runner/config/configs.h"
 #include "runner/session/session.h"
 #include "sim/redistribute.h"
 
@@ -24,7 +25,7 @@ struct RedistributionArguments {
   std::string tensor;
   std::string from;
   std::string to;
-  std::string stack = "dtensor-2.13";
+  std::string stack{kNewestDTensor};
   std::string planner;
   std::vector<std::string> flatten;
   std::int64_t rank = 0;

@@ -481,7 +481,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadCommand{"UnknownRuleSet",
                    {"rules", "mm", "--rule-set", "shardlb"},
                    "--rule-set: found \"shardlb\" (did you mean \"shardlab\"?); valid: "
-                   "dtensor-2.15, dtensor-2.14, dtensor-2.13, dtensor-legacy, shardlab, "
+                   "dtensor, dtensor-2.15, dtensor-2.14, dtensor-2.13, dtensor-legacy, shardlab, "
                    "autoparallel, torch:PYTHON"},
         BadCommand{"UnknownOpToProve",
                    {"rules", "aten.mm.defalt"},

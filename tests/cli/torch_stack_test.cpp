@@ -55,6 +55,11 @@ class LiveTorch : public testing::Test {
     }
     stack_ = "torch:" + oracle_python();
   }
+  json describe(const std::string& stack) {
+    const ProcessResult result = run_shardlab({"describe", "stack", stack}, folder_.path());
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.exit_code == 0 ? json::parse(result.out) : json();
+  }
   // What `select` chooses under a stack.
   json chosen(const std::string& stack, const Words& more = {}) {
     const ProcessResult result = run_shardlab(select(stack, more), folder_.path());
@@ -75,15 +80,37 @@ TEST_F(LiveTorch, ChoosesAsTheStackOfItsReleaseDoes) {
   EXPECT_EQ(chosen(stack_), chosen("dtensor-2.13"));
 }
 
+// Every release that is installed, against the stack that is named after it.
 TEST_F(LiveTorch, FlipsNoDecisionOfTheStackOfItsRelease) {
-  const ProcessResult result = run_shardlab(
-      {"compare", "--baseline", "dtensor-2.13", "--candidate", stack_, "--suite", "ops-small",
-       "--suite", "llama3-8b-tp", "--format", "json", "--no-timing", "--quiet"},
-      folder_.path());
-  ASSERT_EQ(result.exit_code, 0) << result.err;
-  const json answer = json::parse(result.out);
-  EXPECT_GT(answer["questions"], 700);
-  EXPECT_EQ(answer["flips"], json::array());
+  for (const std::string& python : oracle_pythons()) {
+    const json described = describe("torch:" + python);
+    const std::string base = described["provenance"]["torch"]["base"];
+    SCOPED_TRACE(base + " against " + python);
+    const ProcessResult result = run_shardlab(
+        {"compare", "--baseline", base, "--candidate", "torch:" + python, "--suite", "ops-small",
+         "--suite", "llama3-8b-tp", "--format", "json", "--no-timing", "--quiet"},
+        folder_.path());
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    const json answer = json::parse(result.out);
+    EXPECT_GT(answer["questions"], 700);
+    EXPECT_EQ(answer["flips"], json::array());
+    const json& torch = answer["provenance"]["torch"];
+    EXPECT_GE(torch["verified"]["asked"], 20);
+    EXPECT_EQ(torch["verified"]["different"], json::array());
+    EXPECT_EQ(torch["levels"]["decisions"], 0);
+  }
+}
+
+// What configs/torch/machinery.json says of a release is what that release has.
+TEST_F(LiveTorch, HasTheMachineryOfItsRelease) {
+  for (const std::string& python : oracle_pythons()) {
+    const json described = describe("torch:" + python);
+    const json& torch = described["provenance"]["torch"];
+    SCOPED_TRACE(torch["version"]);
+    EXPECT_EQ(torch["changed"], (json{{"prices", json::array()}, {"others", json::array()}}));
+    EXPECT_GT(described["torch"]["fingerprints"].size(), 100U);
+    EXPECT_EQ(described["torch"]["levels"]["rows"].size(), torch["levels"]["rows"]);
+  }
 }
 
 // PyTorch's product of matrices gains a row that only this file has: everything sharded alike,

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace shardlab::testing_support {
 
@@ -14,6 +15,21 @@ inline std::string oracle_python() {
       std::filesystem::path(SHARDLAB_SOURCE_DIR) / "build" / "oracle" / "bin" / "python";
   std::error_code error;
   return std::filesystem::exists(installed, error) ? installed.string() : "";
+}
+
+// The interpreters of all releases that are installed: oracle_python(), and those that
+// `scripts/setup --with-oracle VERSION` puts beside it.
+inline std::vector<std::string> oracle_pythons() {
+  std::vector<std::string> pythons;
+  if (!oracle_python().empty()) pythons.push_back(oracle_python());
+  const std::filesystem::path build = std::filesystem::path(SHARDLAB_SOURCE_DIR) / "build";
+  for (const char* release : {"2.14.1", "2.15.0"}) {
+    const std::filesystem::path python =
+        build / (std::string("oracle-") + release) / "bin" / "python";
+    std::error_code error;
+    if (std::filesystem::exists(python, error)) pythons.push_back(python.string());
+  }
+  return pythons;
 }
 
 }  // namespace shardlab::testing_support

@@ -113,6 +113,13 @@ bool read_all(Pipe& out, Pipe& err, ProcessResult& result, Clock::time_point end
   return true;
 }
 
+// Sanitized programs take several times as long, as tests/CMakeLists.txt allows for.
+#ifdef SHARDLAB_SANITIZED
+constexpr int kSlowdown = 5;
+#else
+constexpr int kSlowdown = 1;
+#endif
+
 }  // namespace
 
 ProcessResult run_process(const std::vector<std::string>& command, const ProcessOptions& options) {
@@ -120,7 +127,7 @@ ProcessResult run_process(const std::vector<std::string>& command, const Process
   Pipe err;
   ProcessResult result;
   const pid_t pid = start(command, options, out, err);
-  const auto end = Clock::now() + std::chrono::seconds(options.timeout_s);
+  const auto end = Clock::now() + kSlowdown * std::chrono::seconds(options.timeout_s);
   result.timed_out = !read_all(out, err, result, end);
   if (result.timed_out) kill(pid, SIGKILL);
   int status = 0;

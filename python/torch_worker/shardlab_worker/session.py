@@ -1,5 +1,6 @@
 """PyTorch as the worker holds it: imported once, on a fake process group, with what the user brought applied."""
 
+import gc
 import logging
 import math
 import sys
@@ -33,6 +34,7 @@ class Session:
         begin = time.perf_counter()
         self.started = True
         self.ready = False
+        gc.disable()  # What torch makes when it is imported stays; looking through it again and again takes time.
         self.overlay_folder = None
         if request.get("overlay"):
             self.overlay_folder = overlay.lay_over(request["overlay"], self.user_files)
@@ -54,6 +56,8 @@ class Session:
         self.transition = self.collectives._compute_placement_transition_cost
         self.hooks = hooks.Hooks(self)
         self.find_caches()
+        gc.freeze()
+        gc.enable()
         self.ready = True
         answer["seconds"] = round(time.perf_counter() - begin, 3)
         return answer

@@ -81,7 +81,8 @@ TEST(Releases, AChangedRuleReplacesTheOldOneFromItsReleaseOn) {
 
 TEST(Releases, ARuleThatIsSilentAboutThemHoldsInEveryOne) {
   for (const Release release : {kNewestRelease, kNext, kAfterNext}) {
-    const OpRule* rule = RuleTable(kFamilies, release).find("aten.unchanged.default");
+    const RuleTable table(kFamilies, release);
+    const OpRule* rule = table.find("aten.unchanged.default");
     ASSERT_NE(rule, nullptr);
     EXPECT_EQ(rule->rows, few_rows);
     EXPECT_TRUE(rule->sets.contains(release));
