@@ -62,7 +62,7 @@ def cause_of(before, after):
 
 
 def placements(layout):
-    return re.findall(r"_?[A-Z]+(?:\([^)]*\))?(?:\[\d+\])?", layout)
+    return re.findall(r"(?:_S|MP|NP|S|P|R)(?:\([^)]*\))?(?:\[\d+\])?", layout)
 
 
 def kind(placement):
@@ -153,6 +153,15 @@ def main():
             gain = sum((flip["gain_us"] or 0.0) * flip["count"] for flip in flips)
             rows.append((suite, len(both), len(before) - len(both), len(after) - len(both), sets, choices, better, worse, gain,
                          all_moved(before[key] for key in both), all_moved(after[key] for key in both)))
+        programs = [row for row in rows if row[0] not in GENERATED]
+        changed = [row for row in programs if row[5]]
+        generated = [row for row in rows if row[0] in GENERATED]
+        print(f"On the {len(programs)} suites that are recorded from programs, {sum(row[5] for row in programs)} of "
+              f"{sum(row[1] for row in programs):,} choices change, in {', '.join(f'`{row[0]}`' for row in changed) or 'none'}, "
+              f"although {percent(sum(row[4] for row in programs), sum(row[1] for row in programs))} of the strategy sets do: their "
+              "inputs arrive where a strategy already takes them. On questions with random layouts, "
+              f"{sum(row[5] for row in generated):,} of {sum(row[1] for row in generated):,} choices change; "
+              f"{sum(row[6] for row in generated):,} become cheaper and {sum(row[7] for row in generated):,} dearer.\n")
         print("## By suite\n")
         print("| suite | answered by both | only before | only after | sets differ | choices differ | better | worse | "
               "time saved, us |")

@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 #include <iterator>
+#include <map>
 #include <set>
 
 #include "costmodel/base/parallel.h"
@@ -122,6 +123,23 @@ reports::RecordQuestion to_record(const Question& question, const std::string& s
   return out;
 }
 
+// "aten.where.self 675, aten.dot.default 12 and 3 other ops": the most frequent ones first.
+std::string counts_text(const std::map<std::string, std::size_t>& by_op) {
+  constexpr std::size_t kShown = 4;
+  std::vector<std::pair<std::size_t, std::string>> order;
+  for (const auto& [op, count] : by_op) order.emplace_back(count, op);
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::string text;
+  for (std::size_t i = 0; i < std::min(order.size(), kShown); ++i) {
+    text += (i == 0 ? "" : ", ") + order[i].second + " " + std::to_string(order[i].first);
+  }
+  if (order.size() > kShown) {
+    text += " and " + std::to_string(order.size() - kShown) + " other ops";
+  }
+  return text;
+}
+
 // Asks all questions, and returns those with an answer, in the order of record.questions.
 std::vector<const Question*> ask_all(const Comparison& comparison, const Session& session,
                                      ComparisonRecord& record) {
@@ -151,18 +169,21 @@ std::vector<const Question*> ask_all(const Comparison& comparison, const Session
           progress.advance();
         });
     std::size_t not_asked = 0;
+    std::map<std::string, std::size_t> not_asked_by_op;
     for (std::size_t i = 0; i < asked.size(); ++i) {
       if (asked[i]) {
         record.questions.push_back(std::move(*asked[i]));
         questions.push_back(&suite.questions[i]);
       } else {
         ++not_asked;
+        ++not_asked_by_op[suite.questions[i].op()];
       }
     }
     std::string source = suite.source;
     if (not_asked > 0) {
       source += "; " + std::to_string(not_asked) + " of " + std::to_string(suite.questions.size()) +
-                " not asked: a stack's rules do not cover the op or leave no candidate";
+                " not asked: a stack's rules do not cover the op or leave no candidate (" +
+                counts_text(not_asked_by_op) + ")";
     }
     record.configuration.suites.push_back(
         {.name = suite.name,

@@ -32,8 +32,8 @@ Rules rule_set_of(const RulesArguments& arguments, const Session& session) {
     if (stack.rules.source() != nullptr) return stack.rules;
   }
   throw InputError("--rule-set: found \"" + arguments.rule_set + "\"" +
-                   did_you_mean(arguments.rule_set, all_names<RuleSet>()) +
-                   "; valid: dtensor, " + valid_names<RuleSet>() + ", torch:PYTHON");
+                   did_you_mean(arguments.rule_set, all_names<RuleSet>()) + "; valid: dtensor, " +
+                   valid_names<RuleSet>() + ", torch:PYTHON");
 }
 
 RuleProofOptions options_of(const RulesArguments& arguments) {
@@ -147,19 +147,48 @@ std::string proofs_text(const std::vector<RuleProof>& proofs, const RulesArgumen
   return text;
 }
 
+struct Refusal {
+  std::string_view op;
+  std::string reason;
+};
+
+// Proves the rules. An op whose rules refuse all sample calls is an error if it was named, and is
+// listed otherwise: a release of PyTorch has such ops.
+std::pair<std::vector<RuleProof>, std::vector<Refusal>> prove_all(
+    const std::vector<const OpRule*>& rules, const RuleProofOptions& options,
+    const RulesArguments& arguments, const Session& session) {
+  std::vector<RuleProof> proofs(rules.size());
+  std::vector<std::string> reasons(rules.size());
+  Progress progress("ops", rules.size(), session.quiet);
+  parallel_for(
+      rules.size(), session.threads(), [] { return std::make_unique<char>(); },
+      [&](char&, std::size_t i) {
+        try {
+          proofs[i] = prove_rule(*rules[i], options);
+        } catch (const InputError& error) {
+          if (!arguments.ops.empty()) throw;
+          reasons[i] = error.what();
+        }
+        progress.advance();
+      });
+  std::vector<RuleProof> proved;
+  std::vector<Refusal> refusals;
+  for (std::size_t i = 0; i < rules.size(); ++i) {
+    if (reasons[i].empty()) {
+      proved.push_back(std::move(proofs[i]));
+    } else {
+      refusals.push_back({rules[i]->op, std::move(reasons[i])});
+    }
+  }
+  return {std::move(proved), std::move(refusals)};
+}
+
 void run_rules(const RulesArguments& arguments, Session& session) {
   session.expect_no_sets("rules");
   const Rules set = rule_set_of(arguments, session);
   const RuleProofOptions options = options_of(arguments);
   const std::vector<const OpRule*> rules = rules_of(arguments, set);
-  std::vector<RuleProof> proofs(rules.size());
-  Progress progress("ops", rules.size(), session.quiet);
-  parallel_for(
-      rules.size(), session.threads(), [] { return std::make_unique<char>(); },
-      [&](char&, std::size_t i) {
-        proofs[i] = prove_rule(*rules[i], options);
-        progress.advance();
-      });
+  const auto [proofs, refusals] = prove_all(rules, options, arguments, session);
   const Totals totals = totals_of(proofs);
   if (session.json()) {
     nlohmann::json ops = nlohmann::json::array();
@@ -172,7 +201,12 @@ void run_rules(const RulesArguments& arguments, Session& session) {
                      {"missing", findings_json(proof.missing)},
                      {"known_omissions", findings_json(proof.known_omissions)}});
     }
+    nlohmann::json refused = nlohmann::json::array();
+    for (const Refusal& refusal : refusals) {
+      refused.push_back({{"op", refusal.op}, {"reason", refusal.reason}});
+    }
     session.print(nlohmann::json{{"rule_set", arguments.rule_set},
+                                 {"refused", refused},
                                  {"meshes", options.mesh_sizes},
                                  {"samples", options.data_sets},
                                  {"rows", totals.accepted},
@@ -182,7 +216,9 @@ void run_rules(const RulesArguments& arguments, Session& session) {
                                  {"known_omissions", totals.omissions},
                                  {"ops", ops}});
   } else {
-    session.print(proofs_text(proofs, arguments));
+    std::string text = proofs_text(proofs, arguments);
+    for (const Refusal& refusal : refusals) text += "  not proved: " + refusal.reason + "\n";
+    session.print(text);
   }
   if (arguments.fail_on_unsound && totals.unsound > 0) session.exit_code = kGateSaidNo;
 }

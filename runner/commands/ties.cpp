@@ -227,7 +227,10 @@ void add_ties_command(const Command& root, Session& session) {
   add_verify_option(command, session);
   add_report_options(command, session);
   add_common_options(command, session);
-  command.runs([arguments, &session] { run_ties(*arguments, session); });
+  command.runs([arguments, &session] {
+    arguments->stack = released_stack(arguments->stack);
+    run_ties(*arguments, session);
+  });
 }
 
 }  // namespace shardlab

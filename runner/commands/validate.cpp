@@ -489,7 +489,10 @@ void add_validate_command(const Command& root, Session& session) {
       .check(number_from(0.0, 1e9));
   add_report_options(command, session);
   add_common_options(command, session);
-  command.runs([arguments, &session] { run_validate(*arguments, session); });
+  command.runs([arguments, &session] {
+    arguments->stack = released_stack(arguments->stack);
+    run_validate(*arguments, session);
+  });
 }
 
 }  // namespace shardlab

@@ -116,9 +116,13 @@ std::string how_to_write(std::string_view name) {
 
 }  // namespace
 
+std::string released_stack(const std::string& name) {
+  return name == kNewestDTensor ? std::string(kReleases.back().rule_set) : name;
+}
+
 fs::path ConfigStore::find(ConfigKind kind, const std::string& name, const fs::path& folder) const {
   if (kind == ConfigKind::kStack && name == kNewestDTensor) {
-    return find(kind, std::string(kReleases.back().rule_set), folder);
+    return find(kind, released_stack(name), folder);
   }
   const bool is_path = name.find('/') != std::string::npos;
   fs::path shipped = root_ / folder_of(kind) / (name + ".json");

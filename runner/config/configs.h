@@ -78,6 +78,8 @@ class ConfigStore;
 
 // The newest release of DTensor: "dtensor" names its stack, which commands take by default.
 inline constexpr std::string_view kNewestDTensor = "dtensor";
+// The same name, or that of the newest release in the place of kNewestDTensor.
+[[nodiscard]] std::string released_stack(const std::string& name);
 
 // Stacks that are in no file, such as those of a live PyTorch (runner/torch/live_stack.h).
 class StackSource {

@@ -594,14 +594,14 @@ INSTANTIATE_TEST_SUITE_P(
         BadCommand{"SetInsideANumber", with(kGoodPlan, {"--set", "stack.transition_us.x=1"}),
                    "--set stack.transition_us.x=1: found 0.0 before \"x\"; valid: an object"},
         BadCommand{"SetUnknownWord", with(kGoodPlan, {"--set", "stack.planner=graf"}),
-                   "--set stack.planner=graf: {configs}/stacks/dtensor-2.13.json:/planner: found "
+                   "--set stack.planner=graf: {configs}/stacks/dtensor-2.15.json:/planner: found "
                    "\"graf\" (did "
                    "you mean \"graph\"?); valid: greedy, graph"},
         BadCommand{
             "SetUnknownParameter",
             with(kGoodPlan, {"--set", "stack.collective_model.params.latencyus=3"}),
             "--set stack.collective_model.params.latencyus=3: "
-            "{configs}/stacks/dtensor-2.13.json:/collective_model/params/latencyus: unknown "
+            "{configs}/stacks/dtensor-2.15.json:/collective_model/params/latencyus: unknown "
             "parameter; "
             "valid: base_latency_us, intra_host_hop_us, inter_host_hop_us, bandwidth_gb_per_s, "
             "inter_host_factor"},

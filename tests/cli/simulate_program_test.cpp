@@ -304,7 +304,7 @@ TEST(SimulatedPlan, HasItsStack) {
             "--stack with its path\n");
   plan.erase("stack");
   const std::string without = simulate({}).out;
-  EXPECT_NE(without.find(", dtensor-2.13, plan.json\n"), std::string::npos) << without;
+  EXPECT_NE(without.find(", dtensor-2.15, plan.json\n"), std::string::npos) << without;
 }
 
 }  // namespace simulate_program_test

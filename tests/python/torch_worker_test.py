@@ -17,7 +17,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 WORKER = ROOT / "python" / "torch_worker" / "worker.py"
-GOLDEN = ROOT / "tests" / "differential" / "golden"
+GOLDEN = ROOT / "tests" / "differential" / "golden" / "2.13"
 PATIENCE = 240  # seconds: importing torch alone takes several, more on a busy machine
 
 

@@ -59,7 +59,7 @@ class Branches(unittest.TestCase):
             costs.write_text(before + "def allreduce_cost" + after.replace("latency = 6.6", "latency = 66.6", 1))
             git("commit", "-qam", "dearer all-reduces")
             judged = judge("HEAD~1", "HEAD", "--checkout", str(checkout), "--python", oracle_python(), "--out", str(out),
-                           "--suite", "llama3-8b-tp", "--verify", "2", "--quiet")
+                           "--suite", "ops-small", "--verify", "2", "--quiet")
             self.assertEqual(judged.returncode, 0, judged.stderr)
             comment = (out / "comment.md").read_text()
             self.assertEqual(comment, judged.stdout)

@@ -22,7 +22,7 @@ UNKNOWN = "no_such_key"
 OPEN = {("case", "/definitions/stack_object"), ("experiment", "/definitions/stack_object"),
         ("record", "/definitions/named")}
 # No file of these kinds is shipped; commands write them.
-WRITTEN = {"plan", "record", "report", "sweep"}
+WRITTEN = {"choices", "plan", "record", "report", "sweep"}
 
 
 def load(path: Path) -> Any:
