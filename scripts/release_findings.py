@@ -17,6 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+ROOT = Path(__file__).resolve().parent.parent
 GENERATED = ["ops-full"]
 REFERENCE = "calibrated-h100"
 LISTED_SETS = 6  # questions of an operator whose candidates are listed to find the cause
@@ -113,6 +114,25 @@ def percent(part, whole):
     return f"{100 * part / whole:.1f} %" if whole else "-"
 
 
+def print_rules(baseline, candidate):
+    """What the proofs on virtual ranks found in both rule sets; their tables are committed beside the page."""
+    texts = {stack: (ROOT / "reports" / "findings" / f"rules-{stack}.txt").read_text() for stack in (baseline, candidate)}
+    unsound = {stack: set(re.findall(r"^  unsound (\S+)  (.*)$", text, re.M)) for stack, text in texts.items()}
+    counts = {stack: re.match(r"rule set \S+: (\d+) ops, (\d+) rows, (\d+) unsound, (\d+) missing", text).groups()
+              for stack, text in texts.items()}
+    print("\n## Rules, proved on virtual ranks\n")
+    print("| rule set | operators | rows | unsound | missing |")
+    print("|---|---:|---:|---:|---:|")
+    for stack, (ops, rows, wrong, missing) in counts.items():
+        print(f"| [`{stack}`](rules-{stack}.txt) | {int(ops):,} | {int(rows):,} | {wrong} | {int(missing):,} |")
+    old, new = unsound[baseline], unsound[candidate]
+    refused = re.findall(r"^  not proved: (\S+) has no sample call", texts[candidate], re.M)
+    print(f"\n{len(old & new)} of the {len(old)} unsound rows are still there, {len(new - old)} are new "
+          f"({', '.join(f'`{op}`' for op in sorted({op for op, _ in new - old})) or 'none'}). Of the {len(old - new)} that are gone, "
+          f"{sum(op in refused for op, _ in old - new)} are of operators that the newer release refuses as a whole "
+          f"({', '.join(f'`{op}`' for op in refused)}).")
+
+
 def main():
     binary, baseline, candidate = sys.argv[1:]
     with tempfile.TemporaryDirectory() as name:
@@ -191,6 +211,7 @@ def main():
         for op, facts in sorted(differing.items(), key=lambda item: (-item[1]["choices"], -item[1]["sets"], item[0])):
             causes = ", ".join(f"{cause} ({count})" for cause, count in facts["causes"].most_common())
             print(f"| `{op}` | {facts['questions']:,} | {facts['sets']:,} | {facts['choices']:,} | {causes or '-'} |")
+        print_rules(baseline, candidate)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 // `shardlab rules`, run as a user runs it.
 #include <gtest/gtest.h>
 
-#include <fstream>
+#include <filesystem>
 #include <iterator>
 
 #include "tests/cli/messages.h"
@@ -62,15 +62,16 @@ TEST(RulesCommand, AGateSaysNo) {
   EXPECT_EQ(exit_code("aten.mm.default"), 0);
 }
 
-// The findings that the README points to are those of today.
-TEST(RulesCommand, FindsInPyTorchWhatTheCommittedTableSays) {
+// The findings that the documentation points to are those of today.
+TEST(RulesCommand, FindsInPyTorchWhatTheCommittedTablesSay) {
   SKIP_WHERE_SLOW();
-  std::ifstream in(SHARDLAB_SOURCE_DIR "/reports/findings/rules-dtensor-2.13.txt");
-  const std::string committed{std::istreambuf_iterator<char>(in), {}};
-  const ProcessResult result = run_shardlab({"rules", "--rule-set", "dtensor-2.13"});
-  EXPECT_EQ(result.exit_code, 0);
-  EXPECT_TRUE(result.out == committed)
-      << "write it again: shardlab rules --rule-set dtensor-2.13 > reports/findings/...";
+  for (const std::string set : {"dtensor-2.13", "dtensor-2.15"}) {
+    const ProcessResult result = run_shardlab({"rules", "--rule-set", set});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    const std::string file = "reports/findings/rules-" + set + ".txt";
+    EXPECT_TRUE(result.out == read_text(std::filesystem::path(SHARDLAB_SOURCE_DIR) / file))
+        << "write it again: shardlab rules --rule-set " << set << " > " << file;
+  }
 }
 
 }  // namespace rules_test
