@@ -54,23 +54,37 @@ std::string question_key(const OpCall& call, const DeviceMesh& mesh) {
   return question.dump();
 }
 
-std::string candidate_line(const std::vector<Placements>& inputs,
-                           const std::vector<Placements>& outputs) {
-  std::string text;
-  const auto add = [&](const std::vector<Placements>& layouts) {
-    for (std::size_t i = 0; i < layouts.size(); ++i) {
-      text += (i == 0 ? "" : ";") + Layout(layouts[i]).text();
-    }
-  };
-  add(inputs);
-  text += "|";
-  add(outputs);
-  return text;
-}
-
-std::string fnv1a_text(std::string_view text) {
+std::string set_digest(const Expansion& expansion) {
+  // Few layouts occur in many candidates, so each is written once.
+  const std::size_t tensors = expansion.outputs() + expansion.inputs();
+  std::vector<std::vector<std::string>> texts(tensors);
+  std::vector<Expansion::CodesOf> codes;
+  for (std::size_t t = 0; t < tensors; ++t) {
+    texts[t].resize(expansion.tensor_codes(t));
+    codes.push_back(expansion.codes_of_tensor(t));
+  }
   std::uint64_t hash = 0xcbf29ce484222325U;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  const auto add = [&](std::string_view text) {
+    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  };
+  const auto add_layout = [&](std::size_t tensor, std::size_t candidate) {
+    const std::uint32_t code = codes[tensor][candidate];
+    std::string& text = texts[tensor][code];
+    if (text.empty()) text = Layout(expansion.tensor_layout(tensor, code)).text();
+    add(text);
+  };
+  for (std::size_t c = 0; c < expansion.size(); ++c) {
+    if (c > 0) add("\n");
+    for (std::size_t i = 0; i < expansion.inputs(); ++i) {
+      if (i > 0) add(";");
+      add_layout(expansion.outputs() + i, c);
+    }
+    add("|");
+    for (std::size_t o = 0; o < expansion.outputs(); ++o) {
+      if (o > 0) add(";");
+      add_layout(o, c);
+    }
+  }
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::string out(16, '0');
   for (std::size_t i = out.size(); i-- > 0; hash >>= 4U) out[i] = kDigits[hash & 15U];

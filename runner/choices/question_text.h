@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/mesh.h"
+#include "strategies/rules/expansion.h"
 #include "strategies/rules/op_call.h"
 #include "strategies/rules/op_rule.h"
 
@@ -27,13 +28,12 @@ namespace shardlab {
 // devices per host.
 [[nodiscard]] std::string question_key(const OpCall& call, const DeviceMesh& mesh);
 
-// "S(0);R|S(0)", which lists the layouts of the inputs before those of the outputs.
-[[nodiscard]] std::string candidate_line(const std::vector<Placements>& inputs,
-                                         const std::vector<Placements>& outputs);
-// Reads what candidate_line() writes. Throws TextError.
+// Reads a candidate's line: "S(0);R|S(0)", which lists the layouts of the inputs before those of the
+// outputs. Throws TextError.
 [[nodiscard]] FollowCandidate parse_candidate_line(std::string_view text, int mesh_ndim);
 
-// The 64-bit FNV-1a hash of a text, as 16 hexadecimal digits.
-[[nodiscard]] std::string fnv1a_text(std::string_view text);
+// The 64-bit FNV-1a hash of the lines of all candidates, in order and joined by newlines, as 16
+// hexadecimal digits.
+[[nodiscard]] std::string set_digest(const Expansion& expansion);
 
 }  // namespace shardlab

@@ -69,12 +69,7 @@ Choice choose(StackEvaluator& evaluator, const OpCall& call, const DeviceMesh& m
                 .steps = {},
                 .total_us = finite(decision.choice.total_us),
                 .candidates = static_cast<std::int64_t>(decision.candidates)};
-  std::string set;
-  for (std::size_t c = 0; c < expansion.size(); ++c) {
-    const Candidate candidate = evaluator.candidate(expansion, pricing, c);
-    set += (c == 0 ? "" : "\n") + candidate_line(candidate.inputs, candidate.outputs);
-  }
-  choice.set_digest = fnv1a_text(set);
+  choice.set_digest = set_digest(expansion);
   const auto tensors = call.tensors();
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const Layout to(decision.choice.inputs[i]);
