@@ -39,6 +39,13 @@ Row read_row(std::string_view text, const nlohmann::json& metas) {
   return parse_row(kept).row;
 }
 
+// Which outputs are computed, as far as rows depend on it: "1011".
+std::string kept_outputs(const nlohmann::json& answer) {
+  std::string kept;
+  for (const nlohmann::json& text : answer.at("outputs")) kept += text == "none" ? '0' : '1';
+  return kept;
+}
+
 }  // namespace
 
 TorchRules::TorchRules(std::shared_ptr<TorchWorker> worker, RuleSet nearest,
@@ -63,7 +70,7 @@ TorchRules::TorchRules(std::shared_ptr<TorchWorker> worker, RuleSet nearest,
                           !facts.value("different_mesh", false);
     if (has_rows && !decisions_->decides(op)) {
       rule.rows = {*this, [](RuleSource& source, const OpCall& call, const OpRule&) {
-                     return static_cast<TorchRules&>(source).rows_of(call).rows;
+                     return *static_cast<TorchRules&>(source).rows_of(call).rows;
                    }};
     } else {
       ask_for_candidates(rule);
@@ -161,9 +168,15 @@ void TorchRules::prepare(std::span<const OpCall* const> calls) {
     const nlohmann::json& ok = message.at("ok");
     const nlohmann::json& own = ok.contains("children") ? ok.at("children").at(0) : ok;
     try {
-      for (const nlohmann::json& text : own.at("rows")) {
-        answer.rows.push_back(read_row(text.get<std::string>(), own.at("outputs")));
+      std::shared_ptr<const Rows>& rows = distinct_rows_[kept_outputs(own) + own.at("rows").dump()];
+      if (!rows) {
+        Rows read;
+        for (const nlohmann::json& text : own.at("rows")) {
+          read.push_back(read_row(text.get<std::string>(), own.at("outputs")));
+        }
+        rows = std::make_shared<const Rows>(std::move(read));
       }
+      answer.rows = rows;
       for (const nlohmann::json& text : own.at("outputs")) {
         if (text != "none") answer.outputs.push_back(TensorMeta::parse(text.get<std::string>()));
       }

@@ -57,8 +57,9 @@ class TorchRules final : public RuleSource {
 
  private:
   // PyTorch's answer about the rows of a call. Where PyTorch refuses the call, `error` says why.
+  // Calls that differ in sizes alone mostly have equal rows, which are kept once.
   struct RowsAnswer {
-    Rows rows;
+    std::shared_ptr<const Rows> rows;
     std::vector<TensorMeta> outputs;
     std::string error;
   };
@@ -76,7 +77,8 @@ class TorchRules final : public RuleSource {
   std::map<std::string, OpRule, std::less<>> rules_;  // by full name
   std::mutex asking_;  // held while the worker is asked, so that each question is asked once
   std::mutex lock_;
-  std::unordered_map<std::string, RowsAnswer> rows_;  // by question
+  std::unordered_map<std::string, RowsAnswer> rows_;                            // by question
+  std::unordered_map<std::string, std::shared_ptr<const Rows>> distinct_rows_;  // by their text
   std::unordered_map<std::string, nlohmann::json> candidates_;
 };
 
