@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "tests/cli/messages.h"
 #include "tests/support/oracle.h"
@@ -240,6 +241,63 @@ _sharding_prop._select_min_cost_strategy = last
   EXPECT_EQ(branch["provenance"]["torch"]["changed"]["others"],
             json({"_sharding_prop._select_min_cost_strategy"}));
   EXPECT_EQ(branch["provenance"]["torch"]["levels"]["rows"], 0);
+}
+
+// One row that is right and one that computes something else: the proof keeps the first and shows a
+// witness against the second.
+TEST_F(LiveTorch, ProvesTheRulesOfAFile) {
+  folder_.write("mine.py", R"py(
+import torch
+from torch.distributed.tensor._ops.single_dim_strategy import register_single_dim_strategy
+from torch.distributed.tensor.placement_types import Partial, Replicate, Shard
+
+@register_single_dim_strategy(torch.ops.aten.mm.default)
+def mm(op, args_schema, kwargs_schema):
+    return [[Shard(0), Shard(0), Replicate()], [Shard(0), Shard(0), Shard(0)]]
+)py");
+  const ProcessResult result =
+      run_shardlab({"rules", "aten.mm.default", "--rule-set", stack_ + "+rules=mine.py", "--format",
+                    "json", "--fail-on-unsound"},
+                   folder_.path());
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+  const json answer = json::parse(result.out);
+  ASSERT_EQ(answer["unsound"], 1);
+  const json& unsound = answer["ops"][0]["unsound"][0];
+  EXPECT_EQ(unsound["row"], "S(0) | S(0), S(0)");
+  EXPECT_NE(unsound["found"], "");
+  std::set<std::string> missing;
+  for (const json& row : answer["ops"][0]["missing"]) missing.insert(row["row"]);
+  EXPECT_TRUE(missing.contains("P(sum) | S(1), S(0)"));
+  EXPECT_FALSE(missing.contains("S(0) | S(0), R"));
+}
+
+// A branch that changes the planner, here by a statement that does nothing: PyTorch plans and
+// decides, and so gives the plan that the release gives.
+TEST_F(LiveComparison, APlannerThatIsNotKnownPlansItself) {
+  copy_dtensor("branch");
+  const std::filesystem::path file =
+      folder_.path() / "branch/torch/distributed/tensor/_redistribute.py";
+  const std::string source = read_text(file);
+  const std::size_t planner = source.find("    def find_min_cost_path(");
+  ASSERT_NE(planner, std::string::npos);
+  const std::size_t body = source.find(":\n", source.find(")", planner)) + 2;
+  folder_.write("branch/torch/distributed/tensor/_redistribute.py",
+                source.substr(0, body) + "        probe = 0\n" + source.substr(body));
+  const auto planned = [&](const std::string& stack) {
+    const ProcessResult result =
+        run_shardlab({"plan", "--mesh", "2x4", "--tensor", "f32[64,64]", "--from", "S(0)[1]S(0)[0]",
+                      "--to", "S(1)S(0)", "--stack", stack, "--format", "json"},
+                     folder_.path());
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return json::parse(result.out);
+  };
+  const json own = planned("dtensor-2.13");
+  const json branch = planned(stack_ + "+overlay=branch");
+  EXPECT_EQ(branch["provenance"]["torch"]["changed"]["others"],
+            json({"_redistribute.DTensorRedistributePlanner.find_min_cost_path"}));
+  EXPECT_EQ(branch["path"], own["path"]);
+  EXPECT_EQ(branch["price_us"], own["price_us"]);
+  EXPECT_GT(branch["steps"].size(), 1U);
 }
 
 TEST_F(LiveTorch, ShowsWhereAPatchFails) {
