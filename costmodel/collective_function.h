@@ -1,7 +1,7 @@
 // A function of the user's that prices collectives, in the place of a cost model by name.
 //
-//   choice.function = std::make_shared<PythonCost>(...);   // runner/torch/python_cost.h
-//   make_collective_model(choice, topology)->price(query)  // asks the function
+//   const ModelChoice choice = choose_function(python_collectives(ask, "mine.py:price"));
+//   make_collective_model(choice, topology)->price(query)   // asks the function
 #pragma once
 
 #include <string>

@@ -188,7 +188,7 @@ void Redistributor::costs_us(const TensorMeta& meta, const Layout& from, std::sp
     }
     graph_.explore(meta, from, targets);
   }
-  // What a target asks for in particular is not part of an exploration.
+  // An exploration serves all targets, so it makes no sums that only one of them asks for.
   const auto asks_for_sums = [&](const Layout& layout) {
     return pricer_.semantics().plans_sums_of_shards() &&
            std::find(layout.placements.begin(), layout.placements.end(), Placement::partial()) !=

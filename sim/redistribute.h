@@ -70,6 +70,7 @@ struct StepRequest {
   int mesh_dim;
   Placement from;
   Placement to;
+  friend bool operator==(const StepRequest&, const StepRequest&) = default;
 };
 
 class Redistributor {

@@ -1,16 +1,16 @@
 // A function of the user's that prices one step of a redistribution, in the place of the price that
 // the edge semantics give it.
 //
-//   options.semantics = priced_by(options.semantics, std::make_shared<PythonCost>(...));
+//   options.semantics = priced_by(options.semantics, python_transitions(ask, "mine.py:price"));
 //
 // PyTorch has one such function, _compute_placement_transition_cost (2.13.0,
 // torch/distributed/tensor/_collective_utils.py). Everything else about an edge stays as the
 // semantics have it: which edges have a price without any plan, and whether an edge costs what the
 // planner's steps cost.
 //
-// The graph planner asks for one price for all shards of dims above 0, and for one price for all
-// reductions that divide or that do not. A function whose prices tell more placements apart than
-// these is exact under the greedy planner alone.
+// The graph planner assumes that one price holds for the shards of all tensor dims above 0, one for
+// all partials that are made by a division, and one for all other partials. Where the function
+// prices them differently, only the greedy planner's plans have exactly the function's prices.
 #pragma once
 
 #include <memory>
@@ -31,7 +31,7 @@ class TransitionFunction {
     Micros price;  // not negative; infinite if the step is impossible
     Bytes bytes_after = 0.0;
   };
-  // The prices of steps along the mesh dims of one mesh, remembered for as long as this lives.
+  // The prices of steps along the mesh dims of one mesh.
   class OnMesh {
    public:
     OnMesh() = default;

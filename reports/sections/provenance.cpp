@@ -36,40 +36,64 @@ std::int64_t measured_rows(const nlohmann::json& stack) {
   return rows;
 }
 
+// A member of an object of the provenance, which a record keeps as it finds it; null if there is
+// none.
+const nlohmann::json& member(const nlohmann::json& object, const char* key) {
+  static const nlohmann::json kNone;
+  if (!object.is_object()) return kNone;
+  const auto found = object.find(key);
+  return found == object.end() ? kNone : *found;
+}
+
+std::int64_t count_of(const nlohmann::json& object, const char* key) {
+  const nlohmann::json& value = member(object, key);
+  return value.is_number_integer() ? value.get<std::int64_t>() : 0;
+}
+
 std::string joined(const nlohmann::json& texts) {
   std::string out;
+  if (!texts.is_array()) return out;
   for (const nlohmann::json& text : texts) {
-    out += (out.empty() ? "" : ", ") + text.get<std::string>();
+    if (text.is_string()) out += (out.empty() ? "" : ", ") + text.get<std::string>();
   }
   return out;
 }
 
 // What a live PyTorch was asked for, and how a sample of the answers was checked.
 std::string text_of_live(const nlohmann::json& live) {
-  std::string text = text_of(live, "version").empty() ? "Python " + text_of(live, "python_version")
-                                                      : "PyTorch " + text_of(live, "version");
-  const nlohmann::json& changed = live.at("changed");
-  for (const char* kind : {"prices", "others"}) {
-    if (!changed.at(kind).empty()) text += "; its own " + joined(changed.at(kind));
+  std::string text = "another program";
+  if (!text_of(live, "version").empty()) {
+    text = "PyTorch " + text_of(live, "version");
+  } else if (!text_of(live, "python_version").empty()) {
+    text = "Python " + text_of(live, "python_version");
   }
-  if (!live.contains("levels")) return text;
-  const nlohmann::json& levels = live.at("levels");
-  text += "; asked for rows of " + levels.at("rows").dump() + " ops, candidates of " +
-          levels.at("candidates").dump() + ", whole decisions of " + levels.at("decisions").dump();
-  const nlohmann::json& verified = live.at("verified");
-  if (verified.at("asked") != 0) {
-    text += "; " + verified.at("equal").dump() + " of " + verified.at("asked").dump() +
+  for (const char* kind : {"prices", "others"}) {
+    const std::string changed = joined(member(member(live, "changed"), kind));
+    if (!changed.empty()) text += "; its own " + changed;
+  }
+  const nlohmann::json& levels = member(live, "levels");
+  if (!levels.is_object()) return text;
+  if (const std::int64_t recorded = count_of(levels, "recorded"); recorded > 0) {
+    return text + "; recorded choices of " + std::to_string(recorded) + " ops";
+  }
+  text += "; asked for rows of " + std::to_string(count_of(levels, "rows")) +
+          " ops, candidates of " + std::to_string(count_of(levels, "candidates")) +
+          ", whole decisions of " + std::to_string(count_of(levels, "decisions"));
+  const nlohmann::json& verified = member(live, "verified");
+  if (const std::int64_t asked = count_of(verified, "asked"); asked > 0) {
+    text += "; " + std::to_string(count_of(verified, "equal")) + " of " + std::to_string(asked) +
             " whole decisions asked as a check are equal";
   }
   return text;
 }
 
-// The stacks that Python code answers: one object, or a list of them.
+// The stacks that Python code or a file of choices answers: one object, or a list of them.
 std::vector<nlohmann::json> live_stacks(const RunHeader& header) {
-  if (!header.provenance || !header.provenance->contains("torch")) return {};
-  const nlohmann::json& torch = header.provenance->at("torch");
+  if (!header.provenance) return {};
+  const nlohmann::json& torch = member(*header.provenance, "torch");
   if (torch.is_array()) return torch.get<std::vector<nlohmann::json>>();
-  return {torch};
+  if (torch.is_object()) return {torch};
+  return {};
 }
 
 SectionContent render(const RunHeader& header) {

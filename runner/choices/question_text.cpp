@@ -22,12 +22,10 @@ std::string shapes_text(const TensorArg& arg, bool as_list) {
 
 }  // namespace
 
-bool is_foreach_element(const OpCall& call) {
-  return call.op.find("_foreach_") != std::string::npos;
-}
+bool is_foreach(const OpCall& call) { return call.op.find("_foreach_") != std::string::npos; }
 
 nlohmann::json rows_question(const OpCall& call) {
-  const bool as_list = is_foreach_element(call);
+  const bool as_list = is_foreach(call);
   nlohmann::json inputs = nlohmann::json::array();
   for (const TensorArg& arg : call.inputs) inputs.push_back(shapes_text(arg, as_list));
   return {{"op", call.op}, {"inputs", std::move(inputs)}, {"args", call.args}};
@@ -35,7 +33,7 @@ nlohmann::json rows_question(const OpCall& call) {
 
 nlohmann::json decision_question(const OpCall& call, const DeviceMesh& mesh,
                                  std::int64_t devices_per_host) {
-  const bool as_list = is_foreach_element(call);
+  const bool as_list = is_foreach(call);
   nlohmann::json inputs = nlohmann::json::array();
   for (const TensorArg& arg : call.inputs) {
     const bool wraps = as_list && !arg.is_list && !arg.is_absent();

@@ -14,9 +14,9 @@
 
 namespace shardlab {
 
-// Whether a call is one element of a call on lists of tensors, about which PyTorch is asked as about
-// lists of one tensor.
-[[nodiscard]] bool is_foreach_element(const OpCall& call);
+// Whether the op takes lists of tensors. Each element of such a call is a question of its own, which
+// is written as a call on lists of one tensor.
+[[nodiscard]] bool is_foreach(const OpCall& call);
 
 // {"op", "inputs", "args"} with the inputs' shapes alone.
 [[nodiscard]] nlohmann::json rows_question(const OpCall& call);

@@ -6,28 +6,17 @@
 #include <utility>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/parse_at.h"
 #include "costmodel/base/units.h"
 #include "runner/choices/choices_file.h"
 #include "runner/choices/question_text.h"
 #include "runner/config/read_json.h"
+#include "strategies/rules/known_rule.h"
 #include "strategies/rules/rule_source.h"
-#include "strategies/rules/rule_table.h"
 #include "strategies/select/decision_source.h"
 
 namespace shardlab {
 namespace {
-
-// Parses a text of the file, so that its errors name the place.
-template <class Parse>
-auto parse_at(const JsonPlace& place, Parse&& parse) -> decltype(parse()) {
-  try {
-    return parse();
-  } catch (const TextError& error) {
-    place.fail(error.what());
-  } catch (const InputError& error) {
-    place.fail(error.what());
-  }
-}
 
 std::vector<Placements> parse_layouts(const std::vector<std::string>& texts, int mesh_ndim,
                                       const JsonPlace& place) {
@@ -39,16 +28,6 @@ std::vector<Placements> parse_layouts(const std::vector<std::string>& texts, int
   return layouts;
 }
 
-// What one of our rule sets says about an op beyond its rows: its kernel and its outputs' shapes.
-const OpRule* known_rule(std::string_view op) {
-  for (const RuleSet set : {RuleSet(kNewestRelease), kShardlab, kAutoParallel}) {
-    for (const OpRule* rule : rule_table(set).named(op)) {
-      if (rule->op == op) return rule;
-    }
-  }
-  return nullptr;
-}
-
 class RecordedChoices final : public RuleSource, public DecisionSource {
  public:
   RecordedChoices(const ChoiceList& file, std::string name)
@@ -56,7 +35,7 @@ class RecordedChoices final : public RuleSource, public DecisionSource {
     const JsonPlace choices{name_, "/choices"};
     for (std::size_t i = 0; i < file.choices.size(); ++i) add(file.choices[i], choices.at(i));
     for (auto& [op, rule] : rules_) {
-      if (const OpRule* known = known_rule(op)) rule = *known;
+      if (const OpRule* known = known_rule(op, kNewestRelease)) rule = *known;
       rule.op = op;
       rule.partial_rows = {};
       rule.rows = nullptr;
@@ -83,6 +62,7 @@ class RecordedChoices final : public RuleSource, public DecisionSource {
 
   // As a DecisionSource.
   [[nodiscard]] bool decides(std::string_view) const override { return true; }
+  [[nodiscard]] bool lists_candidates() const override { return false; }
   [[nodiscard]] GivenDecision decide(const OpCall& call, const DeviceMesh& mesh,
                                      std::int64_t devices_per_host) override {
     expect_hosts(devices_per_host);
@@ -132,7 +112,7 @@ class RecordedChoices final : public RuleSource, public DecisionSource {
     const Layout to =
         parse_at(asked.at("to"), [&] { return parse_layout(*question.to, mesh.ndim(), meta); });
     plans_[plan_key(mesh, meta, from, to)] = {.steps = steps_of(choice, 0, mesh, place),
-                                              .price_us = choice.total_us};
+                                              .price_us = choice.total_us.value_or(kInfinity)};
   }
 
   void add_op(const Choice& choice, const DeviceMesh& mesh, const JsonPlace& place) {
@@ -163,8 +143,12 @@ class RecordedChoices final : public RuleSource, public DecisionSource {
       if (to.placements == tensors[i]->layout.placements) continue;
       std::vector<StepRequest> steps = steps_of(choice, i, mesh, place);
       if (steps.empty()) continue;  // the file does not say how, so the stack plans it
-      plans_[plan_key(mesh, tensors[i]->meta, tensors[i]->layout, to)] = {
-          .steps = std::move(steps), .price_us = choice.total_us};
+      const std::string key = plan_key(mesh, tensors[i]->meta, tensors[i]->layout, to);
+      const auto known = plans_.find(key);
+      if (known != plans_.end() && !(known->second.steps == steps)) {
+        place.at("steps").fail("found other steps than an earlier choice has for " + key);
+      }
+      plans_[key] = {.steps = std::move(steps), .price_us = {}};
     }
     rules_.try_emplace(call.op);
     if (!decisions_.emplace(question_key(call, mesh), std::move(decision)).second) {
@@ -199,9 +183,27 @@ class RecordedChoices final : public RuleSource, public DecisionSource {
   std::map<std::string, GivenPlan> plans_;
 };
 
+// One PyTorch's own object where the file has one; a list of several says nothing of this stack.
+nlohmann::json provenance_of(const ChoiceList& file, const std::string& name, std::size_t ops) {
+  nlohmann::json own = {
+      {"version", nullptr},
+      {"python", nullptr},
+      {"overlay", nullptr},
+      {"patches", nlohmann::json::array()},
+      {"changed", {{"prices", nlohmann::json::array()}, {"others", nlohmann::json::array()}}},
+      {"verified", {{"asked", 0}, {"equal", 0}, {"different", nlohmann::json::array()}}}};
+  if (file.provenance && file.provenance->contains("torch")) {
+    const nlohmann::json& torch = file.provenance->at("torch");
+    if (torch.is_object()) own.update(torch);
+  }
+  own["stack"] = name;
+  own["levels"] = {{"rows", 0}, {"candidates", 0}, {"decisions", 0}, {"recorded", ops}};
+  return own;
+}
+
 }  // namespace
 
-std::optional<Stack> recorded_stack(const std::string& name, const ConfigStore& store) {
+std::optional<RecordedStack> recorded_stack(const std::string& name, const ConfigStore& store) {
   std::error_code error;
   if (!name.ends_with(".json") || !std::filesystem::is_regular_file(name, error)) {
     return std::nullopt;
@@ -218,7 +220,7 @@ std::optional<Stack> recorded_stack(const std::string& name, const ConfigStore& 
   stack.source = file.source;
   stack.rules = Rules(choices, kNewestRelease);
   stack.decisions = choices;
-  return stack;
+  return RecordedStack{std::move(stack), provenance_of(file, name, choices->ops().size())};
 }
 
 }  // namespace shardlab

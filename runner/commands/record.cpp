@@ -94,7 +94,7 @@ Recorded record_question(StackEvaluator& evaluator, const Question& question) {
                          .to = question.to.text()};
       if (plan.impossible.empty()) choice.total_us = finite(plan.price.total.value());
       add_steps(plan, 0, choice);
-    } else if (is_foreach_element(question.call)) {
+    } else if (is_foreach(question.call)) {
       for (std::size_t i = 0; i < foreach_size(question.call); ++i) {
         recorded.choices.push_back(
             choose(evaluator, foreach_child(question.call, i), question.mesh));

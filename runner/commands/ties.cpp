@@ -13,6 +13,7 @@
 #include "runner/commands/commands.h"
 #include "runner/config/configs.h"
 #include "runner/session/run_reports.h"
+#include "strategies/select/decision_source.h"
 
 namespace shardlab {
 namespace {
@@ -57,6 +58,11 @@ Audit audit(const TiesArguments& arguments, const Session& session) {
   const ConfigStore store = session.store();
   const Topology topology = store.topology(session.topology);
   const Stack stack = store.stack(arguments.stack);
+  if (stack.decisions != nullptr && !stack.decisions->lists_candidates()) {
+    throw InputError("ties: found " + stack.rules.text() +
+                     ", which do not say what else could have been chosen; valid: a stack that "
+                     "lists candidates");
+  }
   Audit audit;
   audit.topology = topology.to_json();
   audit.stack = stack.to_json();

@@ -112,7 +112,13 @@ std::optional<Stack> LiveStacks::stack(const std::string& name, const ConfigStor
     if (std::optional<Stack> stack = session_.callers_stacks->stack(name, store)) return stack;
   }
   const std::optional<LiveStackName> parsed = LiveStackName::parse(name);
-  if (!parsed) return recorded_stack(name, store);
+  if (!parsed) {  // also the base of a live stack, which is read while `lock_` is held
+    std::optional<RecordedStack> recorded = recorded_stack(name, store);
+    if (!recorded) return std::nullopt;
+    const std::lock_guard lock(recorded_lock_);
+    recorded_[name] = std::move(recorded->provenance);
+    return std::move(recorded->stack);
+  }
   const std::lock_guard lock(lock_);
   std::unique_ptr<Live>& live = live_[name];
   if (!live) live = start(*parsed);
@@ -175,7 +181,7 @@ void LiveStacks::ask_decisions(Live& live, std::span<const Question* const> ques
     if (question->kind == Question::Kind::kPlan) continue;
     const OpCall& call = question->call;
     if (!live.rules->decisions().decides(call.op)) continue;
-    if (!is_foreach_element(call)) {
+    if (!is_foreach(call)) {
       wanted.push_back({&call, &question->mesh});
       continue;
     }
@@ -233,6 +239,7 @@ nlohmann::json LiveStacks::provenance() const {
   for (const auto& [name, live] : live_) {
     if (live) all.push_back(describe(*live));
   }
+  for (const auto& [name, provenance] : recorded_) all.push_back(provenance);
   if (all.empty()) return nullptr;
   return all.size() == 1 ? all.front() : all;
 }

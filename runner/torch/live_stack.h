@@ -4,12 +4,15 @@
 //   std::optional<Stack> stack = live.stack("torch:./venv", store);
 //   live.prepare(*stack, questions, topology);               // batches, and the check of a sample
 //
-// Of each thing that decides, a live PyTorch is asked for as little as its sources allow:
-//   rows         what an op's strategy lists for one mesh dim; shardlab expands, prices and chooses
-//   candidates   of ops whose strategy is a function of the whole mesh; shardlab prices and chooses
-//   prices       of single transitions, where their sources differ from those of every known release
-//   decisions    whole, where a planner, a selection or a dispatcher differs, and for ops about
-//                which PyTorch and shardlab disagreed on a question of the sample
+// A live PyTorch is asked for as little as possible, since rows take it a millisecond and whole
+// decisions up to a second. It is asked for
+//   rows         if an op's strategy lists rows for one mesh dim; shardlab expands them, prices the
+//                candidates and chooses
+//   candidates   if an op's strategy is a function of the whole mesh; shardlab prices and chooses
+//   prices       of single transitions, if the source of a function that prices them differs from
+//                the release that the stack is based on
+//   decisions    as a whole, if the source of a planner, a selection or a dispatcher differs, and
+//                for ops about which PyTorch and shardlab disagreed on a question of the sample
 // Stacks of one name share a Python process, which ends with the last of them.
 #pragma once
 
@@ -34,8 +37,9 @@ class LiveStacks final : public StackSource {
   // Reads session.quiet, seed and verify when they are needed.
   explicit LiveStacks(const Session& session) : session_(session) {}
 
-  // Files of recorded choices are stacks too. Nothing for a name of neither kind. Throws InputError for a name that is, but is
-  // wrong, and EnvironmentError when Python can't be asked.
+  // The stack that Python code or a file of recorded choices answers; nothing if the name means
+  // neither. Throws InputError for a name with a mistake, and EnvironmentError when Python can't be
+  // asked.
   [[nodiscard]] std::optional<Stack> stack(const std::string& name,
                                            const ConfigStore& store) override;
   void prepare(const Stack& stack, std::span<const Question* const> questions,
@@ -65,6 +69,8 @@ class LiveStacks final : public StackSource {
   const Session& session_;
   std::mutex lock_;
   std::map<std::string, std::unique_ptr<Live>> live_;  // by name
+  std::mutex recorded_lock_;
+  std::map<std::string, nlohmann::json> recorded_;     // provenance of files of choices, by name
 };
 
 }  // namespace shardlab

@@ -7,6 +7,7 @@
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/units.h"
+#include "runner/choices/question_text.h"
 #include "sim/counter_hash.h"
 #include "strategies/select/evaluator.h"
 #include "strategies/select/questionnaire.h"
@@ -115,7 +116,7 @@ SampleCheck check_sample(const Stack& stack, TorchRules& rules,
     OpCall call = question->call;
     if (rules.decisions().decides(call.op)) continue;
     try {
-      if (call.op.find("_foreach_") != std::string::npos) call = foreach_child(call, 0);
+      if (is_foreach(call)) call = foreach_child(call, 0);
     } catch (const InputError&) {  // reported when the question is asked
       continue;
     }

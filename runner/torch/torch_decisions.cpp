@@ -174,7 +174,7 @@ std::optional<GivenPlan> TorchDecisions::plan(const DeviceMesh& mesh, std::int64
   }
   GivenPlan plan;
   const nlohmann::json& us = ok.at("us");
-  if (us.is_number()) plan.price_us = us.get<double>();
+  plan.price_us = us.is_number() ? us.get<double>() : kInfinity;
   if (ok.at("steps").is_array()) {
     for (const nlohmann::json& step : ok.at("steps")) {
       plan.steps.push_back({.mesh_dim = step.at(0).get<int>(),

@@ -44,6 +44,7 @@ class TorchDecisions final : public DecisionSource {
   }
   [[nodiscard]] GivenDecision decide(const OpCall& call, const DeviceMesh& mesh,
                                      std::int64_t devices_per_host) override;
+  [[nodiscard]] bool lists_candidates() const override { return true; }
   [[nodiscard]] bool plans() const override { return takes_all_; }
   [[nodiscard]] std::optional<GivenPlan> plan(const DeviceMesh& mesh, std::int64_t devices_per_host,
                                               const TensorMeta& meta, const Layout& from,

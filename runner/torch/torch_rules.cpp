@@ -6,20 +6,12 @@
 #include "costmodel/base/error.h"
 #include "costmodel/base/text.h"
 #include "runner/choices/question_text.h"
+#include "strategies/rules/known_rule.h"
 #include "strategies/rules/rule_table.h"
 #include "strategies/rules/rule_text.h"
 
 namespace shardlab {
 namespace {
-
-const OpRule* known_rule(std::string_view op, RuleSet nearest) {
-  for (const RuleSet set : {nearest, kShardlab, kAutoParallel}) {
-    for (const OpRule* rule : rule_table(set).named(op)) {
-      if (rule->op == op) return rule;
-    }
-  }
-  return nullptr;
-}
 
 // Reads a row of PyTorch's. Ours have no place for outputs that are not computed, whatever PyTorch
 // writes there, nor for entries that PyTorch leaves empty ("-"). `metas` are the texts of the

@@ -276,7 +276,7 @@ struct GraphPlanner::State {
       }
     }
 
-    // A shard becomes P(sum) only where the target has it, so no path to another layout leads over it.
+    // A shard becomes P(sum) only if the target has P(sum) there, so no other path passes through it.
     void make_requested_sums() {
       for (int a = 0; a < search.rank(); ++a) {
         if (!ends_in_plain_shard(a)) continue;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/parse_at.h"
 #include "strategies/cases/case.h"
 #include "strategies/select/evaluator.h"
 
@@ -37,18 +38,6 @@ struct Scene {
   [[nodiscard]] static Scene read(ObjectReader& reader, const Scene& outer);
 };
 
-// Parses a text of the file. Turns a TextError or an InputError into a ConfigError that names the
-// text's place.
-template <class Parse>
-auto parse_at(const JsonPlace& place, Parse&& parse) -> decltype(parse()) {
-  try {
-    return parse();
-  } catch (const TextError& error) {
-    place.fail(error.what());
-  } catch (const InputError& error) {
-    place.fail(error.what());
-  }
-}
 [[nodiscard]] std::vector<std::string> read_texts(const nlohmann::json& json,
                                                   const JsonPlace& place);
 // The mesh of the scene. Throws ConfigError if there is none.

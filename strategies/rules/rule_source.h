@@ -58,9 +58,8 @@ class Rules {
   // where there is one.
   [[nodiscard]] RuleSet set_for(std::string_view user) const {
     if (source_ == nullptr) return set_;
-    throw InputError(std::string(user) +
-                     ": found a stack with the rules of a live PyTorch; valid: a stack with one of "
-                     "shardlab's own rule sets");
+    throw InputError(std::string(user) + ": found a stack that rests on " + source_->text() +
+                     "; valid: a stack with one of shardlab's own rule sets");
   }
   friend bool operator==(const Rules&, const Rules&) = default;
 

@@ -22,8 +22,8 @@ namespace shardlab {
 
 struct GivenDecision {
   std::vector<FollowCandidate> candidates;
-  // For each candidate and input: the price of the redistribution in microseconds, infinite where
-  // it is impossible.
+  // By candidate and input: what redistributing the input costs in microseconds. The price is
+  // infinite if the redistribution is impossible.
   std::vector<std::vector<double>> redistribute_us;
   // The candidate that was chosen; nothing if the source leaves the choice to the stack's policy.
   std::optional<std::size_t> chosen;
@@ -33,7 +33,9 @@ struct GivenDecision {
 
 struct GivenPlan {
   std::vector<StepRequest> steps;
-  std::optional<double> price_us;  // nothing if the redistribution is impossible
+  // The price in microseconds, infinite if the redistribution is impossible; nothing if the source
+  // does not know it, so that the steps are priced by the stack.
+  std::optional<double> price_us;
 };
 
 class DecisionSource {
@@ -45,6 +47,8 @@ class DecisionSource {
 
   // Whether decisions about the op, which is given by its full name, are made here.
   [[nodiscard]] virtual bool decides(std::string_view op) const = 0;
+  // Whether decisions come with all candidates. Without them nobody knows which ones tie.
+  [[nodiscard]] virtual bool lists_candidates() const = 0;
   // Throws InputError where the source has no answer to this question.
   [[nodiscard]] virtual GivenDecision decide(const OpCall& call, const DeviceMesh& mesh,
                                              std::int64_t devices_per_host) = 0;

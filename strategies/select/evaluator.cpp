@@ -346,7 +346,8 @@ Plan StackEvaluator::plan(const DeviceMesh& mesh, const TensorMeta& meta, const 
   if (!given) return on(mesh).plan(meta, from, to, options);
   Plan plan = on(mesh).plan_of_steps(meta, from, given->steps, options.rank);
   plan.to = to;
-  if (given->price_us) {
+  if (!given->price_us) return plan;
+  if (*given->price_us < kInfinity) {
     plan.price = Price::of(Micros(*given->price_us), Micros());
     plan.impossible.clear();
   } else {

@@ -4,22 +4,11 @@
 #include <set>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/parse_at.h"
 #include "strategies/rules/op_rule.h"
 
 namespace shardlab {
 namespace {
-
-// Parses a text inside a file, so that its errors name the place.
-template <class Parse>
-auto parse_at(const JsonPlace& place, Parse&& parse) -> decltype(parse()) {
-  try {
-    return parse();
-  } catch (const TextError& error) {
-    place.fail(error.what());
-  } catch (const InputError& error) {
-    place.fail(error.what());
-  }
-}
 
 Question read_question(const nlohmann::json& json, const JsonPlace& place) {
   ObjectReader reader(json, place);

@@ -87,6 +87,48 @@ TEST_F(RecordedChoices, OfAnotherProgramHaveItsLayoutsStepsAndPrice) {
   EXPECT_EQ(selected["total_us"], 3.5);
 }
 
+TEST_F(RecordedChoices, AreNamedInTheProvenance) {
+  write_choice(json::object());
+  const ProcessResult result = select("aten.relu.default", "f32[16,16] S(0)R");
+  const json torch = json::parse(result.out)["provenance"]["torch"];
+  EXPECT_EQ(torch["stack"], "foreign.choices.json");
+  EXPECT_EQ(torch["version"], nullptr);
+  EXPECT_EQ(torch["levels"]["recorded"], 1);
+}
+
+// A detour that no planner of ours takes shows that the steps are those of the file.
+TEST_F(RecordedChoices, AreBroughtAboutByTheStepsOfTheFile) {
+  write_choice({{"steps",
+                 {{{"input", 0}, {"mesh_dim", 0}, {"from", "S(0)"}, {"to", "S(1)"}},
+                  {{"input", 0}, {"mesh_dim", 0}, {"from", "S(1)"}, {"to", "R"}}}}});
+  folder_.write("one.json", R"({"schema": "shardlab/suite/1", "name": "one", "questions": [
+      {"id": "a", "kind": "select", "op": "aten.relu.default", "mesh": "2x2",
+       "inputs": ["f32[16,16] S(0)R"]}]})");
+  const ProcessResult result =
+      run_shardlab({"compare", "--baseline", "dtensor-2.13", "--candidate", "foreign.choices.json",
+                    "--suite", "one.json", "--out", "report", "--quiet"},
+                   folder_.path());
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const json run = json::parse(read_text(folder_.path() / "report" / "record.json"));
+  EXPECT_EQ(run["questions"][0]["answers"][1]["path"], json({"input 0: S(0)R->S(1)R->RR"}));
+}
+
+TEST_F(RecordedChoices, AreRefusedWhereOnlyOtherCandidatesCouldAnswer) {
+  write_choice(json::object());
+  const ProcessResult ties = run_shardlab(
+      {"ties", "--stack", "foreign.choices.json", "--suite", "ops-small"}, folder_.path());
+  EXPECT_EQ(ties.exit_code, 2);
+  EXPECT_NE(ties.err.find("found the choices of foreign.choices.json, which do not say"),
+            std::string::npos)
+      << ties.err;
+  const ProcessResult solve = run_shardlab(
+      {"solve", "mlp", "--mesh", "2x2", "--stack", "foreign.choices.json"}, folder_.path());
+  EXPECT_EQ(solve.exit_code, 2);
+  EXPECT_NE(solve.err.find("found a stack that rests on the choices of foreign.choices.json"),
+            std::string::npos)
+      << solve.err;
+}
+
 TEST_F(RecordedChoices, RefuseAQuestionThatTheyDoNotHold) {
   write_choice(json::object());
   ProcessResult result = select("aten.relu.default", "f32[16,16] RR");

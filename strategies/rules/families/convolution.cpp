@@ -70,7 +70,7 @@ Rows pytorch_forward_rows(const OpCall& call, const OpRule& rule) {
 }
 
 // Whether the last spatial dim is sharded on one mesh dim at most, into equal shards of whole
-// strides: more mesh dims than one PyTorch's own handler can't express.
+// strides. PyTorch's handler of that dim can't express more than one mesh dim.
 bool splits_last_dim_once(const ConvolutionWindow& window, const Shape& shape,
                           const Placements& placements, const DeviceMesh& mesh) {
   std::int64_t strides = 0;

@@ -263,7 +263,7 @@ std::vector<FollowCandidate> follow_reduction(const OpCall& call, const DeviceMe
   return {candidate};
 }
 
-// The rows since 2.14. Truth values are no longer joined.
+// The rows since 2.14, which reduce no sharded dim of bools (all and any).
 Rows pytorch_rows(const OpCall& call, const OpRule&) {
   const ReducedDims reduction = reduction_as_followed(call);
   const Linear rule = pytorch_linear(call);

@@ -339,7 +339,7 @@ std::vector<TensorMeta> slice_outputs(const OpCall& call) {
 
 // Whether PyTorch sees that a slice is the whole dim. It adds the extent once to a negative start
 // or end and does not clamp it to the dim, so it overlooks a whole slice whose start lies before
-// the first row. slice_backward and slice_scatter do not look.
+// the first row. For slice_backward and slice_scatter PyTorch does not ask this.
 bool follows_whole_slice(const OpCall& call, std::int64_t extent) {
   const auto from_end = [&](std::int64_t bound) { return bound < 0 ? bound + extent : bound; };
   const std::int64_t end = std::min(call.integer_arg(2, extent), extent);
