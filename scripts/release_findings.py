@@ -133,6 +133,27 @@ def print_rules(baseline, candidate):
           f"({', '.join(f'`{op}`' for op in refused)}).")
 
 
+def print_cases(shardlab, baseline, candidate):
+    """What became of the faults of the corpus, and of what its threads describe."""
+    verdicts = []
+    for case in shardlab.run("regress")["cases"]:
+        by_stack = {release["stack"]: release["verdict"] for release in case["releases"]}
+        if by_stack:
+            verdicts.append((case["id"], case["title"], by_stack[baseline], by_stack[candidate]))
+    faults = [row for row in verdicts if row[3] in ("still there", "mended", "not yet there")]
+    laws = [row for row in verdicts if row not in faults]
+    still = [row for row in faults if row[3] == "still there"]
+    print("\n## Cases of the corpus\n")
+    print(f"Of {len(faults)} faults that threads report and `shardlab regress` keeps, {len(still)} are still there in "
+          f"`{candidate}`. Of {len(laws)} rules of behaviour, {sum(row[3] == 'as in the thread' for row in laws)} hold as the "
+          f"thread describes them. The table lists faults that are still there, and cases whose verdict the releases differ in.\n")
+    print(f"| case | what | `{baseline}` | `{candidate}` |")
+    print("|---|---|---|---|")
+    for name, title, before, after in verdicts:
+        if after == "still there" or before != after:
+            print(f"| {name} | {title} | {before} | {after} |")
+
+
 def main():
     binary, baseline, candidate = sys.argv[1:]
     with tempfile.TemporaryDirectory() as name:
@@ -212,6 +233,7 @@ def main():
             causes = ", ".join(f"{cause} ({count})" for cause, count in facts["causes"].most_common())
             print(f"| `{op}` | {facts['questions']:,} | {facts['sets']:,} | {facts['choices']:,} | {causes or '-'} |")
         print_rules(baseline, candidate)
+        print_cases(shardlab, baseline, candidate)
 
 
 if __name__ == "__main__":

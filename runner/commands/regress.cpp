@@ -96,11 +96,17 @@ nlohmann::json report_json(const CaseReport& report) {
                       {"got", check.got},
                       {"ok", check.ok}});
   }
-  nlohmann::json json = {{"id", report.id},
-                         {"title", report.title},
-                         {"status", to_string(report.status)},
-                         {"checks", checks}};
-  return json;
+  nlohmann::json releases = nlohmann::json::array();
+  for (const StackVerdict& release : report.releases) {
+    releases.push_back(
+        {{"stack", release.stack}, {"verdict", to_string(release.verdict)}, {"ok", release.ok()}});
+    if (release.expected) releases.back()["expected"] = to_string(*release.expected);
+  }
+  return {{"id", report.id},
+          {"title", report.title},
+          {"status", to_string(report.status)},
+          {"checks", checks},
+          {"releases", releases}};
 }
 
 std::string value_text(const nlohmann::json& value) {
@@ -118,35 +124,6 @@ std::string cut(std::string text, std::size_t width) {
   if (text.size() > width) text = text.substr(0, width - 3) + "...";
   return text;
 }
-
-std::string failures_text(const CaseReport& report) {
-  std::string out;
-  for (const CheckOutcome& check : report.checks) {
-    if (check.ok) continue;
-    out += "  " + check.what() + "\n    expected " + value_text(check.expected) +
-           "\n    got      " + value_text(check.got) + "\n";
-  }
-  return out;
-}
-
-std::string headline(const CaseReport& report) {
-  const std::string checks =
-      std::to_string(report.checks.size()) + (report.checks.size() == 1 ? " check" : " checks");
-  const std::string id = report.id + std::string(report.id.size() < 3 ? 0 : 2, ' ');
-  return id + std::string(to_string(report.status)) + "  " +
-         std::string(checks.size() < 10 ? 10 - checks.size() : 0, ' ') + checks + "  " +
-         report.title + "\n";
-}
-
-std::string summary_text(const std::vector<CaseReport>& reports) {
-  std::string out;
-  for (const CaseReport& report : reports) {
-    out += headline(report) + failures_text(report);
-  }
-  return out;
-}
-
-// -- The story of one case ---------------------------------------------------------------
 
 // Breaks a text into lines at blanks, or after "->" if there is no blank. All lines but the first
 // are indented.
@@ -172,6 +149,88 @@ std::string wrapped(std::string_view text, const std::string& indent, std::size_
   return out + margin + std::string(text) + "\n";
 }
 
+template <class Item>
+bool contains(const std::vector<Item>& items, const Item& item) {
+  return std::find(items.begin(), items.end(), item) != items.end();
+}
+
+std::string failures_text(const CaseReport& report) {
+  std::string out;
+  for (const CheckOutcome& check : report.checks) {
+    if (check.ok) continue;
+    out += "  " + check.what() + "\n    expected " + value_text(check.expected) +
+           "\n    got      " + value_text(check.got) + "\n";
+  }
+  for (const StackVerdict& release : report.releases) {
+    if (release.ok()) continue;
+    out += "  what became of it in " + release.stack + "\n    expected " +
+           std::string(to_string(*release.expected)) + "\n    got      " +
+           std::string(to_string(release.verdict)) + "\n";
+  }
+  return out;
+}
+
+// "still there in dtensor-2.13; mended in dtensor-2.14, dtensor-2.15", or nothing.
+std::string releases_text(const CaseReport& report) {
+  std::string out;
+  for (const auto& [verdict, name] : EnumNames<CaseVerdict>::kNames) {
+    std::vector<std::string> stacks;
+    for (const StackVerdict& release : report.releases) {
+      if (release.verdict == verdict) stacks.push_back(release.stack);
+    }
+    if (stacks.empty()) continue;
+    out += (out.empty() ? "" : "; ") + std::string(name) + " in " + join(stacks);
+  }
+  return out;
+}
+
+std::string headline(const CaseReport& report) {
+  const std::string checks =
+      std::to_string(report.checks.size()) + (report.checks.size() == 1 ? " check" : " checks");
+  const std::string id = report.id + std::string(report.id.size() < 3 ? 0 : 2, ' ');
+  return id + std::string(to_string(report.status)) + "  " +
+         std::string(checks.size() < 10 ? 10 - checks.size() : 0, ' ') + checks + "  " +
+         report.title + "\n";
+}
+
+// One line per stack: how many cases it answers as in the thread, and which faults are still there.
+std::string verdicts_text(const std::vector<CaseReport>& reports) {
+  std::vector<std::string> stacks;
+  for (const CaseReport& report : reports) {
+    for (const StackVerdict& release : report.releases) {
+      if (!contains(stacks, release.stack)) stacks.push_back(release.stack);
+    }
+  }
+  std::string out;
+  for (const std::string& stack : stacks) {
+    std::string line;
+    for (const auto& [verdict, name] : EnumNames<CaseVerdict>::kNames) {
+      std::vector<std::string> ids;
+      for (const CaseReport& report : reports) {
+        for (const StackVerdict& release : report.releases) {
+          if (release.stack == stack && release.verdict == verdict) ids.push_back(report.id);
+        }
+      }
+      if (ids.empty()) continue;
+      const bool is_named = verdict == CaseVerdict::kStillThere || verdict == CaseVerdict::kChanged;
+      line += (line.empty() ? "" : "; ") + std::to_string(ids.size()) + " " + std::string(name) +
+              (is_named ? " (" + join(ids) + ")" : "");
+    }
+    out += wrapped(stack + ":  " + line, "", 2);
+  }
+  return out;
+}
+
+std::string summary_text(const std::vector<CaseReport>& reports) {
+  std::string out;
+  for (const CaseReport& report : reports) {
+    out += headline(report) + failures_text(report);
+  }
+  return out + verdicts_text(reports);
+}
+
+// -- The story of one case ---------------------------------------------------------------
+
 // The prefix that all stack names share. The table shows it only once.
 std::string common_prefix(const std::vector<std::string>& stacks) {
   const std::string prefix = "dtensor-";
@@ -183,11 +242,6 @@ std::string common_prefix(const std::vector<std::string>& stacks) {
 
 std::string price_text(double us) {
   return us == std::numeric_limits<double>::infinity() ? "inf" : format_fixed(us, kPriceDigits);
-}
-
-template <class Item>
-bool contains(const std::vector<Item>& items, const Item& item) {
-  return std::find(items.begin(), items.end(), item) != items.end();
 }
 
 struct SelectTable {
@@ -344,6 +398,8 @@ std::string story_text(const Case& one, const CaseReport& report) {
   for (const SelectTable& table : tables) out += select_table_text(table);
   out += plans_text(report.plans);
   out += other_checks_text(report);
+  const std::string releases = releases_text(report);
+  if (!releases.empty()) out += wrapped("releases:  " + releases, "", 2);
   const auto passed = std::count_if(report.checks.begin(), report.checks.end(),
                                     [](const CheckOutcome& check) { return check.ok; });
   out += std::string(to_string(report.status)) + ": " + std::to_string(passed) + " of " +

@@ -17,6 +17,7 @@ using case_checks::CheckKind;
 using case_checks::Match;
 using case_checks::Observation;
 using case_checks::PlannedCheck;
+using case_checks::Releases;
 using case_checks::Scene;
 using case_checks::StackChoice;
 
@@ -151,6 +152,72 @@ std::shared_ptr<const PlannedCheck> read_check(const nlohmann::json& json, const
   return planned;
 }
 
+constexpr std::array kOfFault = {CaseVerdict::kStillThere, CaseVerdict::kMended,
+                                 CaseVerdict::kNotYetThere};
+constexpr std::array kOfBehaviour = {CaseVerdict::kAsInThread, CaseVerdict::kChanged};
+
+// The verdicts that a case of this kind may have. The first one says that its checks hold.
+std::span<const CaseVerdict> verdicts_of(bool is_fault) {
+  if (is_fault) return kOfFault;
+  return kOfBehaviour;
+}
+
+// Reads the checks of "fault" or "behaviour", whichever is there.
+std::vector<std::shared_ptr<const PlannedCheck>> read_release_checks(const nlohmann::json& checks,
+                                                                     const JsonPlace& place,
+                                                                     const Scene& setup) {
+  if (json_array(checks, place).empty()) {
+    place.fail("found an empty array; valid: an array of at least one check");
+  }
+  std::vector<std::shared_ptr<const PlannedCheck>> read;
+  std::set<std::string> names;
+  for (std::size_t i = 0; i < checks.size(); ++i) {
+    read.push_back(read_check(checks[i], place.at(i), setup, names));
+    const PlannedCheck& planned = *read.back();
+    if (planned.scene.pins_stack) {
+      place.at(i).fail("found a \"stack\"; valid: none, since each release is asked");
+    }
+    const bool compares_prices = planned.kind->name == case_checks::kRelationKind.name;
+    if (!planned.check->uses_stack() && !compares_prices) {
+      place.at(i).fail("found a " + std::string(planned.kind->name) +
+                       " check, which asks no stack; valid: a check whose answer is a release's");
+    }
+  }
+  return read;
+}
+
+std::shared_ptr<const Releases> read_releases(const nlohmann::json& json, const JsonPlace& place,
+                                              const Scene& setup) {
+  if (!json.is_object()) place.fail("found " + describe_json(json) + "; valid: an object");
+  auto releases = std::make_shared<Releases>();
+  releases->is_fault = json.contains("fault");
+  if (json.contains("fault") == json.contains("behaviour")) {
+    place.fail(std::string("found ") + (releases->is_fault ? "both" : "neither") +
+               " of \"fault\" and \"behaviour\"; valid: one of them");
+  }
+  const std::string subject = releases->is_fault ? "fault" : "behaviour";
+  releases->checks = read_release_checks(json[subject], place.at(subject), setup);
+  const std::span<const CaseVerdict> verdicts = verdicts_of(releases->is_fault);
+  std::vector<std::string_view> valid;
+  for (const CaseVerdict verdict : verdicts) valid.push_back(to_string(verdict));
+  for (const auto& [stack, verdict] : json.items()) {
+    if (stack == subject) continue;
+    const JsonPlace verdict_place = place.at(stack);
+    const std::string text = json_text(verdict, verdict_place);
+    const auto found = std::find(valid.begin(), valid.end(), text);
+    if (found == valid.end()) {
+      verdict_place.fail("found \"" + text + "\"" + did_you_mean(text, valid) +
+                         "; valid: " + join(valid));
+    }
+    releases->expected.emplace_back(StackChoice{stack, verdict_place},
+                                    verdicts[static_cast<std::size_t>(found - valid.begin())]);
+  }
+  if (releases->expected.empty()) {
+    place.fail("found no release; valid: stacks such as dtensor-2.15, each with its verdict");
+  }
+  return releases;
+}
+
 // Reduces what a comparison shows to the keys, or the elements, that the case asks for.
 void show_what_was_asked(Match match, CheckOutcome& outcome) {
   if (match == Match::kEqual && outcome.got.is_object() && outcome.expected.is_object()) {
@@ -220,6 +287,30 @@ void run_check(const PlannedCheck& planned, Bench& bench, const std::string& wha
     return;
   }
   compare(planned, what, seen, outcomes);
+}
+
+// Asks `stack` the checks of the releases.
+StackVerdict stack_verdict(const Releases& releases, const StackChoice& stack,
+                           std::optional<CaseVerdict> expected, Bench& bench) {
+  StackVerdict result;
+  result.stack = stack.label();
+  result.expected = expected;
+  bench.values.clear();
+  for (const auto& planned : releases.checks) {
+    const std::string what = planned->name.empty() ? planned->check->label() : planned->name;
+    bench.use(&bench.evaluator(stack, planned->scene), result.stack);
+    run_check(*planned, bench, what + ", " + result.stack, result.checks);
+  }
+  const bool holds = std::all_of(result.checks.begin(), result.checks.end(),
+                                 [](const CheckOutcome& outcome) { return outcome.ok; });
+  const std::span<const CaseVerdict> verdicts = verdicts_of(releases.is_fault);
+  if (holds) {
+    result.verdict = verdicts[0];
+  } else {
+    // Checks that do not hold cannot tell a fault that is mended from one that is yet to come.
+    result.verdict = expected && *expected != verdicts[0] ? *expected : verdicts[1];
+  }
+  return result;
 }
 
 }  // namespace
@@ -306,6 +397,9 @@ Case Case::parse(const nlohmann::json& json, const JsonPlace& place) {
 
   const nlohmann::json& checks = reader.array("checks");
   const JsonPlace checks_place = reader.place("checks");
+  if (const nlohmann::json* releases = reader.find("releases")) {
+    result.releases_ = read_releases(*releases, reader.place("releases"), *setup);
+  }
   reader.finish();
   if (checks.empty())
     checks_place.fail("found an empty array; valid: an array of at least one check");
@@ -355,8 +449,19 @@ CaseReport Case::run(const CaseSources& sources, const std::optional<std::string
   }
   report.selections = std::move(bench.selections);
   report.plans = std::move(bench.plans);
+  if (releases_) {
+    for (const auto& [release, expected] : releases_->expected) {
+      report.releases.push_back(stack_verdict(*releases_, release, expected, bench));
+    }
+    if (stack) {
+      report.releases.push_back(
+          stack_verdict(*releases_, {*stack, {"--stack", ""}}, std::nullopt, bench));
+    }
+  }
   const bool failed = std::any_of(report.checks.begin(), report.checks.end(),
-                                  [](const CheckOutcome& outcome) { return !outcome.ok; });
+                                  [](const CheckOutcome& outcome) { return !outcome.ok; }) ||
+                      std::any_of(report.releases.begin(), report.releases.end(),
+                                  [](const StackVerdict& verdict) { return !verdict.ok(); });
   if (failed) report.status = CaseStatus::kFail;
   return report;
 }

@@ -31,6 +31,14 @@
 // without a "stack" states what every stack should answer: it runs on the setup's stack, or on the
 // one given by `--stack`.
 //
+// A case may also say what each PyTorch release does with it:
+//
+//   "releases": {"fault": [check, ...], "dtensor-2.13": "still there", "dtensor-2.15": "mended"}
+//   "releases": {"behaviour": [check, ...], "dtensor-2.15": "as in the thread"}
+//
+// The checks name no stack. They hold where the fault, or the behaviour, is as the thread describes
+// it; every release is asked them, and the answer must be the word that stands beside its name.
+//
 // Nothing here reads files: stacks and topologies come through CaseSources.
 #pragma once
 
@@ -53,6 +61,7 @@ namespace shardlab {
 namespace case_checks {
 struct Scene;
 struct PlannedCheck;
+struct Releases;
 }  // namespace case_checks
 
 struct CaseSources {
@@ -71,6 +80,19 @@ struct EnumNames<CaseStatus> {
                                         Named{CaseStatus::kFail, "fail"}};
 };
 [[nodiscard]] inline std::string_view to_string(CaseStatus status) { return name_of(status); }
+
+// What became of the thread's subject in a stack. A fault is still there, mended, or not yet there in
+// a release that is older than the fault; a behaviour is as in the thread or changed.
+enum class CaseVerdict : std::uint8_t { kStillThere, kMended, kNotYetThere, kAsInThread, kChanged };
+template <>
+struct EnumNames<CaseVerdict> {
+  static constexpr std::string_view kKind = "verdict";
+  static constexpr std::array kNames = {
+      Named{CaseVerdict::kStillThere, "still there"}, Named{CaseVerdict::kMended, "mended"},
+      Named{CaseVerdict::kNotYetThere, "not yet there"},
+      Named{CaseVerdict::kAsInThread, "as in the thread"}, Named{CaseVerdict::kChanged, "changed"}};
+};
+[[nodiscard]] inline std::string_view to_string(CaseVerdict verdict) { return name_of(verdict); }
 
 // One comparison.
 struct CheckOutcome {
@@ -103,11 +125,22 @@ struct PlanView {
   double price_us = 0.0;  // infinite where the redistribution is impossible
 };
 
+// What one stack does with the thread's subject.
+struct StackVerdict {
+  std::string stack;
+  CaseVerdict verdict = CaseVerdict::kMended;
+  std::optional<CaseVerdict> expected;  // nothing for a stack that the case does not name
+  std::vector<CheckOutcome> checks;     // the comparisons that the verdict rests on
+
+  [[nodiscard]] bool ok() const { return !expected || *expected == verdict; }
+};
+
 struct CaseReport {
   std::string id;
   std::string title;
   CaseStatus status = CaseStatus::kPass;
   std::vector<CheckOutcome> checks;
+  std::vector<StackVerdict> releases;  // by name; the stack of `run` comes last
   std::vector<SelectView> selections;
   std::vector<PlanView> plans;
 };
@@ -131,7 +164,7 @@ class Case {
   // Whether `wanted` names this case: "R03" names R03 and R03-anything.
   [[nodiscard]] bool is_named(std::string_view wanted) const;
 
-  // `stack` names the stack that replaces the setup's. Throws ConfigError for stacks and topologies
+  // `stack` names the stack that replaces the setup's, and that is given a verdict too. Throws ConfigError for stacks and topologies
   // that do not exist.
   [[nodiscard]] CaseReport run(const CaseSources& sources,
                                const std::optional<std::string>& stack = std::nullopt) const;
@@ -147,6 +180,7 @@ class Case {
   std::vector<std::string> story_;
   std::shared_ptr<const case_checks::Scene> setup_;
   std::vector<std::shared_ptr<const case_checks::PlannedCheck>> checks_;
+  std::shared_ptr<const case_checks::Releases> releases_;  // null for a case that names none
 };
 
 }  // namespace shardlab

@@ -148,6 +148,13 @@ struct PlannedCheck {
   int digits = 17;
 };
 
+// The checks that show the thread's subject, and the verdict expected of each release.
+struct Releases {
+  bool is_fault = true;  // false for a behaviour
+  std::vector<std::shared_ptr<const PlannedCheck>> checks;
+  std::vector<std::pair<StackChoice, CaseVerdict>> expected;
+};
+
 // Whether an answer is the expected one.
 [[nodiscard]] bool matches(Match match, const nlohmann::json& expected, const nlohmann::json& got,
                            int digits);

@@ -557,11 +557,32 @@ TEST(RegressCommand, HasTheKeysOfItsContract) {
   EXPECT_EQ(report["failed"], 0);
   std::set<std::string> ids;
   for (const json& one : report["cases"]) {
-    expect_keys(one, {"id", "title", "status", "checks"});
+    expect_keys(one, {"id", "title", "status", "checks", "releases"});
+    ASSERT_GE(one["releases"].size(), 3U) << one["id"];
+    for (const json& release : one["releases"]) {
+      expect_keys(release, {"stack", "verdict", "expected", "ok"});
+    }
     ids.insert(one["id"].get<std::string>().substr(0, 3));
     for (const json& check : one["checks"]) expect_keys(check, {"what", "expected", "got", "ok"});
   }
   EXPECT_EQ(ids, (std::set<std::string>{"R01", "R03"}));
+}
+
+TEST(RegressCommand, SaysWhichFaultsAreStillThereInAStack) {
+  const std::string story = output_of({"regress", "R41"});
+  EXPECT_NE(
+      story.find("\nreleases:  still there in dtensor-2.13, dtensor-2.14, dtensor-2.15; mended "
+                 "in shardlab\n"),
+      std::string::npos)
+      << story;
+  // A stack may fail what the case demands of every stack, and still be given a verdict.
+  const ProcessResult asked =
+      run_shardlab({"regress", "R41", "--stack", "dtensor-v3", "--format", "json"});
+  const json last = json::parse(asked.out)["cases"][0]["releases"].back();
+  EXPECT_EQ(last, (json{{"stack", "dtensor-v3"}, {"verdict", "still there"}, {"ok", true}}));
+  const std::string summary = output_of({"regress"});
+  EXPECT_NE(summary.find("\ndtensor-2.15:  21 still there (R02, R03, "), std::string::npos)
+      << summary;
 }
 
 TEST(RegressCommand, AFailedCaseIsAGateThatPrintsFirst) {

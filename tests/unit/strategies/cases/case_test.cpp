@@ -93,7 +93,7 @@ INSTANTIATE_TEST_SUITE_P(
                 R"j(R99.json:/story/1: found 2; valid: a text)j"},
         BadFile{"UnknownKey", R"j({"tittle": "x"})j",
                 "R99.json:/tittle: unknown key (did you mean \"title\"?); valid: schema, id, "
-                "title, source, see, status, story, setup, checks"},
+                "title, source, see, status, story, setup, checks, releases"},
         BadFile{"NoSetup", R"j({"setup": null})j", R"j(R99.json: missing key "setup")j"},
         BadFile{"SetupKey", R"j({"setup": {"messh": "2"}})j",
                 "R99.json:/setup/messh: unknown key (did you mean \"mesh\"?); valid: mesh, "
@@ -116,7 +116,34 @@ INSTANTIATE_TEST_SUITE_P(
                 "R99.json:/setup/flatten/0: mesh \"dp, tp\": at position 0: expected a mesh with "
                 "axis names (dp=2,tp=4), found none"},
         BadFile{"NoChecks", R"j({"checks": []})j",
-                "R99.json:/checks: found an empty array; valid: an array of at least one check"}),
+                "R99.json:/checks: found an empty array; valid: an array of at least one check"},
+        BadFile{"ReleasesOfNothing", R"j({"releases": {"dtensor-2.15": "mended"}})j",
+                "R99.json:/releases: found neither of \"fault\" and \"behaviour\"; valid: one of "
+                "them"},
+        BadFile{"NoReleaseChecks", R"j({"releases": {"fault": [], "dtensor-2.15": "mended"}})j",
+                "R99.json:/releases/fault: found an empty array; valid: an array of at least one "
+                "check"},
+        BadFile{
+            "ReleaseCheckWithAStack",
+            R"j({"releases": {"fault": [{"plan": {"from": "R", "to": "R", "stack": "dtensor-v1"},
+                     "expect": {"price_us": 0}}], "dtensor-2.15": "mended"}})j",
+            "R99.json:/releases/fault/0: found a \"stack\"; valid: none, since each release is "
+            "asked"},
+        BadFile{"ReleaseCheckOfNoRelease",
+                R"j({"releases": {"behaviour": [{"chunks": {"extent": 5, "chunks": 2},
+                     "expect": {"sizes": [3, 2]}}], "dtensor-2.15": "changed"}})j",
+                "R99.json:/releases/behaviour/0: found a chunks check, which asks no stack; valid: "
+                "a check whose answer is a release's"},
+        BadFile{"VerdictOfABehaviour",
+                R"j({"releases": {"behaviour": [{"plan": {"from": "R", "to": "R"},
+                     "expect": {"price_us": 0}}], "dtensor-2.15": "mended"}})j",
+                "R99.json:/releases/dtensor-2.15: found \"mended\"; valid: as in the thread, "
+                "changed"},
+        BadFile{"NoRelease",
+                R"j({"releases": {"fault": [{"plan": {"from": "R", "to": "R"},
+                     "expect": {"price_us": 0}}]}})j",
+                "R99.json:/releases: found no release; valid: stacks such as dtensor-2.15, each "
+                "with its verdict"}),
     [](const auto& test) { return std::string(test.param.name); });
 
 struct BadCheck {
@@ -675,6 +702,56 @@ TEST(Case, AStackThatHasNoRuleFailsTheCheckAndSaysWhy) {
             "aten.einsum.default: no sharding strategy registered in rule set dtensor-2.13");
 }
 
+// An all-to-all that costs what it does from v4 on, which is the subject of a made-up thread.
+json case_with_releases(const std::string& verdicts) {
+  json document =
+      case_json(R"j([{"plan": {"from": "S(0)", "to": "R"}, "expect": {"path": "S(0)->R"}}])j");
+  document["releases"] = json::parse(verdicts);
+  const char* subject = document["releases"].contains("fault") ? "fault" : "behaviour";
+  document["releases"][subject] = json::parse(R"j([
+      {"name": "there", "plan": {"from": "S(0)", "to": "S(1)"}},
+      {"name": "back", "plan": {"from": "S(1)", "to": "S(0)"}},
+      {"relation": ["there", "==", "back"]},
+      {"plan": {"from": "S(0)", "to": "S(1)"}, "expect": {"price_us": 9.301544641981327}}])j");
+  return document;
+}
+
+TEST(Case, AsksEveryReleaseWhatBecameOfTheFault) {
+  const json document =
+      case_with_releases(R"j({"fault": [], "dtensor-v3": "mended", "dtensor-v4": "still there"})j");
+  const CaseReport report = parse_case(document).run(shipped_sources());
+  EXPECT_EQ(to_string(report.status), "pass");
+  EXPECT_EQ(report.checks.size(), 1U);
+  EXPECT_TRUE(report.plans.size() == 1U) << "the story's table shows the case's own checks alone";
+  ASSERT_EQ(report.releases.size(), 2U);
+  EXPECT_EQ(report.releases[0].stack, "dtensor-v3");
+  EXPECT_EQ(to_string(report.releases[0].verdict), "mended");
+  EXPECT_EQ(to_string(report.releases[1].verdict), "still there");
+  ASSERT_EQ(report.releases[1].checks.size(), 2U);
+  EXPECT_EQ(report.releases[1].checks[0].what(), "there == back, dtensor-v4");
+}
+
+TEST(Case, FailsWhereAReleaseDoesOtherwiseThanItSays) {
+  const json document = case_with_releases(
+      R"j({"behaviour": [], "dtensor-v3": "changed", "dtensor-v4": "changed"})j");
+  const CaseReport report = parse_case(document).run(shipped_sources());
+  EXPECT_EQ(to_string(report.status), "fail");
+  ASSERT_EQ(report.releases.size(), 2U);
+  EXPECT_TRUE(report.releases[0].ok());
+  EXPECT_FALSE(report.releases[1].ok());
+  EXPECT_EQ(to_string(report.releases[1].verdict), "as in the thread");
+}
+
+TEST(Case, GivesAVerdictOnTheStackOfTheCallerToo) {
+  const json document = case_with_releases(R"j({"fault": [], "dtensor-v3": "mended"})j");
+  const CaseReport report = parse_case(document).run(shipped_sources(), "dtensor-v4");
+  EXPECT_EQ(to_string(report.status), "pass");
+  ASSERT_EQ(report.releases.size(), 2U);
+  EXPECT_EQ(report.releases[1].stack, "dtensor-v4");
+  EXPECT_EQ(to_string(report.releases[1].verdict), "still there");
+  EXPECT_FALSE(report.releases[1].expected);
+}
+
 TEST(Case, SeveralStacksAreSeveralComparisons) {
   const CaseReport report = report_of(
       R"j([{"plan": {"from": "S(0)", "to": "R", "stack": ["dtensor-v3",
@@ -769,6 +846,9 @@ TEST_P(Corpus, Passes) {
     EXPECT_TRUE(check.ok) << check.what() << ": expected " << check.expected << ", got "
                           << check.got;
   }
+  for (const StackVerdict& release : report.releases) {
+    EXPECT_TRUE(release.ok()) << release.stack << ": " << to_string(release.verdict);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Regressions, Corpus, testing::ValuesIn(shipped_cases()),
@@ -787,6 +867,27 @@ TEST(CorpusAsAWhole, HasAtLeastFortyFiveEntriesAndThoseThatMatterMost) {
                          "R24", "R25", "R30"}) {
     EXPECT_TRUE(entries.contains(id)) << id;
   }
+}
+
+// A new release is asked by every case that asks the older ones.
+TEST(CorpusAsAWhole, SpeaksOfEveryReleaseOrOfNone) {
+  std::vector<std::string> releases;
+  for (const auto& entry : fs::directory_iterator(SHARDLAB_SOURCE_DIR "/configs/stacks")) {
+    const std::string name = entry.path().stem().string();
+    if (name.starts_with("dtensor-2.")) releases.push_back(name);
+  }
+  ASSERT_GE(releases.size(), 3U);
+  std::size_t speaking = 0;
+  for (const std::string& name : shipped_cases()) {
+    const json one =
+        json::parse(std::ifstream(SHARDLAB_SOURCE_DIR "/configs/regressions/" + name + ".json"));
+    if (!one.contains("releases")) continue;
+    ++speaking;
+    for (const std::string& release : releases) {
+      EXPECT_TRUE(one["releases"].contains(release)) << name << " says nothing of " << release;
+    }
+  }
+  EXPECT_GE(speaking, 60U);
 }
 
 }  // namespace case_test
