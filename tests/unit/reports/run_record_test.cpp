@@ -160,7 +160,7 @@ std::vector<RunRecord> records() {
   json no_rows = validation_result();
   no_rows["rows"] = json::array();
   json unpriced = validation_result();
-  unpriced["rows"] = {unpriced["rows"][3]};
+  unpriced["rows"] = json::array({unpriced["rows"][3]});
   json refused = simulation_result();
   refused["refused"] = "no plan";
   refused["steps"] = json::array();

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "costmodel/base/error.h"
 #include "tests/support/reference_messages.h"
