@@ -63,10 +63,18 @@ std::string solution_sentence(const SolutionRecord& record) {
   if (!record.objective_us) {
     return what + " has no plan under " + code(record.stack) + ": " + record.infeasible + ".";
   }
-  std::string text = what + " takes " + duration_text(*record.objective_us) + " under " +
-                     code(record.stack) +
-                     (record.optimal ? ", proved optimal" : ", not proved optimal") +
-                     constraints_text(record.constraints);
+  const std::string proof = (record.optimal ? ", proved optimal" : ", not proved optimal") +
+                            constraints_text(record.constraints);
+  std::string text = what;
+  if (record.runs_as_priced()) {
+    text +=
+        " takes " + duration_text(*record.objective_us) + " under " + code(record.stack) + proof;
+  } else {
+    text += (record.executed_us ? " takes " + duration_text(*record.executed_us) + " as executed"
+                                : std::string(" cannot run as planned")) +
+            " under " + code(record.stack) + ", and " + duration_text(*record.objective_us) +
+            " by " + record.objective_name + proof;
+  }
   if (*record.objective_us <= 0.0) return text + ".";
   const SolutionBreakdown& parts = *record.breakdown;
   const auto share = [&](double us) { return percent(us / *record.objective_us); };

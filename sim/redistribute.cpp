@@ -102,7 +102,8 @@ Redistributor::Redistributor(DeviceMesh mesh, const Topology& topology,
       options_(options),
       pricer_(mesh_, topology_, options_.semantics, collectives, kernels),
       follows_plan_(options_.semantics->follows_plan()),
-      graph_(pricer_) {}
+      graph_(pricer_),
+      steps_(pricer_) {}
 
 std::optional<KnownPrice> Redistributor::known_price(const Layout& from, const Layout& to) const {
   if (from == to) return KnownPrice{};
@@ -151,11 +152,12 @@ double Redistributor::greedy_cost_us(const TensorMeta& meta, const Layout& from,
   return price.sum().value();
 }
 
-double Redistributor::moves_cost_us(const TensorMeta& meta, const Layout& from,
+template <class Steps>
+double Redistributor::moves_cost_us(Steps& steps, const TensorMeta& meta, const Layout& from,
                                     std::span<const GraphMove> moves) const {
   PlanPrice<Micros> price(local_bytes(meta, from), meta.dtype);
   for (const GraphMove& move : moves) {
-    price.add_step(pricer_, move.from, move.to, move.mesh_dim);
+    price.add_step(steps, move.from, move.to, move.mesh_dim);
   }
   return price.sum().value();
 }
@@ -170,7 +172,7 @@ double Redistributor::cost_us(const TensorMeta& meta, const Layout& from, const 
   const std::optional<Ends> ends = graph_ends(from, to, options_.planner);
   if (!ends) return greedy_cost_us(meta, from, to);
   const GraphSearchResult result = graph_.search(meta, ends->from, ends->to);
-  return result.found ? moves_cost_us(meta, ends->from, result.moves) : kInfinity;
+  return result.found ? moves_cost_us(pricer_, meta, ends->from, result.moves) : kInfinity;
 }
 
 void Redistributor::costs_us(const TensorMeta& meta, const Layout& from, std::span<const Layout> to,
@@ -203,7 +205,7 @@ void Redistributor::costs_us(const TensorMeta& meta, const Layout& from, std::sp
       alone.push_back(i);
     } else {
       const GraphSearchResult result = graph_.path_to(to[i]);
-      out[i] = result.found ? moves_cost_us(meta, from, result.moves) : kInfinity;
+      out[i] = result.found ? moves_cost_us(steps_, meta, from, result.moves) : kInfinity;
       // The path may lead over a partial that only another target has.
       if (visits_foreign_partial(from, to[i], result.moves)) alone.push_back(i);
     }

@@ -26,6 +26,7 @@
 #include "sim/plan.h"
 #include "sim/planners/graph.h"
 #include "sim/planners/merge.h"
+#include "sim/remembered_steps.h"
 #include "sim/transition.h"
 
 namespace shardlab {
@@ -127,7 +128,9 @@ class Redistributor {
                                          const Layout& to) const;
   [[nodiscard]] double greedy_cost_us(const TensorMeta& meta, const Layout& from,
                                       const Layout& to) const;
-  [[nodiscard]] double moves_cost_us(const TensorMeta& meta, const Layout& from,
+  // The price of a path; `steps` prices one step of it.
+  template <class Steps>
+  [[nodiscard]] double moves_cost_us(Steps& steps, const TensorMeta& meta, const Layout& from,
                                      std::span<const GraphMove> moves) const;
   void add_greedy_steps(Plan& plan, std::int64_t rank) const;
   void add_graph_steps(Plan& plan, const Layout& to, std::int64_t rank, bool count_paths);
@@ -141,6 +144,7 @@ class Redistributor {
   TransitionPricer pricer_;
   bool follows_plan_;  // a copy of what the semantics say, for speed
   GraphPlanner graph_;
+  RememberedSteps steps_;
 };
 
 // The layout after one change. In its shard order, the gap of a shard that disappears is closed,

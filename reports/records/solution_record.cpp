@@ -1,5 +1,7 @@
 #include "reports/records/solution_record.h"
 
+#include <cmath>
+
 #include "reports/records/result_reader.h"
 
 namespace shardlab {
@@ -15,6 +17,13 @@ std::optional<Contradiction> Fields<reports::SolutionRecord>::contradiction(cons
 }
 
 namespace reports {
+
+bool SolutionRecord::runs_as_priced() const {
+  if (!unexecutable.empty()) return false;
+  if (!executed_us || !breakdown) return true;
+  const double priced = breakdown->compute_us + breakdown->communication_us;
+  return std::abs(*executed_us - priced) <= 1e-9 * *executed_us;
+}
 
 SolutionRecord read_solution_record(ResultRecord record, std::string_view file) {
   return read_result<SolutionRecord>(std::move(record), file);

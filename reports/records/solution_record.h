@@ -70,7 +70,11 @@ struct SolutionRecord : ResultRecord {
   std::vector<SolvedNode> assignment;
   std::optional<double> executed_us;
   std::string unexecutable;
+  std::string objective_name = "objective";
   SolutionAnswers answers;
+
+  // Whether the plan takes as long as the objective says; false if it can't run.
+  [[nodiscard]] bool runs_as_priced() const;
 };
 
 // Throws ConfigError, which names `file` and a JSON pointer that begins with /result.
@@ -145,6 +149,8 @@ struct Fields<reports::SolutionRecord> {
                        "time of the kernels and of the steps of all moves; null: a move can't run"),
       optional_or_null("unexecutable", &Self::unexecutable,
                        "the first move that can't run, and why"),
+      optional_field("objective_name", &Self::objective_name,
+                     "whose objective it is: \"AutoParallel's objective\", or \"objective\""),
       optional_field("answers", &Self::answers, "answers to further questions"));
   static std::optional<Contradiction> contradiction(const Self& solution);
 };

@@ -26,8 +26,9 @@ Figures figures_of(const SolutionRecord& record) {
     return total > 0.0 ? percent(us / total) + " of the total" : std::string("of nothing");
   };
   const double gap = record.lower_bound_us ? total - *record.lower_bound_us : 0.0;
-  return {
-      {{"Objective", record.objective_us ? duration_text(total) : "none", "all nodes, one step"},
+  Figures figures = {
+      {{record.objective_name == "objective" ? "Objective" : record.objective_name,
+        record.objective_us ? duration_text(total) : "none", "all nodes, one step"},
        {"Proof", record.optimal ? "optimal" : "not proved",
         record.objective_us ? "lower bound " + duration_text(total - gap) : "infeasible"},
        {"Kernels", duration_text(parts.compute_us), share(parts.compute_us)},
@@ -35,6 +36,11 @@ Figures figures_of(const SolutionRecord& record) {
         share(parts.communication_us) +
             (parts.transition_us > 0.0 ? "; transitions: " + duration_text(parts.transition_us)
                                        : "")}}};
+  if (record.executed_us && !record.runs_as_priced()) {
+    figures.figures.insert(figures.figures.begin() + 1,
+                           {"As executed", duration_text(*record.executed_us), "step by step"});
+  }
+  return figures;
 }
 
 struct Stretch {
@@ -174,11 +180,9 @@ std::string executed_text(const SolutionRecord& record) {
   if (!record.unexecutable.empty()) {
     return "This plan can't run as it is: " + record.unexecutable + ".";
   }
-  if (!record.executed_us) return "";
-  const double priced = record.breakdown->compute_us + record.breakdown->communication_us;
-  if (std::abs(*record.executed_us - priced) <= 1e-9 * *record.executed_us) return "";
+  if (!record.executed_us || record.runs_as_priced()) return "";
   return "Its kernels and the steps of its moves take " + duration_text(*record.executed_us) +
-         " in sum, because the stack prices moves in another way than step by step.";
+         " in sum, because " + record.stack + " prices a move by its two ends, not step by step.";
 }
 
 SectionContent render(const SolutionRecord& record) {

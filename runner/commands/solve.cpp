@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "runner/commands/commands.h"
+#include "runner/config/program_stack.h"
 #include "runner/session/run_reports.h"
 #include "runner/solve/solve_network.h"
 #include "runner/solve/solve_program.h"
@@ -54,7 +55,7 @@ void run_solve(const SolveArguments& arguments, Session& session) {
 // Options that define the problem and its constraints.
 void add_constraints(const Command& command, SolveProgramArguments& program) {
   command.option("--mesh", program.mesh, "8x8, or dp=8,tp=8");
-  command.option("--stack", program.stack, "shipped name or path").show_default();
+  command.option("--stack", program.stack, std::string(kProgramStackHelp));
   command.option("--recipe", program.recipe,
                  "an expert's layouts, around which the rest is solved: shipped name or path");
   command

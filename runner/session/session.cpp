@@ -80,7 +80,7 @@ void Session::print(const nlohmann::json& document) const {
   stream_of(*this) << printed.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
 }
 
-void Session::print(const std::string& text) const { stream_of(*this) << text; }
+void Session::print(const std::string& text) const { stream_of(*this) << text << std::flush; }
 
 void add_common_options(const Command& command, Session& session) {
   command.option("--format", session.format, "text for people, or json: exactly one document")

@@ -109,6 +109,7 @@ ProgramRunPlan choose_all(const SimulateProgramArguments& arguments, const Progr
     for (const ProgramInput& input : node.inputs) {
       TensorArg& arg = call.inputs.emplace_back();
       arg.is_list = input.is_list;
+      arg.given = input.given;
       for (const ValueRef& value : input.values) {
         arg.tensors.push_back({program.nodes[value.node].outputs[value.output], layout_of(value)});
       }
@@ -147,7 +148,7 @@ std::vector<NodePlacements> read_placements(const std::string& file, const Progr
     found[*n] = true;
     const auto add = [&](std::string_view text, const char* key, std::vector<Placements>& to) {
       try {
-        to.push_back(Layout::parse(text, mesh.ndim()).placements);
+        to.push_back(encode_order_as_strided(Layout::parse(text, mesh.ndim()), mesh).placements);
       } catch (const TextError& error) {
         saved.place.fail(std::string(key) + ": " + error.what());
       }

@@ -29,7 +29,7 @@ ExecutedPlan executed_plan(const ProgramSolution& solved, Redistributor& redistr
     const auto [price, is_new] = known.try_emplace({meta, from, to}, 0.0);
     if (is_new) {
       const Plan plan = plan_move(redistributor, strategies.metas[meta],
-                                  Layout(strategies.layouts[from]), Layout(strategies.layouts[to]));
+                                  strategies.layouts.layout(from), strategies.layouts.layout(to));
       if (!reason_against(plan).empty()) {
         executed.unexecutable = "node " + solved.program.nodes[edge.reader].name + ", input " +
                                 std::to_string(edge.argument) + ", " + plan.from.text() + " to " +
@@ -44,13 +44,19 @@ ExecutedPlan executed_plan(const ProgramSolution& solved, Redistributor& redistr
   return executed;
 }
 
-std::string executed_text(const ExecutedPlan& executed, const Breakdown& objective) {
+std::string executed_text(const ExecutedPlan& executed, const Breakdown& objective,
+                          const Stack& stack) {
   if (!executed.us) return "  can't run: " + printable(executed.unexecutable) + "\n";
   const double priced = objective.compute_us + objective.communication_us;
   if (std::abs(*executed.us - priced) <= 1e-9 * *executed.us) return "";
   return "  executed " + format_double(*executed.us) +
-         " us: the sum of its kernels and of the steps of its moves, because the stack prices "
-         "moves in another way\n";
+         " us: what its kernels and the steps of its " + "moves take, while " + stack.name +
+         " prices a move by its two ends\n";
+}
+
+std::string objective_name(const Stack& stack) {
+  return stack.collective_model.entry->name.starts_with("ap_") ? "AutoParallel's objective"
+                                                               : "objective";
 }
 
 }  // namespace shardlab

@@ -1,5 +1,6 @@
-// What a solved program costs if its moves run step by step. A stack may price a move as a whole;
-// the objective then differs from the sum of the steps.
+// What a solved program costs if its moves run step by step. A stack whose prices follow its plans
+// has this very figure as its objective. AutoParallel's stacks price a move by its two ends, and so
+// choose by another figure than the one that runs.
 //
 //   const ExecutedPlan executed = executed_plan(solved, evaluator.on(mesh));
 //   executed.us, executed.unexecutable
@@ -24,6 +25,9 @@ struct ExecutedPlan {
 [[nodiscard]] ExecutedPlan executed_plan(const ProgramSolution& solved,
                                          Redistributor& redistributor);
 // A line with the executed cost if it differs from the objective; otherwise "".
-[[nodiscard]] std::string executed_text(const ExecutedPlan& executed, const Breakdown& objective);
+[[nodiscard]] std::string executed_text(const ExecutedPlan& executed, const Breakdown& objective,
+                                        const Stack& stack);
+// "AutoParallel's objective" for a stack of AutoParallel's models, "objective" for all others.
+[[nodiscard]] std::string objective_name(const Stack& stack);
 
 }  // namespace shardlab

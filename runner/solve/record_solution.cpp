@@ -50,7 +50,7 @@ void record_solution(const Session& session, const SolutionRun& report) {
     node["layer"] = or_null(layers[*index]);
     result["assignment"].push_back(std::move(node));
   }
-  for (const char* key : {"executed_us", "unexecutable"}) {
+  for (const char* key : {"executed_us", "unexecutable", "objective_name"}) {
     if (report.result.contains(key)) result[key] = report.result.at(key);
   }
   if (!report.answers.empty()) result["answers"] = report.answers;

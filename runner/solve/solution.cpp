@@ -77,7 +77,7 @@ NodeLayouts layouts_of(const ProgramSolution& solved, std::size_t node, std::siz
   NodeLayouts layouts;
   for (std::size_t t = 0; t < kind.tensors.size(); ++t) {
     const LayoutId id = solved.strategies.layout(kind, strategy, t);
-    const std::string text = Layout(solved.strategies.layouts[id]).text();
+    const std::string& text = solved.strategies.layouts.text(id);
     if (t < kind.outputs) {
       layouts.out += (layouts.out.empty() ? "" : ", ") + text;
     } else {
@@ -111,8 +111,8 @@ std::vector<std::vector<NodeMove>> moves_of(const ProgramSolution& solved) {
     moves[priced.reader].push_back({.producer = priced.producer,
                                     .argument = priced.argument,
                                     .tensor = solved.strategies.metas[meta].text(),
-                                    .from = Layout(solved.strategies.layouts[from]).text(),
-                                    .to = Layout(solved.strategies.layouts[to]).text(),
+                                    .from = solved.strategies.layouts.text(from),
+                                    .to = solved.strategies.layouts.text(to),
                                     .us = communication_us + transition_us,
                                     .communication_us = communication_us,
                                     .transition_us = transition_us});
@@ -137,11 +137,6 @@ Assignment sources_of(const Program& program, const Assignment& assignment) {
 std::optional<double> percent_above(double us, double least_us) {
   if (!(least_us > 0.0) || !(us < kForbidden)) return std::nullopt;
   return 100.0 * (us / least_us - 1.0);
-}
-
-std::string note_on_free_kernels(const Stack& stack, double objective_us) {
-  if (objective_us != 0.0 || stack.compute_model.entry->name != "none") return "";
-  return "this stack prices no kernels: replicating everything is free";
 }
 
 nlohmann::json breakdown_json(const Breakdown& parts) {

@@ -65,9 +65,6 @@ struct NodeMove {
 // How far `us` is above `least_us`, in percent. Empty if `least_us` is zero or `us` is forbidden.
 [[nodiscard]] std::optional<double> percent_above(double us, double least_us);
 
-// Why an optimum of 0 us means little, if the stack is the reason; otherwise "".
-[[nodiscard]] std::string note_on_free_kernels(const Stack& stack, double objective_us);
-
 [[nodiscard]] nlohmann::json breakdown_json(const Breakdown& parts);
 // "kernels 1.000 us, communication 2.000 us, transitions 3.000 us".
 [[nodiscard]] std::string breakdown_text(const Breakdown& parts);

@@ -107,30 +107,21 @@ std::string margin_text(double us) {
 }
 
 std::string nodes_text(const ProgramSolution& solved) {
-  const std::vector<double>& margins = solved.solution.margins;
-  std::vector<std::string> header = {"node", "op", "inputs", "outputs", "kernel us", "moves us"};
-  if (!margins.empty()) header.emplace_back("margin us");
-  TextTable table(header);
+  TextTable table({"node", "op", "inputs", "outputs", "kernel us", "moves us"});
   const std::vector<std::vector<NodeMove>> moves = moves_of(solved);
   for (std::size_t n = 0; n < solved.program.nodes.size(); ++n) {
     const ProgramNode& node = solved.program.nodes[n];
     const NodeLayouts layouts = chosen_layouts(solved, n);
     const auto compute = solved.prices.compute_us(solved.strategies.class_of[n]);
-    std::vector<std::string> row = {
-        node.name,
-        node.is_source() ? node.label : node.op,
-        join(layouts.in, ", "),
-        layouts.out,
-        format_fixed(compute[to_index(solved.solution.assignment[n])], 3),
-        format_fixed(sum_us(moves[n], &NodeMove::us), 3)};
-    if (!margins.empty()) row.push_back(margin_text(margins[n]));
-    table.add(std::move(row));
+    table.add({node.name, node.is_source() ? node.label : node.op, join(layouts.in, ", "),
+               layouts.out, format_fixed(compute[to_index(solved.solution.assignment[n])], 3),
+               format_fixed(sum_us(moves[n], &NodeMove::us), 3)});
   }
   return table.text();
 }
 
-// The nodes for which another value would cost the most.
-std::string margins_text(const ProgramSolution& solved) {
+// The nodes for which another value would cost the most, or all nodes.
+std::string margins_text(const ProgramSolution& solved, bool all_nodes) {
   const std::vector<double>& margins = solved.solution.margins;
   if (margins.empty()) return "";
   std::vector<std::size_t> order;
@@ -142,8 +133,9 @@ std::string margins_text(const ProgramSolution& solved) {
   std::ranges::stable_sort(order,
                            [&](std::size_t a, std::size_t b) { return margins[a] > margins[b]; });
   constexpr std::size_t kMost = 10;
+  const std::size_t most = all_nodes ? order.size() : kMost;
   TextTable table({"largest margins", "layout", "margin us"});
-  for (std::size_t i = 0; i < std::min(order.size(), kMost); ++i) {
+  for (std::size_t i = 0; i < std::min(order.size(), most); ++i) {
     table.add({solved.program.nodes[order[i]].name, chosen_layouts(solved, order[i]).out,
                margin_text(margins[order[i]])});
   }
@@ -151,10 +143,14 @@ std::string margins_text(const ProgramSolution& solved) {
          " nodes could have another value at no cost\n";
 }
 
+bool prints_all_nodes(const ProgramSolution& solved, bool all_nodes) {
+  return all_nodes || solved.program.nodes.size() <= kMostNodesInText;
+}
+
 }  // namespace
 
-std::string solution_text(const ProgramSolution& solved, const std::string& executed,
-                          bool all_nodes) {
+std::string solution_text(const ProgramSolution& solved, const std::string& objective,
+                          const std::string& executed, bool all_nodes) {
   const ExactSolution& solution = solved.solution;
   std::string out = printable(solved.program.name) + ": " +
                     std::to_string(solved.program.nodes.size()) + " nodes, " +
@@ -167,17 +163,20 @@ std::string solution_text(const ProgramSolution& solved, const std::string& exec
   }
   const Breakdown parts =
       solved.problem.breakdown(solved.strategies, solved.prices, solution.assignment);
-  out += "  objective " + format_double(solution.objective) + " us, lower bound " +
+  out += "  " + objective + " " + format_double(solution.objective) + " us, lower bound " +
          format_double(solution.lower_bound) + " us" +
          (solution.optimal ? ", optimal" : ", not proved optimal") + "\n";
-  out += "  " + breakdown_text(parts) + "\n" + executed;
+  out += executed + "  " + breakdown_text(parts) + "\n";
+  if (prints_all_nodes(solved, all_nodes)) return out + nodes_text(solved);
+  return out + sources_text(solved) + moves_text(solved) +
+         "  node by node: --nodes, --format json or --out DIR\n";
+}
+
+std::string margins_and_plans_text(const ProgramSolution& solved, bool all_nodes) {
+  const ExactSolution& solution = solved.solution;
+  std::string out;
   if (solution.optima) out += "  optima " + format_double(*solution.optima) + "\n";
-  if (all_nodes || solved.program.nodes.size() <= kMostNodesInText) {
-    out += nodes_text(solved);
-  } else {
-    out += sources_text(solved) + moves_text(solved) + margins_text(solved) +
-           "  node by node: --nodes, --format json or --out DIR\n";
-  }
+  out += margins_text(solved, prints_all_nodes(solved, all_nodes));
   for (std::size_t i = 1; i < solution.best.size(); ++i) {
     out += "  number " + std::to_string(i + 1) + ": " + format_double(solution.best[i].objective) +
            " us, " + printable(changes_of(solved, solution.best[i].assignment)) + "\n";

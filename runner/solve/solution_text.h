@@ -18,8 +18,12 @@ namespace shardlab {
 // A program with more nodes than this is summarised, unless all_nodes is true.
 inline constexpr std::size_t kMostNodesInText = 60;
 
-// `executed` is printed below the objective: the line of executed_plan.h, or "".
-[[nodiscard]] std::string solution_text(const ProgramSolution& solved, const std::string& executed,
-                                        bool all_nodes);
+// `objective` is what the objective is called, and `executed` the line that follows it, or "": both
+// are those of executed_plan.h.
+[[nodiscard]] std::string solution_text(const ProgramSolution& solved, const std::string& objective,
+                                        const std::string& executed, bool all_nodes);
+// What takes longer than the plan: how many optima there are, the margins, and further plans. Empty
+// where none of them was found.
+[[nodiscard]] std::string margins_and_plans_text(const ProgramSolution& solved, bool all_nodes);
 
 }  // namespace shardlab

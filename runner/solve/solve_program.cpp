@@ -1,6 +1,7 @@
 #include "runner/solve/solve_program.h"
 
 #include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "costmodel/base/text.h"
@@ -9,6 +10,7 @@
 #include "runner/base/write_file.h"
 #include "runner/config/configs.h"
 #include "runner/config/in_program.h"
+#include "runner/config/program_stack.h"
 #include "runner/session/run_reports.h"
 #include "runner/solve/executed_plan.h"
 #include "runner/solve/record_solution.h"
@@ -35,8 +37,7 @@ struct Times {
 
 Placements placements_of(const std::string& option, std::string_view text, const DeviceMesh& mesh) {
   return parse_option(option, [&] {
-    const Layout layout = Layout::parse(text, mesh.ndim());
-    return layout.placements;
+    return encode_order_as_strided(Layout::parse(text, mesh.ndim()), mesh).placements;
   });
 }
 
@@ -92,50 +93,59 @@ void print_recipes(const RecipeComparison& recipes, const Session& session) {
   }
 }
 
-// Answers the questions of --explain, --diff, --budget-curve, --sensitivity, --then and --greedy
-// about an optimum.
-std::vector<SolveAnswer> answers_of(const ProgramSolution& solved, const PricedProgram& priced,
-                                    const ProblemOptions& options, const SolveQuestions& asked,
-                                    ExactSolver& solver, const Session& session) {
+// A question about the optimum that is answered after the plan is printed.
+struct FurtherQuestion {
+  std::string option;
+  std::function<SolveAnswer()> answer;
+};
+
+// The questions of --explain, --diff, --budget-curve, --sensitivity, --then and --greedy.
+std::vector<FurtherQuestion> questions_of(const ProgramSolution& solved,
+                                          const PricedProgram& priced,
+                                          const ProblemOptions& options,
+                                          const SolveQuestions& asked, ExactSolver& solver,
+                                          const Session& session) {
   // The layout is parsed before anything else, so that a malformed one is an error even if there is
   // no optimum.
   std::string explained;
   if (!asked.explain.empty()) {
     explained = Layout(placements_of("--explain", asked.explain, priced.mesh)).text();
   }
-  std::vector<SolveAnswer> answers;
-  if (!solved.solution.feasible) return answers;
-  if (!explained.empty()) answers.push_back(explain_answer(solved, explained, solver, session));
-  if (!asked.diff.empty()) answers.push_back(diff_answer(solved, priced.mesh, asked.diff));
-  if (asked.budget_curve) {
-    answers.push_back(budget_curve_answer(solved, priced.mesh, *asked.budget_curve));
+  std::vector<FurtherQuestion> questions;
+  if (!solved.solution.feasible) return questions;
+  if (!explained.empty()) {
+    questions.push_back({"--explain", [&solved, explained, &solver, &session] {
+                           return explain_answer(solved, explained, solver, session);
+                         }});
   }
-  if (asked.sensitivity) answers.push_back(sensitivity_answer(solved, priced, options));
+  if (!asked.diff.empty()) {
+    // The file is read before the plan is printed, so that a faulty one is an error at once.
+    questions.push_back(
+        {"--diff", [answer = diff_answer(solved, priced.mesh, asked.diff)] { return answer; }});
+  }
+  if (asked.budget_curve) {
+    questions.push_back({"--budget-curve", [&] {
+                           return budget_curve_answer(solved, priced.mesh, *asked.budget_curve);
+                         }});
+  }
+  if (asked.sensitivity) {
+    questions.push_back(
+        {"--sensitivity", [&] { return sensitivity_answer(solved, priced, options); }});
+  }
   if (!asked.then.empty()) {
     std::vector<ThenPin> pins;
     for (const std::string& pin : asked.then) {
       const NodePin read = pin_of("--then", pin, priced.mesh);
       pins.push_back({read.node, Layout(read.layout).text()});
     }
-    answers.push_back(then_answer(solved, pins, solver, session));
+    questions.push_back({"--then", [&solved, pins, &solver, &session] {
+                           return then_answer(solved, pins, solver, session);
+                         }});
   }
-  if (asked.greedy) answers.push_back(greedy_answer(solved, solver));
-  return answers;
-}
-
-std::vector<std::string> notes_on(const ProgramSolution& solved, const Stack& stack,
-                                  const SolveQuestions& asked) {
-  std::vector<std::string> notes;
-  if (solved.solution.feasible) {
-    const std::string note = note_on_free_kernels(stack, solved.solution.objective);
-    if (!note.empty()) notes.push_back(note);
+  if (asked.greedy) {
+    questions.push_back({"--greedy", [&] { return greedy_answer(solved, solver); }});
   }
-  if (!solved.network.budgets().empty() && (asked.margins || asked.best > 1)) {
-    notes.emplace_back(
-        "a budget couples the parameters, so margins, the number of optima and further plans are "
-        "not worked out");
-  }
-  return notes;
+  return questions;
 }
 
 nlohmann::json to_json(const Times& times) {
@@ -158,10 +168,9 @@ struct PrintedPlan {
   const SolveProgramArguments& arguments;
   const PricedProgram& priced;
   const ProgramSolution& solved;
-  const ExecutedPlan& executed;
-  const std::vector<std::string>& notes;
-  const std::vector<SolveAnswer>& answers;
-  const Times& times;
+  ExecutedPlan executed;
+  std::vector<std::string> notes = {};
+  std::vector<SolveAnswer> answers = {};
 };
 
 // The plan without the further answers. A report's record starts from this JSON.
@@ -169,37 +178,75 @@ nlohmann::json plan_json(const PrintedPlan& plan) {
   nlohmann::json json = solution_json(plan.solved);
   json["executed_us"] = or_null(plan.executed.us);
   json["unexecutable"] = text_or_null(plan.executed.unexecutable);
+  json["objective_name"] = objective_name(plan.priced.stack);
   for (const std::string& note : plan.notes) json["notes"].push_back(note);
   return json;
 }
 
-void print_json(const PrintedPlan& plan, nlohmann::json json, const Session& session) {
+void print_json(const PrintedPlan& plan, nlohmann::json json, const Times& times,
+                const Session& session) {
   for (const SolveAnswer& answer : plan.answers) json[answer.key] = answer.json;
   json["stack"] = plan.priced.stack.name;
   json["topology"] = plan.priced.topology.name();
   json["mesh"] = plan.priced.mesh.text();
   json["recipe"] = text_or_null(plan.arguments.recipe);
-  if (!session.no_timing) json["timing"] = to_json(plan.times);
+  if (!session.no_timing) json["timing"] = to_json(times);
   session.print(json);
 }
 
-void print_text(const PrintedPlan& plan, bool all_nodes, const Session& session) {
+std::string plan_text(const PrintedPlan& plan, bool all_nodes) {
   const ProgramSolution& solved = plan.solved;
   std::string executed;
   if (solved.solution.feasible) {
     executed = executed_text(
         plan.executed,
-        solved.problem.breakdown(solved.strategies, solved.prices, solved.solution.assignment));
+        solved.problem.breakdown(solved.strategies, solved.prices, solved.solution.assignment),
+        plan.priced.stack);
   }
-  std::string text = solution_text(solved, executed, all_nodes);
-  for (const std::string& note : plan.notes) text += "  note: " + note + "\n";
-  for (const SolveAnswer& answer : plan.answers) text += answer.text;
-  if (!session.no_timing) text += text_of(plan.times);
-  session.print(text + report_line(session));
+  return solution_text(solved, objective_name(plan.priced.stack), executed, all_nodes);
+}
+
+// Answers everything that is asked besides the plan. What takes too long or too much memory becomes a
+// note: it never costs the plan. Each text is printed as soon as it is there.
+template <class Print>
+void answer_all(PrintedPlan& plan, ExactSolution& solution, ExactSolver& solver,
+                const SolveQuestions& asked, std::span<const FurtherQuestion> questions,
+                const Session& session, const Print& print) {
+  const auto note = [&](const std::string& text) {
+    plan.notes.push_back(text);
+    print("  note: " + text + "\n");
+  };
+  if (asked.margins || asked.best > 1) {
+    if (!plan.solved.network.budgets().empty()) {
+      note(
+          "a budget couples the parameters, so margins, the number of optima and further plans are "
+          "not worked out");
+    } else if (solution.feasible) {
+      try {
+        ExactSolution all =
+            solver.solve({.jobs = session.threads(), .margins = asked.margins, .best = asked.best});
+        solution.margins = std::move(all.margins);
+        solution.optima = all.optima;
+        solution.best = std::move(all.best);
+        print(margins_and_plans_text(plan.solved, asked.all_nodes));
+      } catch (const LimitError& error) {
+        note(std::string("margins and further plans are not worked out: ") + error.what());
+      }
+    }
+  }
+  for (const FurtherQuestion& question : questions) {
+    try {
+      plan.answers.push_back(question.answer());
+      print(plan.answers.back().text);
+    } catch (const LimitError& error) {
+      note(question.option + " is not answered: " + error.what());
+    }
+  }
 }
 
 void write_plan(const PrintedPlan& plan, const nlohmann::json& json, const ProblemOptions& options,
-                const std::optional<RecipeComparison>& recipes, const Session& session) {
+                const std::optional<RecipeComparison>& recipes, const Times& times,
+                const Session& session) {
   nlohmann::json answers = answers_record(plan.answers, json["best"]);
   if (recipes) answers["recipes"] = recipes->rows;
   record_solution(session, {.program = plan.priced.program,
@@ -210,7 +257,7 @@ void write_plan(const PrintedPlan& plan, const nlohmann::json& json, const Probl
                             .options = options,
                             .result = json,
                             .answers = std::move(answers),
-                            .wall_ms = plan.times.total_ms});
+                            .wall_ms = times.total_ms});
 }
 
 }  // namespace
@@ -223,8 +270,9 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
   const ConfigStore store = session.store();
   const DeviceMesh mesh = parse_option("--mesh", [&] { return DeviceMesh::parse(arguments.mesh); });
   ProblemOptions options = options_of(arguments, asked, mesh);
-  const Stack stack = store.stack(arguments.stack);
   const Topology topology = store.topology(session.topology);
+  const Stack stack = program_stack(store, arguments.stack, topology);
+  expect_kernel_prices(stack, "solve");
   const StopWatch reading;
   const Program program = store.program(arguments.program);
   times.read_ms = reading.ms();
@@ -232,16 +280,19 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
     options.masks = store.recipe(arguments.recipe).masks(program, mesh);
   }
 
+  StackEvaluator evaluator(stack, topology);
   const StopWatch enumerating;
   const ProgramStrategies strategies = in_program(arguments.program, [&] {
     return enumerate_strategies(
-        program, mesh, {.rules = stack.rules.set_for("solve"), .strided = arguments.strided});
+        program, mesh,
+        {.rules = stack.rules.set_for("solve"),
+         .strided = arguments.strided,
+         .links = arguments.strided ? std::vector<int>() : links_of(evaluator.on(mesh))});
   });
   times.enumerate_ms = enumerating.ms();
 
   const StopWatch pricing;
-  StackEvaluator evaluator(stack, topology);
-  const ProgramPrices prices(program, strategies, evaluator, mesh);
+  const ProgramPrices prices(program, strategies, evaluator, mesh, session.threads());
   times.price_ms = pricing.ms();
 
   const PricedProgram priced{stack, topology, mesh, program, strategies, prices};
@@ -262,33 +313,34 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
     write_file(arguments.export_problem, write_cfn(network, program.name));
   }
   ExactSolver solver(network);
-  const ExactSolution solution = solver.solve({.restrictions = {},
-                                               .jobs = session.threads(),
-                                               .margins = asked.margins,
-                                               .best = asked.best});
+  ExactSolution solution = solver.solve({.jobs = session.threads()});
   times.solve_ms = solving.ms();
-  times.total_ms = total.ms();
   const ProgramSolution solved{program, strategies, prices, problem, network, solution};
-  const std::vector<SolveAnswer> answers =
-      answers_of(solved, priced, options, asked, solver, session);
-  if (!solution.feasible || std::ranges::any_of(answers, &SolveAnswer::says_no)) {
+  PrintedPlan plan{arguments, priced, solved,
+                   solution.feasible ? executed_plan(solved, evaluator.on(mesh)) : ExecutedPlan()};
+  const std::vector<FurtherQuestion> questions =
+      questions_of(solved, priced, options, asked, solver, session);
+  const bool prints_text = !recipes && !session.json() && !session.summary;
+  const auto print = [&](const std::string& text) {
+    if (prints_text && !text.empty()) session.print(text);
+  };
+  print(plan_text(plan, asked.all_nodes));
+  answer_all(plan, solution, solver, asked, questions, session, print);
+  if (!solution.feasible || std::ranges::any_of(plan.answers, &SolveAnswer::says_no)) {
     session.exit_code = kGateSaidNo;
   }
-  const ExecutedPlan executed =
-      solution.feasible ? executed_plan(solved, evaluator.on(mesh)) : ExecutedPlan();
-  const std::vector<std::string> notes = notes_on(solved, stack, asked);
-  const PrintedPlan plan{arguments, priced, solved, executed, notes, answers, times};
+  times.total_ms = total.ms();
   nlohmann::json json = plan_json(plan);
   if (writes_report(session)) {
-    write_plan(plan, json, options, recipes, session);
+    write_plan(plan, json, options, recipes, times, session);
     if (session.summary) return;
   }
   if (recipes) {
     print_recipes(*recipes, session);
   } else if (session.json()) {
-    print_json(plan, std::move(json), session);
+    print_json(plan, std::move(json), times, session);
   } else {
-    print_text(plan, asked.all_nodes, session);
+    print((session.no_timing ? "" : text_of(times)) + report_line(session));
   }
 }
 

@@ -14,7 +14,7 @@ namespace shardlab {
 struct SolveProgramArguments {
   std::string program;
   std::string mesh;
-  std::string stack = "ap-nccl";
+  std::string stack;              // "" for the default of program_stack.h
   std::string recipe;             // a shipped name or a path; "" for none
   std::vector<std::string> pins;  // NAME=LAYOUT, or a source's label
   std::string pin_inputs;

@@ -192,14 +192,10 @@ RecipeComparison compare_recipes(const PricedProgram& priced, const ProblemOptio
   RecipeComparison comparison;
   comparison.feasible = rows.front().misfit.empty();
   comparison.rows = rows_json(rows);
-  const std::string note = note_on_free_kernels(priced.stack, rows.front().objective_us);
-  nlohmann::json notes = nlohmann::json::array();
-  if (!note.empty()) notes.push_back(note);
   comparison.json = {{"program", priced.program.name},
                      {"stack", priced.stack.name},
                      {"topology", priced.topology.name()},
                      {"mesh", priced.mesh.text()},
-                     {"notes", notes},
                      {"recipes", comparison.rows}};
   comparison.text = printable(priced.program.name) + " on " + priced.mesh.text() + ", " +
                     priced.stack.name + ", " + priced.topology.name() + "\n" + rows_text(rows);
@@ -208,7 +204,6 @@ RecipeComparison compare_recipes(const PricedProgram& priced, const ProblemOptio
       comparison.text += reading_of(row, rows.front());
     }
   }
-  if (!note.empty()) comparison.text += "  note: " + note + "\n";
   return comparison;
 }
 

@@ -70,7 +70,7 @@ class LiveStacks final : public StackSource {
   std::mutex lock_;
   std::map<std::string, std::unique_ptr<Live>> live_;  // by name
   std::mutex recorded_lock_;
-  std::map<std::string, nlohmann::json> recorded_;     // provenance of files of choices, by name
+  std::map<std::string, nlohmann::json> recorded_;  // provenance of files of choices, by name
 };
 
 }  // namespace shardlab

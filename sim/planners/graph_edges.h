@@ -31,8 +31,8 @@ constexpr std::size_t kEdgeKinds = 11;
 // Prices of edges without strided shards. A price depends on the kind of edge, the mesh dim and the
 // local bytes before it. The bytes depend only on the product of the sizes of the mesh dims that
 // shard, so sets of mesh dims with equal products share their prices: together they are one level.
-// The 32 sets of a mesh 2x2x2x2x2 make 6 levels. The pricer is asked for each price once per
-// search.
+// The 32 sets of a mesh 2x2x2x2x2 make 6 levels. The pricer is asked for each price once, as
+// long as the tensor's bytes and dtype stay the same.
 class EdgePrices {
  public:
   explicit EdgePrices(const TransitionPricer& pricer) : pricer_(pricer) {
@@ -48,7 +48,9 @@ class EdgePrices {
     }
   }
 
+  // Prices of a tensor with as many bytes stay known: many searches may ask about one tensor.
   void begin(const TensorMeta& meta) {
+    if (bytes_ == meta.bytes() && dtype_ == meta.dtype && !prices_.empty()) return;
     bytes_ = meta.bytes();
     dtype_ = meta.dtype;
     prices_.assign(kEdgeKinds * static_cast<std::size_t>(pricer_.mesh_ndim()) * products_.size(),

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "costmodel/base/error.h"
+#include "sim/tensor_spec.h"
 
 namespace shardlab {
 
@@ -26,8 +27,15 @@ LayoutId LayoutTable::id(const Placements& placements) {
   for (const Placement& placement : placements) all = all << 8U | code(placement);
   const auto [it, is_new] = by_code_.try_emplace(all, static_cast<LayoutId>(layouts_.size()));
   if (is_new) {
-    layouts_.push_back(placements);
-    texts_.push_back(Layout(placements).text());
+    Layout layout(placements);
+    if (mesh_ && layout.has_strided()) {
+      if (const std::optional<Layout> ordered = decode_strided_as_order(layout, *mesh_)) {
+        layout = *ordered;
+      }
+    }
+    placements_of_.push_back(placements);
+    texts_.push_back(layout.text());
+    layouts_.push_back(std::move(layout));
   }
   return it->second;
 }

@@ -5,17 +5,20 @@
 //   const LayoutId id = layouts.id(placements);        // layouts[id] is the way back
 //   const LayoutListId list = layouts.list({id, id});  // layouts.list_at(list)
 //
-// Layouts are in default shard order. Numbers are given out in the order of the calls, so that the
-// same calls always give the same numbers. There may be at most 2^32 - 1 layouts of at most 255
-// distinct placements.
+// A shard order other than the default is kept as strided shards (encode_order_as_strided), which
+// say the same of every rank's rows; layout() and text() have it as an order again. Numbers are given
+// out in the order of the calls, so that the same calls always give the same numbers. There may be
+// at most 2^32 - 1 layouts of at most 255 distinct placements.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "sim/mesh.h"
 #include "sim/placement.h"
 
 namespace shardlab {
@@ -25,8 +28,14 @@ using LayoutListId = std::uint32_t;
 
 class LayoutTable {
  public:
+  LayoutTable() = default;
+  // Without a mesh, strided shards are not read as shard orders.
+  explicit LayoutTable(const DeviceMesh& mesh) : mesh_(mesh) {}
+
   [[nodiscard]] LayoutId id(const Placements& placements);
-  [[nodiscard]] const Placements& operator[](LayoutId id) const { return layouts_[id]; }
+  [[nodiscard]] const Placements& operator[](LayoutId id) const { return placements_of_[id]; }
+  // As planners take it: with plain shards in an order, where the strided shards encode one.
+  [[nodiscard]] const Layout& layout(LayoutId id) const { return layouts_[id]; }
   [[nodiscard]] std::size_t size() const { return layouts_.size(); }
   [[nodiscard]] const std::string& text(LayoutId id) const { return texts_[id]; }
 
@@ -36,8 +45,10 @@ class LayoutTable {
  private:
   [[nodiscard]] std::uint64_t code(const Placement& placement);
 
+  std::optional<DeviceMesh> mesh_;
   std::vector<Placement> placements_;
-  std::vector<Placements> layouts_;
+  std::vector<Placements> placements_of_;  // by layout
+  std::vector<Layout> layouts_;
   std::vector<std::string> texts_;
   std::unordered_map<std::uint64_t, LayoutId> by_code_;
   std::vector<std::vector<LayoutId>> lists_;

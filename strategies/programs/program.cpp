@@ -2,7 +2,11 @@
 
 #include <array>
 #include <charconv>
+#include <cmath>
+#include <limits>
+#include <string_view>
 #include <unordered_map>
+#include <utility>
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/json_enum.h"
@@ -82,6 +86,36 @@ TensorMeta read_meta(const nlohmann::json& json, const JsonPlace& place) {
   return meta;
 }
 
+// JSON has no infinities and no NaN, so that a file has them as texts.
+constexpr std::array<std::pair<std::string_view, double>, 3> kNumberTexts = {
+    {{"inf", std::numeric_limits<double>::infinity()},
+     {"-inf", -std::numeric_limits<double>::infinity()},
+     {"nan", std::numeric_limits<double>::quiet_NaN()}}};
+
+nlohmann::json with_numbers(nlohmann::json args) {
+  for (nlohmann::json& arg : args) {
+    if (arg.is_array()) arg = with_numbers(std::move(arg));
+    if (!arg.is_string()) continue;
+    for (const auto& [text, number] : kNumberTexts) {
+      if (arg == text) {
+        arg = number;
+        break;
+      }
+    }
+  }
+  return args;
+}
+
+nlohmann::json with_texts(nlohmann::json args) {
+  for (nlohmann::json& arg : args) {
+    if (arg.is_array()) arg = with_texts(std::move(arg));
+    if (!arg.is_number_float() || std::isfinite(arg.get<double>())) continue;
+    const auto number = arg.get<double>();
+    arg = std::isnan(number) ? "nan" : number > 0.0 ? "inf" : "-inf";
+  }
+  return args;
+}
+
 // The nodes read so far, by name.
 using Names = std::unordered_map<std::string, std::size_t>;
 
@@ -150,15 +184,19 @@ ProgramNode read_node(const nlohmann::json& json, const JsonPlace& place, const 
     for (std::size_t i = 0; i < json_array(*inputs, inputs_place).size(); ++i) {
       ProgramInput& input = node.inputs.emplace_back();
       input.is_list = (*inputs)[i].is_array();
+      if ((*inputs)[i].is_null()) continue;
       if (!input.is_list) {
         input.values.push_back(
             read_value((*inputs)[i], [&] { return inputs_place.at(i); }, names, nodes));
         continue;
       }
       for (std::size_t j = 0; j < (*inputs)[i].size(); ++j) {
+        input.given.push_back(!(*inputs)[i][j].is_null());
+        if (!input.given.back()) continue;
         input.values.push_back(
             read_value((*inputs)[i][j], [&] { return inputs_place.at(i).at(j); }, names, nodes));
       }
+      if (input.values.size() == input.given.size()) input.given.clear();
     }
     if (node.is_source() && !node.inputs.empty()) {
       inputs_place.fail("found inputs for a node of kind " + std::string(to_string(node.kind)) +
@@ -168,7 +206,7 @@ ProgramNode read_node(const nlohmann::json& json, const JsonPlace& place, const 
   if (const nlohmann::json* args = reader.find("args")) {
     ObjectReader args_reader(*args, reader.place("args"));
     if (const nlohmann::json* positional = args_reader.find("positional")) {
-      node.args = json_array(*positional, args_reader.place("positional"));
+      node.args = with_numbers(json_array(*positional, args_reader.place("positional")));
     }
     args_reader.finish();
   }
@@ -248,15 +286,24 @@ std::string Program::text() const {
       nlohmann::ordered_json& inputs = json["inputs"] = nlohmann::ordered_json::array();
       for (const ProgramInput& input : node.inputs) {
         if (!input.is_list) {
-          inputs.push_back(value(input.values[0]));
+          inputs.push_back(input.values.empty() ? nlohmann::ordered_json(nullptr)
+                                                : value(input.values[0]));
           continue;
         }
         nlohmann::ordered_json list = nlohmann::ordered_json::array();
-        for (const ValueRef& ref : input.values) list.push_back(value(ref));
+        std::size_t position = 0;
+        for (const ValueRef& ref : input.values) {
+          for (; position < input.given.size() && !input.given[position]; ++position) {
+            list.push_back(nullptr);
+          }
+          list.push_back(value(ref));
+          ++position;
+        }
+        for (; position < input.given.size(); ++position) list.push_back(nullptr);
         inputs.push_back(list);
       }
     }
-    if (!node.args.empty()) json["args"] = {{"positional", node.args}};
+    if (!node.args.empty()) json["args"] = {{"positional", with_texts(node.args)}};
     nlohmann::ordered_json& outputs = json["outputs"] = nlohmann::ordered_json::array();
     for (const TensorMeta& meta : node.outputs) {
       outputs.push_back({{"dtype", to_string(meta.dtype)},

@@ -8,9 +8,11 @@
 //    "pairs": [["w", "grad_w"]]}
 //
 // An input is written as a node's name, which means its first output ("name:1" is the second one),
-// or as an array of such names, which is a tensor list. `args` is {"positional": [...]}: the op's
-// arguments that are not tensors, in order. `phase` is forward by default. Nodes of kind output or
-// gradient name values that leave the program: they compute nothing (their `op` is only the alias
+// or as an array of such names, which is a tensor list; null is an optional tensor that is not
+// given, by itself or in a list. `args` is {"positional": [...]}: the op's arguments that are not
+// tensors, in order; "inf", "-inf" and "nan" are numbers. `phase` is forward by default. Nodes of
+// kind output, gradient or buffer_update (the new value of a buffer, whose layout a pair ties to
+// it) name values that leave the program: they compute nothing (their `op` is only the alias
 // that the traced graph shows there), and no node reads them. Parameters, buffers, inputs and
 // tangents have one output each. One part of an op with several outputs may be a node of its own,
 // of the op _operator.getitem. `label` is what a value is called in the model
@@ -41,7 +43,8 @@ enum class NodeKind : std::uint8_t {
   kInput,
   kTangent,
   kOutput,
-  kGradient
+  kGradient,
+  kBufferUpdate
 };
 template <>
 struct EnumNames<NodeKind> {
@@ -52,7 +55,8 @@ struct EnumNames<NodeKind> {
                                         Named{NodeKind::kInput, "input"},
                                         Named{NodeKind::kTangent, "tangent"},
                                         Named{NodeKind::kOutput, "output"},
-                                        Named{NodeKind::kGradient, "gradient"}};
+                                        Named{NodeKind::kGradient, "gradient"},
+                                        Named{NodeKind::kBufferUpdate, "buffer_update"}};
 };
 [[nodiscard]] constexpr std::string_view to_string(NodeKind kind) { return name_of(kind); }
 
@@ -72,9 +76,12 @@ struct ValueRef {
   friend bool operator==(const ValueRef&, const ValueRef&) = default;
 };
 
+// An argument that is a tensor or a list of tensors.
 struct ProgramInput {
-  std::vector<ValueRef> values;
+  std::vector<ValueRef> values = {};  // only those that are given
   bool is_list = false;
+  // For each position in a list: whether that tensor is given. Empty when all are given.
+  std::vector<bool> given = {};
 };
 
 struct ProgramNode {
@@ -90,7 +97,8 @@ struct ProgramNode {
   [[nodiscard]] bool computes() const { return kind == NodeKind::kOp; }
   // Whether the node names a value that leaves the program.
   [[nodiscard]] bool leaves() const {
-    return kind == NodeKind::kOutput || kind == NodeKind::kGradient;
+    return kind == NodeKind::kOutput || kind == NodeKind::kGradient ||
+           kind == NodeKind::kBufferUpdate;
   }
   // Whether the node has a layout of its own, which no node before it decides.
   [[nodiscard]] bool is_source() const { return !computes() && !leaves(); }

@@ -54,6 +54,7 @@ OpCall call_of(const Program& program, std::size_t node, int mesh_ndim) {
   for (const ProgramInput& input : program.nodes[node].inputs) {
     TensorArg& arg = call.inputs.emplace_back();
     arg.is_list = input.is_list;
+    arg.given = input.given;
     for (const ValueRef& value : input.values) {
       arg.tensors.push_back(
           {program.nodes[value.node].outputs[value.output], Layout::replicated(mesh_ndim)});

@@ -2,14 +2,18 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <boost/container_hash/hash.hpp>
 #include <limits>
+#include <map>
+#include <memory>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/parallel.h"
 #include "sim/plan_price.h"
+#include "sim/remembered_steps.h"
 #include "strategies/programs/program_graph.h"
 
 namespace shardlab {
@@ -95,48 +99,6 @@ std::vector<double> kernel_prices(const Program& program, const ProgramStrategie
 
 // -- Edges ------------------------------------------------------------------------------------
 
-// Prices the steps of edges like a TransitionPricer, each step once.
-class RememberedSteps {
- public:
-  struct Step {
-    Micros price;
-    Bytes bytes_after = 0.0;
-  };
-
-  explicit RememberedSteps(const TransitionPricer& pricer) : pricer_(pricer) {}
-
-  const Step& price(const Placement& from, const Placement& to, int mesh_dim, Bytes bytes,
-                    DType dtype) {
-    const std::uint64_t where = static_cast<std::uint64_t>(mesh_dim) << 8U |
-                                static_cast<std::uint64_t>(static_cast<std::uint8_t>(dtype));
-    const Key key{code(from) ^ where << 4U, code(to), std::bit_cast<std::uint64_t>(bytes)};
-    const auto [it, is_new] = steps_.try_emplace(key);
-    if (is_new) {
-      const PricedTransition priced = pricer_.price(from, to, mesh_dim, bytes, dtype);
-      it->second = {priced.price.total, priced.bytes_after};
-    }
-    return it->second;
-  }
-  [[nodiscard]] Price copy(Bytes bytes, DType dtype, bool strided) const {
-    return pricer_.copy(bytes, dtype, strided);
-  }
-
- private:
-  using Key = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>;
-
-  // The code holds kind, op, dim and factor. The other parts of a placement do not affect the
-  // price.
-  static std::uint64_t code(const Placement& p) {
-    return static_cast<std::uint64_t>(p.kind()) << 60U |
-           static_cast<std::uint64_t>(p.reduce_op()) << 56U |
-           static_cast<std::uint64_t>(p.dim()) << 40U |
-           static_cast<std::uint64_t>(static_cast<std::uint32_t>(p.split_factor()));
-  }
-
-  const TransitionPricer& pricer_;
-  std::unordered_map<Key, Step, boost::hash<Key>> steps_;
-};
-
 // The distinct layouts of a list, and for each entry of the list which of them it is.
 struct Distinct {
   std::vector<LayoutId> ids;
@@ -168,22 +130,60 @@ class EdgePricer {
         semantics_(redistributor.pricer().semantics()),
         steps_(redistributor.pricer()) {}
 
-  PriceTable table(const TensorMeta& meta, LayoutListId made, LayoutListId wanted) {
-    Distinct from = distinct(layouts_.list_at(made), layouts_.size());
-    Distinct to = distinct(layouts_.list_at(wanted), layouts_.size());
-    PriceTable table{.wanted = wanted, .made = made};
-    table.distinct_columns = static_cast<std::uint32_t>(from.ids.size());
-    table.communication_us.resize(from.ids.size() * to.ids.size());
-    std::vector<double> prices(to.ids.size());
-    for (std::size_t i = 0; i < from.ids.size(); ++i) {
-      price_from(meta, from.ids[i], to.ids, prices);
-      for (std::size_t j = 0; j < to.ids.size(); ++j) {
-        table.communication_us[j * from.ids.size() + i] = prices[j];
+  // Fills tables that are about one tensor. What can be reached from a layout is explored once for
+  // all of them.
+  void price(const TensorMeta& meta, std::span<PriceTable* const> tables) {
+    struct Ends {
+      PriceTable* table;
+      Distinct from;
+      Distinct to;
+    };
+    std::vector<Ends> all;
+    std::vector<LayoutId> sources;
+    std::vector<bool> is_source(layouts_.size(), false);
+    for (PriceTable* table : tables) {
+      all.push_back({table, distinct(layouts_.list_at(table->made), layouts_.size()),
+                     distinct(layouts_.list_at(table->wanted), layouts_.size())});
+      for (const LayoutId id : all.back().from.ids) {
+        if (!is_source[id]) sources.push_back(id);
+        is_source[id] = true;
       }
+      table->distinct_columns = static_cast<std::uint32_t>(all.back().from.ids.size());
+      table->communication_us.resize(all.back().from.ids.size() * all.back().to.ids.size());
     }
-    table.row_of = std::move(to.position);
-    table.column_of = std::move(from.position);
-    return table;
+    std::vector<LayoutId> targets;
+    std::vector<double> prices;
+    std::vector<double> price_to(layouts_.size(), -1.0);  // by layout; below zero: not wanted
+    for (const LayoutId source : sources) {
+      targets.clear();
+      const auto tables_from = [&](const auto& visit) {
+        for (Ends& ends : all) {
+          const auto at = std::find(ends.from.ids.begin(), ends.from.ids.end(), source);
+          if (at != ends.from.ids.end()) visit(ends, at - ends.from.ids.begin());
+        }
+      };
+      tables_from([&](const Ends& ends, std::ptrdiff_t) {
+        for (const LayoutId id : ends.to.ids) {
+          if (price_to[id] < 0.0) targets.push_back(id);
+          price_to[id] = 0.0;
+        }
+      });
+      prices.resize(targets.size());
+      price_from(meta, source, targets, prices);
+      for (std::size_t i = 0; i < targets.size(); ++i) price_to[targets[i]] = prices[i];
+      tables_from([&](Ends& ends, std::ptrdiff_t column) {
+        for (std::size_t row = 0; row < ends.to.ids.size(); ++row) {
+          ends.table
+              ->communication_us[row * ends.from.ids.size() + static_cast<std::size_t>(column)] =
+              price_to[ends.to.ids[row]];
+        }
+      });
+      for (const LayoutId id : targets) price_to[id] = -1.0;
+    }
+    for (Ends& ends : all) {
+      ends.table->row_of = std::move(ends.to.position);
+      ends.table->column_of = std::move(ends.from.position);
+    }
   }
 
  private:
@@ -196,8 +196,8 @@ class EdgePricer {
       return;
     }
     std::vector<Layout> targets;
-    for (const LayoutId id : to) targets.emplace_back(layouts_[id]);
-    redistributor_.costs_us(meta, Layout(layouts_[from]), targets, prices);
+    for (const LayoutId id : to) targets.push_back(layouts_.layout(id));
+    redistributor_.costs_us(meta, layouts_.layout(from), targets, prices);
   }
 
   // The same price as Redistributor::cost_us under semantics that ignore the plan, with each step
@@ -220,6 +220,21 @@ class EdgePricer {
 
 }  // namespace
 
+std::vector<int> links_of(const Redistributor& redistributor) {
+  std::vector<int> links;
+  if (!redistributor.pricer().semantics().follows_plan()) return links;
+  using Kind = std::tuple<bool, bool, std::int64_t>;
+  std::vector<Kind> kinds;
+  for (int m = 0; m < redistributor.mesh().ndim(); ++m) {
+    const GroupSpan& span = redistributor.pricer().span(m);
+    const Kind kind = {span.domains > 1, span.hosts > 1, span.hosts > 1 ? span.ranks_per_host : 0};
+    const auto found = std::find(kinds.begin(), kinds.end(), kind);
+    links.push_back(static_cast<int>(found - kinds.begin()));
+    if (found == kinds.end()) kinds.push_back(kind);
+  }
+  return links;
+}
+
 double kernel_us_of(const Program& program, std::size_t node, const OpRule* rule,
                     const ComputeModel& kernels, const DeviceMesh& mesh,
                     const NodePlacements& placements) {
@@ -235,16 +250,17 @@ double kernel_us_of(const Program& program, std::size_t node, const OpRule* rule
 }
 
 ProgramPrices::ProgramPrices(const Program& program, const ProgramStrategies& strategies,
-                             StackEvaluator& evaluator, const DeviceMesh& mesh)
+                             StackEvaluator& evaluator, const DeviceMesh& mesh, int jobs)
     : transition_us_(evaluator.stack().transition_us) {
   for (const NodeClass& node : strategies.classes) {
     compute_us_.push_back(
         kernel_prices(program, strategies, node, evaluator.compute_model(), mesh));
   }
-  EdgePricer pricer(strategies.layouts, evaluator.on(mesh));
   double costs = 0.0;  // number of costs in the tables of edges
   using Key = std::array<std::uint32_t, 4>;
   std::unordered_map<Key, std::uint32_t, boost::hash<Key>> by_key;
+  // The tables that are about one tensor, whose strides may count as row-major.
+  std::map<std::pair<std::uint32_t, bool>, std::vector<std::uint32_t>> tables_of;
   for (std::size_t reader = 0; reader < program.nodes.size(); ++reader) {
     const NodeClass& own = strategies.of(reader);
     std::uint32_t argument = 0;
@@ -264,9 +280,8 @@ ProgramPrices::ProgramPrices(const Program& program, const ProgramStrategies& st
                            " pairs of strategies to price; valid: a mesh with fewer dims, or a "
                            "smaller mesh");
         }
-        TensorMeta source = strategies.metas[meta];
-        if (row_major) source.strides.clear();
-        tables_.push_back(pricer.table(source, made, wanted));
+        tables_.push_back({.wanted = wanted, .made = made});
+        tables_of[{meta, row_major}].push_back(it->second);
       }
       edges_.push_back({static_cast<std::uint32_t>(value.node),
                         static_cast<std::uint32_t>(value.output),
@@ -274,6 +289,24 @@ ProgramPrices::ProgramPrices(const Program& program, const ProgramStrategies& st
       ++argument;
     }
   }
+  const std::vector<std::pair<std::pair<std::uint32_t, bool>, std::vector<std::uint32_t>>> tensors(
+      tables_of.begin(), tables_of.end());
+  const auto price = [&](StackEvaluator& own, std::size_t i) {
+    const auto& [tensor, ids] = tensors[i];
+    TensorMeta meta = strategies.metas[tensor.first];
+    if (tensor.second) meta.strides.clear();
+    std::vector<PriceTable*> tables;
+    for (const std::uint32_t id : ids) tables.push_back(&tables_[id]);
+    EdgePricer(strategies.layouts, own.on(mesh)).price(meta, tables);
+  };
+  if (jobs <= 1) {
+    for (std::size_t i = 0; i < tensors.size(); ++i) price(evaluator, i);
+    return;
+  }
+  parallel_for(
+      tensors.size(), jobs,
+      [&] { return std::make_unique<StackEvaluator>(evaluator.stack(), evaluator.topology()); },
+      price);
 }
 
 }  // namespace shardlab

@@ -61,10 +61,11 @@ class ProgramPrices {
   // network with this many costs takes some 4 GiB.
   static constexpr double kMostCosts = 1e8;
 
-  // Uses the evaluator's models, and its redistributor for the mesh. Throws LimitError for more
+  // Uses the evaluator's models, and its redistributor for the mesh; with more than one job, edges
+  // are priced by further evaluators of its stack, whose factors are 1. Throws LimitError for more
   // than kMostCosts.
   ProgramPrices(const Program& program, const ProgramStrategies& strategies,
-                StackEvaluator& evaluator, const DeviceMesh& mesh);
+                StackEvaluator& evaluator, const DeviceMesh& mesh, int jobs = 1);
 
   [[nodiscard]] double transition_us() const { return transition_us_; }
   [[nodiscard]] std::span<const double> compute_us(std::uint32_t node_class) const {
@@ -81,6 +82,11 @@ class ProgramPrices {
   std::vector<PriceTable> tables_;
   std::vector<PricedEdge> edges_;
 };
+
+// For StrategyOptions: mesh dims have one number where their groups cross hosts alike, with as many
+// ranks on each host. Empty under a stack that prices an edge by its two ends, for which the order of
+// shards means nothing.
+[[nodiscard]] std::vector<int> links_of(const Redistributor& redistributor);
 
 // What the kernel of one node costs in these layouts, computed as for compute_us(). `rule` is the
 // rule of the node's class.

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <boost/container_hash/hash.hpp>
+#include <numeric>
+#include <optional>
 #include <set>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -35,6 +38,20 @@ struct MetaHash {
   }
 };
 
+// An order of strategies, for sets of them.
+struct StrategyLess {
+  bool operator()(const std::vector<Placements>& a, const std::vector<Placements>& b) const {
+    return std::lexicographical_compare(
+        a.begin(), a.end(), b.begin(), b.end(), [](const Placements& x, const Placements& y) {
+          return std::lexicographical_compare(
+              x.begin(), x.end(), y.begin(), y.end(), [](const Placement& p, const Placement& q) {
+                return std::tuple(p.kind(), p.reduce_op(), p.dim(), p.split_factor()) <
+                       std::tuple(q.kind(), q.reduce_op(), q.dim(), q.split_factor());
+              });
+        });
+  }
+};
+
 using ClassKey = std::vector<std::uint32_t>;
 
 class Enumerator {
@@ -43,7 +60,9 @@ class Enumerator {
       : program_(program),
         mesh_(mesh),
         options_(options),
-        alias_(&find_op_rule(kAlias, kAutoParallel)) {}
+        alias_(&find_op_rule(kAlias, kAutoParallel)) {
+    if (!options_.links.empty()) all_.layouts = LayoutTable(mesh);
+  }
 
   ProgramStrategies run() {
     number_metas();
@@ -122,6 +141,8 @@ class Enumerator {
     const bool followed = follows(own, rule);
     for (const ProgramInput& input : own.inputs) {
       key.push_back(2 * static_cast<std::uint32_t>(input.values.size()) + (input.is_list ? 1 : 0));
+      key.push_back(static_cast<std::uint32_t>(input.given.size()));
+      for (const bool given : input.given) key.push_back(given ? 1 : 0);
       for (const ValueRef& value : input.values) {
         key.push_back(all_.meta(value.node, value.output));
         if (followed) key.push_back(producer_list(value));
@@ -176,7 +197,9 @@ class Enumerator {
     std::vector<std::vector<Placement>> rows = {{Placement::replicate()}};
     for (int d = 0; d < meta.ndim(); ++d) rows.push_back({Placement::shard(d)});
     const std::array<const TensorMeta*, 1> metas = {&meta};
-    return layout_lists(expand_over_mesh(rows, metas, mesh_))[0];
+    std::vector<std::vector<Placements>> layouts = expand_over_mesh(rows, metas, mesh_);
+    add_orders(metas, layouts, [](const auto&) { return true; });
+    return layout_lists(layouts)[0];
   }
 
   // Replaces placeholders by plain shards, and by strided shards with these split factors.
@@ -227,6 +250,77 @@ class Enumerator {
     return lists;
   }
 
+  // -- Shard orders -----------------------------------------------------------------------------
+
+  // The strategy with every tensor dim cut in the order in which `order` lists the mesh dims; nothing
+  // if a dim that several mesh dims cut is not divided evenly, so that the order would change which
+  // ranks hold fewer rows.
+  [[nodiscard]] std::optional<std::vector<Placements>> ordered(
+      std::span<const TensorMeta* const> metas, const std::vector<Placements>& strategy,
+      std::span<const int> order) const {
+    std::vector<Placements> result;
+    for (std::size_t t = 0; t < strategy.size(); ++t) {
+      Layout layout(strategy[t]);
+      if (layout.has_strided()) return std::nullopt;
+      for (int d = 0; d < metas[t]->ndim(); ++d) {
+        std::int64_t ranks = 1;
+        int position = 0;
+        for (const int m : order) {
+          if (!layout[m].is_shard() || layout[m].dim() != d) continue;
+          layout.order.set(m, position++);
+          ranks *= mesh_.size(m);
+        }
+        if (position > 1 && metas[t]->shape[to_index(d)] % ranks != 0) return std::nullopt;
+      }
+      result.push_back(encode_order_as_strided(layout, mesh_).placements);
+    }
+    return result;
+  }
+
+  // Adds the strategies in other shard orders behind those in the default order. A strategy names one
+  // row for each mesh dim, and the rows do not know in which order the mesh dims come: in another
+  // order, the strategy is that of a mesh whose dims are permuted. `is_right` may refuse one.
+  template <class IsRight>
+  void add_orders(std::span<const TensorMeta* const> metas,
+                  std::vector<std::vector<Placements>>& layouts, IsRight&& is_right) const {
+    if (options_.links.empty()) return;
+    std::set<std::vector<Placements>, StrategyLess> seen;
+    const std::size_t in_default_order = layouts[0].size();
+    for (std::size_t s = 0; s < in_default_order; ++s) {
+      std::vector<Placements> strategy;
+      for (const std::vector<Placements>& tensor : layouts) strategy.push_back(tensor[s]);
+      if (std::none_of(strategy.begin(), strategy.end(), cuts_a_dim_twice)) continue;
+      seen.insert(strategy);
+      std::vector<int> order(to_index(mesh_.ndim()));
+      std::iota(order.begin(), order.end(), 0);
+      while (std::next_permutation(order.begin(), order.end())) {
+        if (!ascends_within_links(order)) continue;
+        const std::optional<std::vector<Placements>> other = ordered(metas, strategy, order);
+        if (!other || !is_right(*other) || !seen.insert(*other).second) continue;
+        for (std::size_t t = 0; t < layouts.size(); ++t) layouts[t].push_back((*other)[t]);
+      }
+    }
+  }
+
+  [[nodiscard]] bool ascends_within_links(std::span<const int> order) const {
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      for (std::size_t j = i + 1; j < order.size(); ++j) {
+        const bool same = options_.links[to_index(order[i])] == options_.links[to_index(order[j])];
+        if (same && order[i] > order[j]) return false;
+      }
+    }
+    return true;
+  }
+
+  static bool cuts_a_dim_twice(const Placements& placements) {
+    for (std::size_t a = 0; a < placements.size(); ++a) {
+      for (std::size_t b = a + 1; b < placements.size(); ++b) {
+        if (placements[a].is_shard() && placements[a] == placements[b]) return true;
+      }
+    }
+    return false;
+  }
+
   [[nodiscard]] std::vector<const TensorMeta*> metas_of(std::size_t n) const {
     std::vector<const TensorMeta*> metas;
     for (const TensorMeta& meta : node(n).outputs) metas.push_back(&meta);
@@ -259,6 +353,7 @@ class Enumerator {
     std::vector<std::vector<Placements>> layouts =
         expand_over_mesh(filled(whole, factors), metas, mesh_);
     if (rule.filter != nullptr) apply_filter(call, rule, node(n).outputs.size(), layouts);
+    add_orders(metas, layouts, [](const auto&) { return true; });
     return {.rule = rule.outputs == nullptr ? nullptr : &rule, .tensors = layout_lists(layouts)};
   }
 
@@ -321,6 +416,8 @@ class Enumerator {
     add({.outputs = std::vector<Placements>(outputs, whole),
          .inputs = std::vector<Placements>(values.size(), whole)});
     for (const LayoutId id : from) {
+      // Strategies in another shard order follow from those in the default order.
+      if (!all_.layouts.layout(id).has_default_order()) continue;
       const Placements placements = all_.layouts[id];
       std::size_t t = 0;
       for (TensorArg& arg : call.inputs) {
@@ -333,6 +430,12 @@ class Enumerator {
         add(candidate);
       }
     }
+    // Which rows a reshaped dim is cut into depends on the order: of [16] as [2,8], cut by mesh dims
+    // of 2 and 4, the first mesh dim cuts the 2 only where it cuts first.
+    add_orders(metas, layouts, [&](const std::vector<Placements>& strategy) {
+      return !is_reshape(rule.op) ||
+             shows_alike(metas[1]->shape, metas[0]->shape, {strategy[1], strategy[0]}, mesh_);
+    });
     return {.rule = &rule, .tensors = layout_lists(layouts)};
   }
 

@@ -13,6 +13,7 @@
 // last mesh dim varies fastest, and the row that replicates everything comes first. A strategy is
 // dropped if a tensor would mix partials that must not be mixed, if a dim is too short for its
 // shards (ceil sizes, mesh dims from left to right), or if the op's own filter rejects it.
+// With `links`, shard orders other than the default follow the strategies in default order.
 // Parameters, inputs and aliases have every layout without partials; casts and views keep the
 // layouts that their input may have; an op without a rule is replicated, and `notes` says so.
 // Source: meta-pytorch/autoparallel at a54c252; for `strided`, its pull request 429. Status: equal
@@ -37,6 +38,11 @@ struct StrategyOptions {
   // Whether views may turn shards into strided shards, and products list strided shards if an input
   // may have them.
   bool strided = false;
+  // By mesh dim: a number for the kind of its links. If it is not empty, a strategy whose tensor dims
+  // are cut by several mesh dims is listed once more for each other order in which these may cut,
+  // S(0)[1]S(0)[0] beside S(0)S(0). Among mesh dims of one kind of link the order does not matter, so
+  // that they stay in ascending order. Only even cuts have orders.
+  std::vector<int> links = {};
 };
 
 struct NodeClass {

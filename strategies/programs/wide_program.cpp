@@ -56,6 +56,7 @@ OpCall wide_call(const Program& program, std::size_t node, int mesh_ndim) {
   for (const ProgramInput& input : own.inputs) {
     TensorArg& arg = call.inputs.emplace_back();
     arg.is_list = input.is_list;
+    arg.given = input.given;
     for (const ValueRef& value : input.values) {
       const TensorMeta& meta = program.nodes[value.node].outputs[value.output];
       arg.tensors.push_back({wide_meta(meta), Layout::replicated(mesh_ndim)});

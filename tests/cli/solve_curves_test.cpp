@@ -13,6 +13,7 @@ using Words = std::vector<std::string>;
 
 ProcessResult solve(const TemporaryFolder& folder, Words words) {
   words.insert(words.begin(), "solve");
+  if (words[1] != "--problem") words.insert(words.end(), {"--stack", "ap-nccl"});
   return run_shardlab(words, folder.path());
 }
 

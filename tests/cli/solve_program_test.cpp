@@ -48,7 +48,7 @@ class Llama : public testing::Test {
                       std::to_string(batch), "--seqlen", "8192", "--matmul", matmul, "--out", file},
                      folder_.path());
     EXPECT_EQ(made.exit_code, 0) << made.err;
-    Words words = {"solve", file};
+    Words words = {"solve", file, "--stack", "ap-nccl"};
     words.insert(words.end(), constraints.begin(), constraints.end());
     words.insert(words.end(), more.begin(), more.end());
     return run_shardlab(words, folder_.path());
@@ -434,7 +434,8 @@ TEST(SolveProgram, SumsUpALongProgram) {
 TEST(SolveProgram, NodesSumUpToTheBreakdown) {
   const TemporaryFolder folder;
   const ProcessResult result = run_shardlab(
-      {"solve", "transformer-block", "--mesh", "2x4", "--format", "json"}, folder.path());
+      {"solve", "transformer-block", "--mesh", "2x4", "--stack", "ap-nccl", "--format", "json"},
+      folder.path());
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const json plan = json::parse(result.out);
   const auto sum = [&](const char* key) {
@@ -610,22 +611,23 @@ TEST(SolveProgram, NamesArePrintedSafely) {
   }
 }
 
-// Whether kernels have prices depends on the stack, not on the program.
-TEST(SolveProgram, OnlyAStackWithoutKernelsIsNoted) {
-  const TemporaryFolder folder;
-  folder.write("p.json", program_text(R"("op": "aten.view.default", "inputs": ["x"],
-                                         "args": {"positional": [[32, 64]]},
-                                         "outputs": [{"dtype": "f32", "shape": [32, 64]}])"));
-  const auto notes = [&](const char* stack) {
-    const ProcessResult result = run_shardlab(
-        {"solve", "p.json", "--mesh", "2", "--stack", stack, "--format", "json"}, folder.path());
-    const json plan = json::parse(result.out);
-    EXPECT_EQ(plan["objective_us"], 0.0);
-    return plan["notes"];
-  };
-  EXPECT_EQ(notes("ap-nccl"), json::array());
-  EXPECT_EQ(notes("dtensor-2.13"),
-            json::array({"this stack prices no kernels: replicating everything is free"}));
+// The plan is chosen by what it takes when it runs. Only AutoParallel's stacks, on request, choose
+// by another figure, and then the time of the plan stands beside it.
+TEST(SolveProgram, ByDefaultTheObjectiveIsWhatExecutes) {
+  for (const char* topology : {"h100", "a100", "h200"}) {
+    const json plan = json::parse(run_shardlab({"solve", "transformer-block", "--mesh", "2x4",
+                                                "--topology", topology, "--format", "json"})
+                                      .out);
+    const std::string measured = std::string("calibrated-") + topology;
+    EXPECT_EQ(plan["stack"], std::string(topology) == "h200" ? "alpha-beta" : measured);
+    EXPECT_EQ(plan["objective_name"], "objective");
+    const auto objective = plan["objective_us"].get<double>();
+    EXPECT_GT(objective, 0.0);
+    EXPECT_NEAR(plan["executed_us"].get<double>(), objective, 1e-9 * objective);
+  }
+  const ProcessResult own = run_shardlab({"solve", "transformer-block", "--mesh", "2x4"});
+  EXPECT_NE(own.out.find("\n  objective "), std::string::npos) << own.out;
+  EXPECT_EQ(own.out.find("\n  executed "), std::string::npos) << own.out;
 }
 
 // `simulate --plan` refuses such a plan with the same words.

@@ -323,9 +323,10 @@ std::vector<NodePlacements> random_placements(const Program& program, const Devi
 }
 
 PlanRun random_run(const Program& program, const DeviceMesh& mesh, RuleSet rules,
-                   std::uint64_t seed) {
+                   std::uint64_t seed, const std::vector<int>& links = {}) {
   Random random(seed);
-  const auto placements = random_placements(program, mesh, random, {.rules = rules});
+  const auto placements =
+      random_placements(program, mesh, random, {.rules = rules, .links = links});
   return run_plan(program, mesh, plans_of(program, mesh, placements), {.seed = seed});
 }
 
@@ -333,6 +334,7 @@ struct RandomCase {
   const char* mesh;
   RuleSet rules;
   const char* name;
+  std::vector<int> links = {};  // if there are any, strategies in other shard orders are drawn too
 };
 class RandomPlans : public testing::TestWithParam<std::tuple<MatmulForm, RandomCase>> {
  protected:
@@ -342,7 +344,8 @@ class RandomPlans : public testing::TestWithParam<std::tuple<MatmulForm, RandomC
     const Program program = thin_llama(form);
     const DeviceMesh mesh = DeviceMesh::parse(own.mesh);
     for (int i = 0; i < random_cases(plans); ++i) {
-      const PlanRun result = random_run(program, mesh, own.rules, 40U + static_cast<unsigned>(i));
+      const PlanRun result =
+          random_run(program, mesh, own.rules, 40U + static_cast<unsigned>(i), own.links);
       expect_right(result);
       EXPECT_GT(moves_that_communicate(result.done), 50);
     }
@@ -358,11 +361,13 @@ TEST_P(RandomPlansSlow, OfEvenShardsAreRight) { expect_all_right(100); }
 std::string random_name(const testing::TestParamInfo<std::tuple<MatmulForm, RandomCase>>& test) {
   return name_of(std::get<0>(test.param)) + std::get<1>(test.param).name;
 }
-constexpr RandomCase kRandomCases[] = {{"8", kAutoParallel, "AutoParallel8"},
-                                       {"2x4", kAutoParallel, "AutoParallel2x4"},
-                                       {"2x2x2", kAutoParallel, "AutoParallel2x2x2"},
-                                       {"8", Release::k2_13, "DTensor8"},
-                                       {"8", kShardlab, "Shardlab8"}};
+const RandomCase kRandomCases[] = {{"8", kAutoParallel, "AutoParallel8"},
+                                   {"2x4", kAutoParallel, "AutoParallel2x4"},
+                                   {"2x2x2", kAutoParallel, "AutoParallel2x2x2"},
+                                   {"8", Release::k2_13, "DTensor8"},
+                                   {"8", kShardlab, "Shardlab8"},
+                                   {"2x4", Release::k2_13, "Orders2x4", {0, 1}},
+                                   {"2x2x2", kAutoParallel, "Orders2x2x2", {0, 1, 2}}};
 const auto kForms = testing::Values(MatmulForm::kEinsum, MatmulForm::kNative);
 INSTANTIATE_TEST_SUITE_P(All, RandomPlans,
                          testing::Combine(kForms, testing::ValuesIn(kRandomCases)), random_name);

@@ -91,6 +91,57 @@ TEST(ProgramStrategies, StridedShardsComeThroughViewsIntoProducts) {
   EXPECT_EQ(strategies_of(plain, "2", strided), strategies_of(plain, "2"));
 }
 
+// Where two mesh dims cut one tensor dim, either may cut first. All tensors of a strategy have the same order.
+TEST(ProgramStrategies, ShardOrdersFollowTheStrategiesInDefaultOrder) {
+  ProgramBuilder b("p", "");
+  const Value x = input(b, {16, 8});
+  const StrategyOptions orders{.rules = kAutoParallel, .links = {0, 1}};
+  const Texts plain = strategies_of(b, "2x4");
+  Texts expected = plain;
+  expected.insert(expected.end(), {"S(0)[1]S(0)[0]", "S(1)[1]S(1)[0]"});
+  EXPECT_EQ(strategies_of(b, "2x4", orders), expected);
+  static_cast<void>(b.unary("aten.relu.default", x));
+  const Texts ops = strategies_of(b, "2x4", orders);
+  EXPECT_NE(std::find(ops.begin(), ops.end(), "S(0)[1]S(0)[0]<-S(0)[1]S(0)[0]"), ops.end());
+  EXPECT_EQ(std::find(ops.begin(), ops.end(), "S(0)[1]S(0)[0]<-S(0)S(0)"), ops.end());
+  // On three mesh dims, three shards have six orders, and a pair of them two.
+  ProgramBuilder cube("p", "");
+  static_cast<void>(input(cube, {8}));
+  EXPECT_EQ(strategies_of(cube, "2x2x2").size(), 8U);
+  const auto count = [&](std::vector<int> links) {
+    return strategies_of(cube, "2x2x2", {.rules = kAutoParallel, .links = std::move(links)}).size();
+  };
+  EXPECT_EQ(count({0, 1, 2}), 8U + 3U + 5U);
+  // Among mesh dims with equal links, the order does not matter.
+  EXPECT_EQ(count({0, 0, 0}), 8U);
+  EXPECT_EQ(count({0, 1, 1}), 8U + 2U + 2U);
+}
+
+TEST(ProgramStrategies, OnlyEvenCutsHaveOrders) {
+  ProgramBuilder b("p", "");
+  static_cast<void>(input(b, {12, 7}));
+  EXPECT_EQ(strategies_of(b, "2x4", {.rules = kAutoParallel, .links = {0, 1}}),
+            strategies_of(b, "2x4"));
+}
+
+// [16] as [2,8] on a mesh 2x4: the first mesh dim cuts the 2 only where it cuts first.
+TEST(ProgramStrategies, AViewHasTheOrdersThatItShowsWithoutMovingRows) {
+  ProgramBuilder b("p", "");
+  static_cast<void>(b.view(input(b, {8, 8, 4}), {64, 4}));
+  const StrategyOptions orders{.rules = kAutoParallel, .links = {0, 1}};
+  const Texts merged = strategies_of(b, "2x4", orders);
+  const auto has = [](const Texts& all, const char* one) {
+    return std::find(all.begin(), all.end(), one) != all.end();
+  };
+  EXPECT_TRUE(has(merged, "S(0)[1]S(0)[0]<-S(0)[1]S(0)[0]"));
+  ProgramBuilder split("p", "");
+  static_cast<void>(split.view(input(split, {16}), {2, 8}));
+  const Texts parts = strategies_of(split, "2x4", {.rules = Release::k2_13, .links = {0, 1}});
+  for (const std::string& strategy : parts) {
+    EXPECT_EQ(strategy.find("S(0)S(1)<-S(0)[1]"), std::string::npos) << strategy;
+  }
+}
+
 TEST(ProgramStrategies, APartOfATupleKeepsItsElementsLayouts) {
   ProgramBuilder b("p", "");
   const Value q = input(b, {2, 2, 4, 8});

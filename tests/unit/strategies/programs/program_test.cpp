@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
 #include "costmodel/base/error.h"
 #include "tests/support/reference_messages.h"
 
@@ -72,6 +75,37 @@ TEST(Program, ItsTextIsReadAsTheSameProgram) {
   EXPECT_EQ(again["pairs"], nlohmann::json::parse(R"([["x", "c"]])"));
 }
 
+// x[:, idx] leaves the first index out, a convolution may have no bias, and a mask is filled with -inf.
+TEST(Program, OptionalTensorsAndInfinitiesAreReadAndWritten) {
+  const char* nodes =
+      R"({"name": "x", "kind": "input", "outputs": [{"dtype": "f32", "shape": [4, 8]}]},
+         {"name": "i", "kind": "buffer", "outputs": [{"dtype": "i64", "shape": [3]}]},
+         {"name": "y", "op": "aten.index.Tensor", "inputs": ["x", [null, "i"]],
+          "outputs": [{"dtype": "f32", "shape": [4, 3]}]},
+         {"name": "z", "op": "mylib.pad.default", "inputs": ["y", null, "y"],
+          "args": {"positional": ["-inf", [0, "inf"], "nan", "reflect"]},
+          "outputs": [{"dtype": "f32", "shape": [4, 3]}]},
+         {"name": "u", "kind": "buffer_update", "inputs": ["i"],
+          "outputs": [{"dtype": "i64", "shape": [3]}]})";
+  const Program program =
+      Program::from_json(program_of(nodes, R"(, "pairs": [["i", "u"]])"), {"p.json", ""});
+  const ProgramInput& indices = program.nodes[2].inputs[1];
+  EXPECT_EQ(indices.values, (std::vector<ValueRef>{{1, 0}}));
+  EXPECT_EQ(indices.given, (std::vector<bool>{false, true}));
+  const ProgramNode& z = program.nodes[3];
+  EXPECT_TRUE(z.inputs[1].values.empty());
+  EXPECT_FALSE(z.inputs[1].is_list);
+  EXPECT_EQ(z.args[0].get<double>(), -std::numeric_limits<double>::infinity());
+  EXPECT_EQ(z.args[1][1].get<double>(), std::numeric_limits<double>::infinity());
+  EXPECT_TRUE(std::isnan(z.args[2].get<double>()));
+  EXPECT_EQ(z.args[3], "reflect");
+  EXPECT_TRUE(program.nodes[4].leaves());
+  const std::string text = program.text();
+  EXPECT_EQ(Program::from_json(nlohmann::json::parse(text), {"again.json", ""}).text(), text);
+  EXPECT_NE(text.find(R"("inputs":["x",[null,"i"]])"), std::string::npos) << text;
+  EXPECT_NE(text.find(R"(["-inf",[0,"inf"],"nan","reflect"])"), std::string::npos) << text;
+}
+
 TEST(Program, PairsAreOfOneShape) {
   const std::string nodes = node("x", R"("kind": "input")") +
                             R"(, {"name": "g", "kind": "gradient", "inputs": ["x"],
@@ -112,7 +146,7 @@ INSTANTIATE_TEST_SUITE_P(
                    "/1/name: found \"x\" a second time; valid: a new name"},
         BadProgram{"Kind", node("x", R"("kind": "inputs")"),
                    "/0/kind: found \"inputs\" (did you mean \"input\"?); valid: op, parameter, "
-                   "buffer, input, tangent, output, gradient"},
+                   "buffer, input, tangent, output, gradient, buffer_update"},
         BadProgram{"InputsOfAnInput",
                    node("x", R"("kind": "input")") + "," +
                        node("w", R"("kind": "parameter", "inputs": ["x"])"),

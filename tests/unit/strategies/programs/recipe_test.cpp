@@ -68,7 +68,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"UnknownKind",
                 R"({"rules": [{"nodes": {"kind": "paramter"}, "place": {"dp": "R"}}]})",
                 "r.json:/rules/0/nodes/kind: found \"paramter\" (did you mean \"parameter\"?); "
-                "valid: op, parameter, buffer, input, tangent, output, gradient"},
+                "valid: op, parameter, buffer, input, tangent, output, gradient, buffer_update"},
         Refused{"UnknownPhase",
                 R"({"rules": [{"nodes": {"phase": "both"}, "place": {"dp": "R"}}]})",
                 "r.json:/rules/0/nodes/phase: found \"both\"; valid: forward, backward"},
