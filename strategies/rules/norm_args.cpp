@@ -10,7 +10,7 @@ namespace {
 
 using Kind = NormArgs::Kind;
 
-constexpr std::array<NormArgs, 11> kNorms = {{
+constexpr std::array<NormArgs, 12> kNorms = {{
     {.op = "aten._batch_norm_with_update.default",
      .kind = Kind::kBatch,
      .weight = 1,
@@ -53,6 +53,16 @@ constexpr std::array<NormArgs, 11> kNorms = {{
      .tensors = 3,
      .training = 0,
      .eps = 2},
+    {.op = "aten._native_batch_norm_legit_functional.default",
+     .kind = Kind::kBatch,
+     .weight = 1,
+     .bias = 2,
+     .running_mean = 3,
+     .running_var = 4,
+     .tensors = 5,
+     .training = 0,
+     .eps = 2,
+     .outputs = 5},
     {.op = "aten._native_batch_norm_legit_no_training.default",
      .kind = Kind::kBatch,
      .weight = 1,
@@ -236,14 +246,17 @@ void check_norm(const OpCall& call) {
     check_groups(call, input.shape);
     return;
   }
-  const int mean = is_training(call) ? args.mean : args.running_mean;
-  const int var = is_training(call) ? args.rstd : args.running_var;
-  const bool reads_statistics = !is_training(call) || args.gradient >= 0;
+  const bool saved = is_training(call) && !args.returns_running();
+  const int mean = saved ? args.mean : args.running_mean;
+  const int var = saved ? args.rstd : args.running_var;
+  const bool reads_statistics = !saved || args.gradient >= 0;
   if (reads_statistics &&
       (norm_tensor(call, mean) == nullptr || norm_tensor(call, var) == nullptr)) {
     throw InputError(call.op + ": takes " +
-                     (is_training(call) ? "the saved mean and invstd"
-                                        : "a running mean and variance when it does not train"));
+                     (saved ? "the saved mean and invstd"
+                      : args.returns_running()
+                          ? "a running mean and variance"
+                          : "a running mean and variance when it does not train"));
   }
 }
 

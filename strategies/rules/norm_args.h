@@ -32,6 +32,9 @@ struct NormArgs {
   int outputs = 3;
   // Whether an op without a `training` argument trains.
   bool trains = true;
+
+  // Whether the op returns new running statistics behind the output and the saved statistics.
+  [[nodiscard]] constexpr bool returns_running() const { return outputs == 5; }
 };
 
 // Throws InputError if the op is not a norm op.

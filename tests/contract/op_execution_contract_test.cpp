@@ -28,6 +28,10 @@ struct KnownFault {
   std::string_view what;
 };
 constexpr KnownFault kFaults[] = {
+    {"aten._scaled_dot_product_flash_attention.default",
+     "heads of queries are sharded apart from the heads of keys that they share"},
+    {"aten._scaled_dot_product_flash_attention_backward.default",
+     "heads of queries are sharded apart from the heads of keys that they share"},
     {"aten._scaled_mm.default", "partials of a matrix and of its scales are multiplied"},
     {"aten._scaled_mm.out", "partials of a matrix and of its scales are multiplied"},
     {"aten.any.default", "a sum of u8 that are 0 or 1 may be 2"},

@@ -2,7 +2,8 @@
 //
 // The fused ops differ in what else they return. The logsumexp ("sums" below) has the shape [batch,
 // heads, rows]; the efficient op rounds the rows up to a multiple of 32, and cudnn adds a dim. It
-// is f32, or f64 for f64 inputs, which no fused op takes. The states of random numbers are zeros,
+// is f32, or f64 for f64 inputs, which no fused op takes. In flash attention consecutive heads of queries
+// may share a head of keys and values. The states of random numbers are zeros,
 // since there is no dropout, and their shapes are those that the outputs' layouts ask for. The
 // probabilities come last, if they are asked for.
 #include <algorithm>
@@ -60,8 +61,11 @@ struct Scores {
     const Shape& k = key.shape;
     const Shape& v = value.shape;
     const bool four = q.size() == 4 && k.size() == 4 && v.size() == 4;
-    if (!four || q[0] != k[0] || k[0] != v[0] || q[1] != k[1] || k[1] != v[1] || k[2] != v[2] ||
-        q[3] != k[3] || (kind_of(local.call) == Kind::kFlash && q[3] != v[3])) {
+    const bool shares = four && kind_of(local.call) == Kind::kFlash && k[1] > 0 && q[1] % k[1] == 0;
+    if (shares) group = std::max<std::int64_t>(1, q[1] / k[1]);
+    const bool heads = four && (q[1] == k[1] || shares) && k[1] == v[1];
+    if (!heads || q[0] != k[0] || k[0] != v[0] || k[2] != v[2] || q[3] != k[3] ||
+        (kind_of(local.call) == Kind::kFlash && q[3] != v[3])) {
       throw InputError(local.call.op + ": found queries " +
                        tensor_text(local.required_tensor(first)) + ", keys " +
                        tensor_text(local.required_tensor(first + 1)) + " and values " +
@@ -95,7 +99,7 @@ struct Scores {
   double at(std::int64_t b, std::int64_t h, std::int64_t row, std::int64_t column) {
     double dot = 0.0;
     for (std::int64_t d = 0; d < query.shape[3]; ++d) {
-      dot += query.at(b, h, row, d) * key.at(b, h, column, d);
+      dot += query.at(b, h, row, d) * key.at(b, h / group, column, d);
     }
     return scale * dot + (bias.shape.empty() ? 0.0 : bias.at(b, h, row, column));
   }
@@ -113,6 +117,7 @@ struct Scores {
   Block value;
   Block bias;
   bool causal;
+  std::int64_t group = 1;  // how many heads of queries share a head of keys and values
   double scale = 1.0;
 };
 
@@ -169,7 +174,7 @@ LocalResult run_forward(const LocalCall& local, const OpKernel&) {
       const double share = own[column] / total;
       const auto key = static_cast<std::int64_t>(column);
       for (std::int64_t d = 0; d < out.shape[3]; ++d) {
-        out.at(b, h, row, d) += share * scores.value.at(b, h, key, d);
+        out.at(b, h, row, d) += share * scores.value.at(b, h / scores.group, key, d);
       }
       if (with_mask && key < mask.shape[3]) mask.at(b, h, row, key) = share;
     }
@@ -186,6 +191,12 @@ LocalResult run_forward(const LocalCall& local, const OpKernel&) {
   }
   if (flash || with_mask) result.outputs.push_back(tensor_of(local, dtype, mask));
   return result;
+}
+
+// The last of the four values of argument 1 of efficient attention.
+bool asks_for_bias_gradient(const OpCall& call) {
+  const nlohmann::json& args = call.args;
+  return args.size() < 2 || !args[1].is_array() || args[1].size() != 4 || args[1][3] != false;
 }
 
 LocalResult run_backward(const LocalCall& local, const OpKernel&) {
@@ -228,6 +239,7 @@ LocalResult run_backward(const LocalCall& local, const OpKernel&) {
   Block grad_value = Block::zeros(scores.value.shape);
   Block grad_bias = Block::zeros(bias == nullptr ? Shape{0} : scores.bias.shape);
   scores.for_each_row([&](std::int64_t b, std::int64_t h, std::int64_t row) {
+    const std::int64_t k = h / scores.group;
     double both = 0.0;
     for (std::int64_t d = 0; d < wanted[3]; ++d) {
       both += grad_out.at(b, h, row, d) * out.at(b, h, row, d);
@@ -237,13 +249,13 @@ LocalResult run_backward(const LocalCall& local, const OpKernel&) {
       const double share = std::exp(scores.at(b, h, row, column) - sums.at(b, h, row, 0));
       double grad_share = 0.0;
       for (std::int64_t d = 0; d < wanted[3]; ++d) {
-        grad_share += grad_out.at(b, h, row, d) * scores.value.at(b, h, column, d);
-        grad_value.at(b, h, column, d) += share * grad_out.at(b, h, row, d);
+        grad_share += grad_out.at(b, h, row, d) * scores.value.at(b, k, column, d);
+        grad_value.at(b, k, column, d) += share * grad_out.at(b, h, row, d);
       }
       const double grad_score = share * (grad_share - both);
       for (std::int64_t d = 0; d < q[3]; ++d) {
-        grad_query.at(b, h, row, d) += scores.scale * grad_score * scores.key.at(b, h, column, d);
-        grad_key.at(b, h, column, d) += scores.scale * grad_score * scores.query.at(b, h, row, d);
+        grad_query.at(b, h, row, d) += scores.scale * grad_score * scores.key.at(b, k, column, d);
+        grad_key.at(b, k, column, d) += scores.scale * grad_score * scores.query.at(b, h, row, d);
       }
       if (bias != nullptr) grad_bias.at(b, h, row, column) += grad_score;
     }
@@ -253,7 +265,7 @@ LocalResult run_backward(const LocalCall& local, const OpKernel&) {
   for (const Block* grad : {&grad_query, &grad_key, &grad_value}) {
     result.outputs.push_back(tensor_of(local, dtype, *grad));
   }
-  if (efficient && bias != nullptr) {
+  if (efficient && bias != nullptr && asks_for_bias_gradient(local.call)) {
     result.outputs.push_back(tensor_of(local, bias->dtype(), grad_bias));
   }
   return result;

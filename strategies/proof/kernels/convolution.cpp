@@ -98,7 +98,7 @@ LocalResult run_convolution(const LocalCall& local, const OpKernel&) {
   return {{from_doubles(local.memory, input.dtype(), shape, y)}, {}};
 }
 
-// The --args are the extents of the bias, then the arguments of the forward op, then which
+// The --args are the extents of the bias (null or [0] if there is none), then the arguments of the forward op, then which
 // gradients are asked for.
 LocalResult run_backward(const LocalCall& local, const OpKernel&) {
   expect_inputs(local, 3, 3);
@@ -117,7 +117,7 @@ LocalResult run_backward(const LocalCall& local, const OpKernel&) {
   if (args.size() > 7 && args[7].is_array() && args[7].size() == 3) {
     for (std::size_t i = 0; i < 3; ++i) mask[i] = args[7][i].is_boolean() && args[7][i].get<bool>();
   }
-  if (args.empty() || args[0].is_null()) mask[2] = false;
+  if (args.empty() || args[0].is_null() || args[0] == nlohmann::json{0}) mask[2] = false;
   expect_room(local.call.op, 2 * (gradient.elements() + input.elements() + weight.elements()),
               local.memory);
   const std::vector<double> g = as_doubles(gradient);

@@ -51,22 +51,29 @@ LocalResult run_new(const LocalCall& local, const OpKernel&) {
   return {{constant(local, dtype_at(local, kDTypeArg, input.dtype()), shape, value)}, {}};
 }
 
-// Takes no tensors. The --args are the shape and the number. A rank takes the shape that the
+// The shape of an op that takes no tensors: the first of --args. A rank takes the shape that the
 // output's layout asks for instead.
-LocalResult run_full(const LocalCall& local, const OpKernel&) {
+Shape shape_made(const LocalCall& local) {
   expect_inputs(local, 0, 0);
-  Shape shape;
-  if (local.output_shapes.empty()) {
-    const auto given = local.call.integers_arg(0);
-    const auto is_extent = [](std::int64_t extent) { return extent >= 0; };
-    if (!given || given->size() > kMaxTensorDims ||
-        !std::all_of(given->begin(), given->end(), is_extent)) {
-      throw InputError(local.call.op + ": --args must begin with the shape, a list of extents");
-    }
-    shape.assign(given->begin(), given->end());
-  } else {
-    shape = local.output_shapes[0];
+  if (!local.output_shapes.empty()) return local.output_shapes[0];
+  const auto given = local.call.integers_arg(0);
+  const auto is_extent = [](std::int64_t extent) { return extent >= 0; };
+  if (!given || given->size() > kMaxTensorDims ||
+      !std::all_of(given->begin(), given->end(), is_extent)) {
+    throw InputError(local.call.op + ": --args must begin with the shape, a list of extents");
   }
+  return {given->begin(), given->end()};
+}
+
+// The --args are the shape, the order of its dims in memory, and the dtype. What the elements are
+// does not matter.
+LocalResult run_empty_permuted(const LocalCall& local, const OpKernel&) {
+  return {{constant(local, dtype_at(local, 2, DType::kF32), shape_made(local), 0.0)}, {}};
+}
+
+// The --args are the shape and the number.
+LocalResult run_full(const LocalCall& local, const OpKernel&) {
+  const Shape shape = shape_made(local);
   const nlohmann::json& args = local.call.args;
   const bool is_truth = args.size() > 1 && args[1].is_boolean();
   const double value = is_truth ? (args[1].get<bool>() ? 1.0 : 0.0) : local.call.number_arg(1, 0.0);
@@ -157,6 +164,7 @@ constexpr OpKernel kKernels[] = {
     {.name = "contiguous", .run = run_same},
     {.name = "detach", .run = run_same},
     {.name = "empty_like", .run = run_like<kZeros>},
+    {.name = "empty_permuted", .run = run_empty_permuted, .needs_output_shapes = true},
     {.name = "equal", .run = run_equal},
     {.name = "fill", .run = run_fill},
     {.name = "full", .run = run_full, .needs_output_shapes = true},

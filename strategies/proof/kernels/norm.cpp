@@ -97,6 +97,7 @@ double epsilon(const LocalCall& local, const NormArgs& args) {
 struct Statistics {
   std::vector<double> mean;  // by group; zeros in an rms norm
   std::vector<double> rstd;
+  std::vector<double> var = {};  // the mean square, if it was measured
 };
 
 std::vector<double> averages(const Groups& groups, const std::vector<double>& values) {
@@ -128,7 +129,8 @@ Statistics measured(const Groups& groups, const NormArgs& args, const std::vecto
     const double off = x[i] - statistics.mean[groups.group[i]];
     squares[i] = off * off;
   }
-  statistics.rstd = averages(groups, squares);
+  statistics.var = averages(groups, squares);
+  statistics.rstd = statistics.var;
   for (double& v : statistics.rstd) v = 1.0 / std::sqrt(v + eps);
   return statistics;
 }
@@ -151,6 +153,26 @@ const HostTensor& checked_input(const LocalCall& local, const NormArgs& args) {
 std::vector<double> values_or(const HostTensor* tensor, const Groups& groups, double fallback) {
   if (tensor != nullptr) return as_doubles(*tensor);
   return std::vector<double>(static_cast<std::size_t>(elements_of(groups.affine)), fallback);
+}
+
+// Running statistics move towards those of the input by the momentum. The variance that they move
+// towards is that of a sample: the mean square times n / (n - 1). A norm that does not train keeps
+// them.
+void add_running(const LocalCall& local, const NormArgs& args, const Groups& groups,
+                 const Statistics& statistics, LocalResult& result) {
+  const double momentum = local.call.number_arg(1, 0.1);
+  const bool moves = trains(local, args);
+  for (const int position : {args.running_mean, args.running_var}) {
+    const HostTensor& kept = local.required_tensor(static_cast<std::size_t>(position));
+    std::vector<double> values = as_doubles(kept);
+    for (std::size_t g = 0; moves && g < values.size(); ++g) {
+      const double n = groups.sizes[g];
+      const double own =
+          position == args.running_mean ? statistics.mean[g] : statistics.var[g] * n / (n - 1.0);
+      values[g] += momentum * (own - values[g]);
+    }
+    result.outputs.push_back(from_doubles(local.memory, kept.dtype(), kept.shape(), values));
+  }
 }
 
 LocalResult run_norm(const LocalCall& local, const OpKernel&) {
@@ -184,6 +206,7 @@ LocalResult run_norm(const LocalCall& local, const OpKernel&) {
   }
   result.outputs.push_back(from_doubles(local.memory, kept, groups.statistics, statistics.rstd));
   if (args.outputs == 4) result.outputs.push_back(HostTensor::make(local.memory, DType::kU8, {0}));
+  if (args.returns_running()) add_running(local, args, groups, statistics, result);
   return result;
 }
 
@@ -261,6 +284,7 @@ constexpr OpKernel kKernels[] = {
     {.name = "_fused_rms_norm", .run = run_norm},
     {.name = "_fused_rms_norm_backward", .run = run_backward},
     {.name = "_native_batch_norm_legit", .run = run_norm},
+    {.name = "_native_batch_norm_legit_functional", .run = run_norm},
     {.name = "_native_batch_norm_legit_no_training", .run = run_norm},
     {.name = "native_batch_norm", .run = run_norm},
     {.name = "native_batch_norm_backward", .run = run_backward},

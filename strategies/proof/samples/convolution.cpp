@@ -24,6 +24,10 @@ constexpr OpSample kSamples[] = {
      R"([null,[2],[0],[1],false,[0],1,[true,false,false]])"},
     {"aten.convolution_backward.default", "f32[2,6,5] | f32[2,4,3] | f32[4,6,2]",
      R"([[6],[2],[1],[1],true,[1],1,[true,true,true]])"},
+    {"aten.convolution_backward.default", "f32[2,6,6] | f32[2,4,6] | f32[6,4,3]",
+     R"([[0],[1],[1],[1],false,[0],1,[false,true,false]])"},
+    {"aten.convolution_backward.default", "f32[2,6,3] | f32[2,4,6] | f32[6,4,1]",
+     R"([[0],[2],[0],[1],false,[0],1,[true,true,false]])"},
 };
 
 }  // namespace convolution_samples

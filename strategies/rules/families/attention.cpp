@@ -3,9 +3,14 @@
 // the inputs have, and refuses a bias for cuDNN. The rule set shardlab also shards
 // the rows of the queries, unless a causal mask depends on their positions, and the depth of the
 // values; and it lets sums pass through inputs in which the result is linear. Random states are
-// replicated. Outputs that are absent or are not tensors have no entry in the rows. Source: PyTorch
-// 2.13.0, _ops/_matrix_ops.py (the functions of the ops' names); for shapes,
-// torch/_meta_registrations.py.
+// replicated. Outputs that are absent or are not tensors have no entry in the rows.
+//
+// Flash attention takes grouped queries: several heads of queries share one head of keys and values.
+// PyTorch shards the heads of both alike, also where a rank then has queries whose keys are on another
+// rank; the rule sets shardlab and autoparallel ask for whole groups. Source: PyTorch 2.13.0,
+// _ops/_matrix_ops.py (the functions of the ops' names), which do not compare the numbers of heads; for
+// shapes, torch/_meta_registrations.py; for grouped queries, ATen/native/transformers/cuda/sdp_utils.cpp
+// (check_batch_size_and_num_heads_dense).
 #include <algorithm>
 #include <string>
 
@@ -39,6 +44,13 @@ const TensorMeta& of_four_dims(const OpCall& call, std::size_t i) {
   return meta;
 }
 
+// Whether several heads of queries share each head of keys and values.
+bool is_grouped(const OpCall& call, const TensorMeta& query, const TensorMeta& key) {
+  const std::int64_t heads = key.shape[1];
+  return kind_of(call) == Kind::kFlash && heads > 0 && query.shape[1] > heads &&
+         query.shape[1] % heads == 0;
+}
+
 // The queries, keys and values, which are three arguments from `first` on.
 struct Operands {
   Operands(const OpCall& call, std::size_t first)
@@ -46,9 +58,9 @@ struct Operands {
         key(of_four_dims(call, first + 1)),
         value(of_four_dims(call, first + 2)) {
     const bool same_batch = query.shape[0] == key.shape[0] && key.shape[0] == value.shape[0];
-    const bool same_heads = query.shape[1] == key.shape[1] && key.shape[1] == value.shape[1];
+    const bool same_heads = query.shape[1] == key.shape[1] || is_grouped(call, query, key);
     const bool fits = query.shape[3] == key.shape[3] && key.shape[2] == value.shape[2];
-    if (!same_batch || !same_heads || !fits) {
+    if (!same_batch || !same_heads || key.shape[1] != value.shape[1] || !fits) {
       fail(call, "the queries, keys and values do not fit together: " + query.text() + ", " +
                      key.text() + ", " + value.text());
     }
@@ -61,6 +73,15 @@ struct Operands {
   const TensorMeta& key;
   const TensorMeta& value;
 };
+
+// Whether each rank has the heads of keys and values that its heads of queries share.
+bool has_whole_groups(const OpCall& call, std::span<const Placements> inputs,
+                      const DeviceMesh& mesh) {
+  const std::size_t first = call.op.find("backward") != std::string::npos ? 1 : 0;
+  const Operands operands(call, first);
+  return !is_grouped(call, operands.query, operands.key) || operands.key.shape[1] == 1 ||
+         is_evenly_shardable_on_dim(operands.key.shape, inputs[first + 1], mesh, 1);
+}
 
 std::int64_t rounded_up(std::int64_t value, std::int64_t to) { return (value + to - 1) / to * to; }
 
@@ -199,13 +220,21 @@ RowEntry bias_shard(const OpCall& call, int dim) {
   return rows::shard_or_replicate(own < 0 || shape[to_index(own)] == 1 ? -1 : own);
 }
 
+// The entry of keys and values where the heads of the queries are sharded. A single head that all
+// queries share is replicated.
+RowEntry key_heads(const Operands& operands) {
+  const bool shared = operands.key.shape[1] == 1 && operands.query.shape[1] > 1;
+  return shared ? RowEntry(kR) : RowEntry::any_shard(1);
+}
+
 Rows all_forward_rows(const OpCall& call, const OpRule&) {
   const Forward forward(call);
   const auto shard = [](int dim) { return RowEntry::any_shard(dim); };
   Rows all;
   for (const int dim : {1, 0}) {
     const RowEntry s = shard(dim);
-    all.push_back(forward.row(s, s, s, {s, s, s}, bias_shard(call, dim)));
+    const RowEntry k = dim == 1 ? key_heads(Operands(call, 0)) : s;
+    all.push_back(forward.row(s, s, s, {s, k, k}, bias_shard(call, dim)));
   }
   // Shards of the queries' rows. They are wrong with a causal mask, which depends on the positions
   // of the rows, and where efficient attention pads logsumexp.
@@ -230,10 +259,26 @@ Rows all_forward_rows(const OpCall& call, const OpRule&) {
 //               state
 //   cudnn       gradient of the output, queries, keys, values, output, logsumexp, random state,
 //               bias, offsets of the sequences
-// The outputs are the gradients of queries, keys and values, and for efficient that of the bias.
+// The outputs are the gradients of queries, keys and values, and for efficient that of the bias if it is
+// asked for.
 // The --args are
 //   flash, cudnn   rows of the queries and of the keys, dropout, whether it is causal
 //   efficient      dropout, which gradients to compute, whether it is causal
+
+// The last of the four values of argument 1 of efficient attention. The gradients of the other
+// operands are always returned.
+bool asks_for_bias_gradient(const OpCall& call) {
+  if (call.args.size() < 2 || call.args[1].is_null()) return true;
+  const nlohmann::json& mask = call.args[1];
+  const bool four = mask.is_array() && mask.size() == 4 &&
+                    std::all_of(mask.begin(), mask.end(),
+                                [](const nlohmann::json& value) { return value.is_boolean(); });
+  if (!four) {
+    fail(call, "argument 1 of --args: found " + mask.dump() +
+                   "; valid: a mask of four gradients, each true or false");
+  }
+  return mask[3].get<bool>();
+}
 
 struct Backward {
   explicit Backward(const OpCall& call)
@@ -243,12 +288,14 @@ struct Backward {
                                                : kNone),
         out_argument(kind == Kind::kEfficient ? 5 : 4),
         bias(bias_argument != kNone && call.tensor(bias_argument) != nullptr),
+        returns_bias_gradient(kind == Kind::kEfficient && asks_for_bias_gradient(call) && bias),
         causal(call.boolean_arg(kind == Kind::kEfficient ? 2 : 3, false)) {}
   static constexpr std::size_t kNone = 99;
   Kind kind;
   std::size_t bias_argument;
   std::size_t out_argument;
   bool bias;
+  bool returns_bias_gradient;
   bool causal;
 
   // The entries of one row; what a row does not mention is replicated.
@@ -263,7 +310,7 @@ struct Backward {
   };
   [[nodiscard]] Row row(const OpCall& call, const Entries& entries) const {
     Row row(entries.gradients.begin(), entries.gradients.end());
-    if (kind == Kind::kEfficient && bias) row.push_back(entries.bias_gradient);
+    if (returns_bias_gradient) row.push_back(entries.bias_gradient);
     for (std::size_t i = 0; i < call.inputs.size(); ++i) {
       if (call.tensor(i) == nullptr) continue;
       row.push_back(i == 0                  ? entries.grad_out
@@ -307,7 +354,7 @@ std::vector<TensorMeta> backward_outputs(const OpCall& call) {
                    " dims, with one number for each row of the queries");
   }
   std::vector<TensorMeta> outputs = {operands.query, operands.key, operands.value};
-  if (backward.kind == Kind::kEfficient && backward.bias) {
+  if (backward.returns_bias_gradient) {
     outputs.push_back(call.required_tensor(backward.bias_argument).meta);
   }
   if (backward.bias && call.required_tensor(backward.bias_argument).meta.ndim() != 4) {
@@ -360,6 +407,11 @@ Rows all_backward_rows(const OpCall& call, const OpRule&) {
     entries.operands = entries.gradients;
     entries.out = shard(dim);
     entries.sums = shard(dim);
+    const Operands operands(call, 1);
+    if (dim == 1 && key_heads(operands) == RowEntry(kR)) {
+      entries.operands = {shard(1), kR, kR};
+      entries.gradients = {shard(1), kSum, kSum};
+    }
     const bool repeated = repeats(static_cast<std::size_t>(dim));
     entries.bias = repeated ? RowEntry(kR) : shard(dim);
     entries.bias_gradient = repeated ? RowEntry(kSum) : shard(dim);
@@ -441,6 +493,12 @@ constexpr OpRule backward(std::string_view op, RuleSets sets, RowsOf rows) {
           .flops = backward_flops};
 }
 
+// The rule of flash attention where only whole groups of heads may be sharded.
+constexpr OpRule of_whole_groups(OpRule rule) {
+  rule.filter = has_whole_groups;
+  return rule;
+}
+
 constexpr std::string_view kFlash = "aten._scaled_dot_product_flash_attention.default";
 constexpr std::string_view kFlashBackward =
     "aten._scaled_dot_product_flash_attention_backward.default";
@@ -466,10 +524,12 @@ constexpr OpRule kRules[] = {
     backward(kEfficientBackward, kShardlab, all_backward_rows),
     forward(kFlash, rows::kBeforeRows, plain_forward_rows),
     forward(kFlash, rows::kSinceRows, forward_rows),
-    forward(kFlash, kShardlab, all_forward_rows),
+    of_whole_groups(forward(kFlash, kShardlab, all_forward_rows)),
+    of_whole_groups(forward(kFlash, kAutoParallel, plain_forward_rows)),
     backward(kFlashBackward, rows::kBeforeRows, plain_backward_rows),
     backward(kFlashBackward, rows::kSinceRows, backward_rows),
-    backward(kFlashBackward, kShardlab, all_backward_rows),
+    of_whole_groups(backward(kFlashBackward, kShardlab, all_backward_rows)),
+    of_whole_groups(backward(kFlashBackward, kAutoParallel, plain_backward_rows)),
 };
 
 }  // namespace attention_rules

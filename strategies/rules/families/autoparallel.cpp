@@ -56,12 +56,14 @@ Rows clone_rows(const OpCall& call, const OpRule& rule) {
   return all;
 }
 
-// Ops that make tensors from numbers. Each rank writes its own shard of aten.full; ranges and
-// single numbers are replicated.
+// Ops that make tensors from numbers. Each rank writes its own shard of aten.full, or leaves its own
+// shard of aten.empty_permuted as it is; ranges and single numbers are replicated.
 std::vector<TensorMeta> made_outputs(const OpCall& call) {
   if (!call.tensors().empty()) throw InputError(call.op + ": takes no tensors");
   TensorMeta out;
-  if (call.op == "aten.full.default") out.shape = required_shape(call, 0);
+  const bool permuted = call.op == "aten.empty_permuted.default";
+  if (permuted || call.op == "aten.full.default") out.shape = required_shape(call, 0);
+  if (permuted) out.dtype = named_dtype(call, 2, out.dtype);
   if (call.op == "aten.arange.start_step") {
     const std::int64_t start = required_integer(call, 0);
     const std::int64_t end = required_integer(call, 1);
@@ -203,6 +205,7 @@ constexpr OpRule kRules[] = {
     with_rows("aten.arange.start_step", made_outputs, rows::no_rows, Kernel::kCopy),
     with_rows("aten.clone.default", same_outputs, clone_rows, Kernel::kCopy),
     with_rows("aten.einsum.default", einsum_outputs, einsum_rows, Kernel::kGemm, einsum_flops),
+    with_rows("aten.empty_permuted.default", made_outputs, full_rows, Kernel::kCopy),
     with_rows("aten.full.default", made_outputs, full_rows, Kernel::kCopy),
     with_rows("aten.mean.dim", reduced_outputs, reduced_rows, Kernel::kReduction),
     with_rows("aten.scalar_tensor.default", made_outputs, rows::no_rows, Kernel::kCopy),

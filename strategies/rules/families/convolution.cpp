@@ -170,11 +170,13 @@ double forward_flops(std::span<const Shape> local, const OpCall& call) {
 
 // -- Backward: gradient of the output, input, weight -----------------------------------------
 
-// The --args are the extents of the bias (null if there is no bias), then the --args of the forward
-// op, then which of the three gradients are asked for.
+// The --args are the extents of the bias, then the --args of the forward op, then which of the three
+// gradients are asked for. Without a bias the extents are null or, where autograd calls the op, [0],
+// the sizes of an undefined tensor (tools/autograd/derivatives.yaml, convolution).
 struct Gradients {
   ConvolutionWindow window;
-  std::vector<std::int64_t> bias;
+  std::vector<std::int64_t> bias;  // empty if there is none
+  bool names_bias;                 // whether the extents are given, be they [0]
   bool of_input;
   bool of_weight;
   bool of_bias;
@@ -190,6 +192,7 @@ Gradients gradients_of(const OpCall& call) {
   const TensorMeta& input = call.required_tensor(1).meta;
   Gradients asked{.window = ConvolutionWindow(call, input, call.required_tensor(2).meta, 1),
                   .bias = call.integers_arg(0).value_or(std::vector<std::int64_t>()),
+                  .names_bias = false,
                   .of_input = true,
                   .of_weight = true,
                   .of_bias = true};
@@ -212,9 +215,11 @@ Gradients gradients_of(const OpCall& call) {
     asked.of_bias = mask[2].get<bool>();
   }
   const std::int64_t channels = asked.window.output[1];
+  asked.names_bias = !asked.bias.empty();
+  if (asked.bias == std::vector<std::int64_t>{0}) asked.bias.clear();
   if (!asked.bias.empty() && (asked.bias.size() != 1 || asked.bias[0] != channels)) {
     throw InputError(call.op + ": found bias extents " + call.args[0].dump() + "; valid: [" +
-                     std::to_string(channels) + "] or null");
+                     std::to_string(channels) + "], or null or [0] without a bias");
   }
   if (asked.bias.empty()) asked.of_bias = false;
   if (!asked.of_input && !asked.of_weight && !asked.of_bias) {
@@ -283,7 +288,7 @@ Rows pytorch_backward_rows(const OpCall& call, const OpRule&) {
 bool pytorch_backward_filter(const OpCall& call, std::span<const Placements> inputs,
                              const DeviceMesh& mesh) {
   const Gradients asked = gradients_of(call);
-  const bool of_bias = asked.of_bias || asked.bias.empty();
+  const bool of_bias = asked.of_bias || !asked.names_bias;
   const bool has_rows = rows::has_shards(call) || tiles_last_dim(asked.window);
   if (mesh.ndim() > 1 && has_rows && !(asked.of_input && asked.of_weight && of_bias)) {
     throw InputError(

@@ -1,9 +1,11 @@
 // Layer, rms, batch and group norms and their backwards. The dims that are not normalised may be
 // sharded; for a batch norm these are the channels. The rule set shardlab adds partials, since
 // outputs are linear in weight and bias and gradients in the output's gradient, and shards of any
-// dim of a batch norm that does not train. Source: PyTorch 2.13.0, _ops/_math_ops.py
+// dim of a batch norm that does not train. One that trains has no shards of the batch, since each rank
+// would normalise by the statistics of its own shard. Source: PyTorch 2.13.0, _ops/_math_ops.py
 // (layer_norm_single_dim_strategy and its neighbours, batch_norm_strategy,
-// batch_norm_backward_strategy, group_norm_strategy).
+// batch_norm_backward_strategy, group_norm_strategy), which has no rule for
+// _native_batch_norm_legit_functional, the form that exported programs have.
 #include <algorithm>
 #include <utility>
 
@@ -56,6 +58,7 @@ Row row_of(const OpCall& call, const NormRow& norm) {
     row.push_back(norm.output);
     for (int i = 1; i < std::min(args.outputs, 3); ++i) row.push_back(norm.statistics);
     if (args.outputs == 4) row.push_back(kR);
+    if (args.returns_running()) row.insert(row.end(), 2, norm.running);
   }
   for (int position = 0; position < args.tensors; ++position) {
     if (norm_tensor(call, position) == nullptr) continue;
@@ -126,6 +129,12 @@ std::vector<TensorMeta> norm_outputs(const OpCall& call) {
   if (args.outputs > 2) outputs.push_back(statistics);
   // The fourth output is what cuDNN keeps for its backward. It is empty without cuDNN.
   if (args.outputs == 4) outputs.push_back({.dtype = DType::kU8, .shape = {0}, .strides = {}});
+  if (args.returns_running()) {
+    for (const int position : {args.running_mean, args.running_var}) {
+      outputs.push_back(norm_tensor(call, position)->meta);
+      outputs.back().strides.clear();
+    }
+  }
   return outputs;
 }
 
@@ -193,9 +202,15 @@ void set_input(Row& row, const OpCall& call, int position, const Placement& p) {
   row[outputs + call.position(static_cast<std::size_t>(position))] = p;
 }
 
+// The outputs that repeat the running mean where a batch norm does not train.
+void set_means(Row& row, const NormArgs& args, const Placement& p) {
+  row[1] = p;
+  if (args.returns_running()) row[3] = p;
+}
+
 // A batch norm that does not train is linear in the input, the running mean and the bias taken
 // together. Some of them may be averages while the others are replicated. The saved mean, which is
-// the second output, is the running mean.
+// the second output, is the running mean, and so is the new running mean.
 void add_applied_rows(Rows& rows, const OpCall& call) {
   const NormArgs& args = norm_args(call.op);
   const bool biased = norm_tensor(call, args.bias) != nullptr;
@@ -203,7 +218,7 @@ void add_applied_rows(Rows& rows, const OpCall& call) {
     Row row = row_of(call, {.output = p});
     if (input) set_input(row, call, args.input, p);
     if (mean) set_input(row, call, args.running_mean, p);
-    if (mean) row[1] = p;
+    if (mean) set_means(row, args, p);
     if (bias) set_input(row, call, args.bias, p);
     rows.push_back(std::move(row));
   };
@@ -222,7 +237,7 @@ void add_applied_rows(Rows& rows, const OpCall& call) {
   for (const auto& [out, mean] : {std::pair(kMax, kMin), std::pair(kMin, kMax)}) {
     Row row = row_of(call, {.output = out});
     set_input(row, call, args.running_mean, mean);
-    row[1] = mean;
+    set_means(row, args, mean);
     rows.push_back(std::move(row));
   }
 }
@@ -252,6 +267,9 @@ std::string_view excuse(const OpCall& call, const Row& row) {
     return row[outputs + call.position(static_cast<std::size_t>(position))] != RowEntry(kR);
   };
   const bool running = is_moved(args.running_mean) || is_moved(args.running_var);
+  if (args.returns_running() && is_training(call) && running) {
+    return "the running statistics of a program are buffers, which are never partial";
+  }
   if (args.kind == Kind::kBatch && is_training(call) && running) {
     return "running statistics are not read when the op trains";
   }
@@ -322,6 +340,7 @@ constexpr OpRule kRules[] = {
     norm("aten._native_batch_norm_legit.default", kShardlab),
     norm("aten._native_batch_norm_legit.no_stats", kDTensor),
     norm("aten._native_batch_norm_legit.no_stats", kShardlab),
+    norm("aten._native_batch_norm_legit_functional.default", kShardlab),
     norm("aten._native_batch_norm_legit_no_training.default", kDTensor),
     norm("aten._native_batch_norm_legit_no_training.default", kShardlab),
     norm("aten.native_batch_norm.default", kDTensor),

@@ -90,6 +90,56 @@ TEST(AttentionKernel, GradientsEqualDifferencesOfTheResult) {
   }
 }
 
+// Three heads of queries share the first head of keys and values, three others the second: the same as if
+// each had a copy of its own, whose gradients add up.
+TEST(AttentionKernel, SharesHeadsOfKeysAmongGroups) {
+  const char* flash = "aten._scaled_dot_product_flash_attention.default";
+  const char* backward = "aten._scaled_dot_product_flash_attention_backward.default";
+  const Values queries = {1.0, 0.5, -1.0, 2.0, 0.25, -0.5, 1.5, -2.0, 0.75, 1.0, 0.0, -1.5};
+  const Values keys = {0.25, 1.0, -1.0, 0.5};
+  const Values values = {1.0, 2.0, 3.0, -1.0};
+  const auto repeated = [](const Values& heads) {
+    Values all;
+    for (int head = 0; head < 2; ++head) {
+      for (int copy = 0; copy < 3; ++copy) {
+        all.insert(all.end(), heads.begin() + 2 * head, heads.begin() + 2 * head + 2);
+      }
+    }
+    return all;
+  };
+  const Operand query = {"f64[1,6,2,1]", queries};
+  const auto shared = kernel_values(
+      flash, {query, {"f64[1,2,2,1]", keys}, {"f64[1,2,2,1]", values}}, "[0.0, true]");
+  const Operand all_keys = {"f64[1,6,2,1]", repeated(keys)};
+  const Operand all_values = {"f64[1,6,2,1]", repeated(values)};
+  const auto own = kernel_values(flash, {query, all_keys, all_values}, "[0.0, true]");
+  expect_values(shared[0], own[0], 1e-12);
+  expect_values(shared[1], own[1], 1e-12);
+  const Operand gradient = {"f64[1,6,2,1]", {1, -1, 2, 0.5, -2, 1, 0.25, 3, -1, 1, 0.5, -0.5}};
+  const Operand out = {"f64[1,6,2,1]", own[0]};
+  const Operand sums = {"f64[1,6,2]", own[1]};
+  const auto of_shared = kernel_values(
+      backward, {gradient, query, {"f64[1,2,2,1]", keys}, {"f64[1,2,2,1]", values}, out, sums},
+      "[2, 2, 0.0, true]");
+  const auto of_own = kernel_values(backward, {gradient, query, all_keys, all_values, out, sums},
+                                    "[2, 2, 0.0, true]");
+  expect_values(of_shared[0], of_own[0], 1e-12);
+  for (const std::size_t operand : {1U, 2U}) {
+    Values added(4, 0.0);
+    for (std::size_t i = 0; i < 12; ++i) added[i / 6 * 2 + i % 2] += of_own[operand][i];
+    expect_values(of_shared[operand], added, 1e-12);
+  }
+}
+
+TEST(AttentionKernel, ReturnsTheBiasGradientIfAskedFor) {
+  const std::vector<Operand> operands = {{"f64[1,1,2,2]", kQuery},        {"f64[1,1,2,2]", kQuery},
+                                         {"f64[1,1,2,2]", kKey},          {"f64[1,1,2,2]", kValue},
+                                         {"f64[1,1,2,2]", kKey},          {"f64[1,1,2,2]", kValue},
+                                         {"f64[1,1,32]", Values(32, 0.0)}};
+  EXPECT_EQ(kernel_values(kBackward, operands, "[0.0, [true, true, true, true]]").size(), 4U);
+  EXPECT_EQ(kernel_values(kBackward, operands, "[0.0, [true, true, true, false]]").size(), 3U);
+}
+
 TEST(AttentionKernel, RefusesWhatItCannotCompute) {
   const std::vector<Operand> operands = {
       {"f64[1,1,2,2]", kQuery}, {"f64[1,1,2,2]", kKey}, {"f64[1,1,2,2]", kValue}};

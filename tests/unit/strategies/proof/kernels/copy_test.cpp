@@ -17,6 +17,11 @@ INSTANTIATE_TEST_SUITE_P(
     All, FactoryKernel,
     testing::Values(KernelCase{"Full", "aten.full.default", {}, "[[2,2], 3]", {{3, 3, 3, 3}}},
                     KernelCase{"FullOfTruth", "aten.full.default", {}, "[[2], true]", {{1, 1}}},
+                    KernelCase{"EmptyPermuted",
+                               "aten.empty_permuted.default",
+                               {},
+                               R"([[2,1], [1,0], "i64"])",
+                               {{0, 0}}},
                     KernelCase{"Scalar", "aten.scalar_tensor.default", {}, "[2.5]", {{2.5}}},
                     KernelCase{"Range", "aten.arange.start_step", {}, "[1, 8, 3]", {{1, 4, 7}}}),
     [](const auto& test) { return test.param.name; });
@@ -24,6 +29,11 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(FactoryKernelErrors, SayWhatTheOpTakes) {
   expect_refused(
       {"Shape", "aten.full.default", {}, "[[-1], 3]", "--args must begin with the shape"});
+  expect_refused({"ShapePermuted",
+                  "aten.empty_permuted.default",
+                  {},
+                  "[]",
+                  "--args must begin with the shape"});
   expect_refused({"Step",
                   "aten.arange.start_step",
                   {},
