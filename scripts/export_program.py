@@ -3,54 +3,44 @@
 
     scripts/export_program.py --out block.json
     scripts/export_program.py --factory mymodels:make --name mymodel --out mymodel.json
+    scripts/export_program.py --factory mymodels:make --mixed-precision bf16 --no-backward --out mymodel.json
 
-The factory takes no arguments and returns (module, positional inputs). The joint forward and
-backward graph comes from aot_export_joint_with_descriptors on fake tensors, so nothing is computed
-and no GPU is needed. As AutoParallel does, it puts an alias before the first reader of every tensor that
-has several readers, and one behind every value that the graph returns. Without --factory a transformer
-block is exported (an embedding, RMS norms, causal attention, a gated feed-forward layer).
+The factory takes no arguments and returns (module, positional inputs), or (module, positional inputs, keyword
+inputs). It is called with fake tensors, so that a model of any size can be made; where that fails, it is called again
+with tensors of the device "meta" (fake ones cannot be converted by module.to), and at last with real ones. Without
+--factory a transformer block is exported (an embedding, RMS norms, causal attention, a gated feed-forward layer).
 
-Needs PyTorch 2.13 (scripts/setup --with-oracle). Source of the graph's form: PyTorch 2.13.0,
-torch/_functorch/aot_autograd.py. Source of the aliases: AutoParallel at a54c252.
+Exit code 2 stands for a wrong argument, 1 for a module that cannot be exported; stderr says why, in one sentence.
+
+Needs PyTorch 2.13 (scripts/setup --with-oracle), but no build of shardlab: the exporter, and the form of what it
+writes, are in python/shardlab/exporting.py.
 """
 
 import argparse
 import contextlib
 import importlib
-import json
+import importlib.util
 import pathlib
+import sys
 
-import torch
-from torch import nn
-from torch._decomp import core_aten_decompositions
-from torch._functorch._aot_autograd import descriptors
-from torch._functorch.aot_autograd import aot_export_joint_with_descriptors
-from torch._subclasses.fake_tensor import FakeTensorMode
+try:
+    import torch
+    from torch import nn
+except ImportError:
+    sys.exit("found no PyTorch; valid: the Python of an environment that has it, such as build/oracle/bin/python")
 
-DTYPES = {
-    torch.float64: "f64",
-    torch.float32: "f32",
-    torch.float16: "f16",
-    torch.bfloat16: "bf16",
-    torch.int64: "i64",
-    torch.int32: "i32",
-    torch.int16: "i16",
-    torch.int8: "i8",
-    torch.uint8: "u8",
-    torch.bool: "b8",
-    torch.uint64: "u64",
-    torch.complex64: "c64",
-}
-# These ops stay whole, and so do ops that have no decomposition (docs/autoparallel.md, "The graph").
-WHOLE = (
-    "embedding_dense_backward",
-    "_softmax",
-    "_softmax_backward_data",
-    "native_layer_norm",
-    "native_layer_norm_backward",
-    "silu",
-    "silu_backward",
-)
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+
+
+def load_exporting():
+    """The module shardlab.exporting, without the package around it, which needs a build."""
+    spec = importlib.util.spec_from_file_location("exporting", ROOT / "python" / "shardlab" / "exporting.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+exporting = load_exporting()
 
 
 class Block(nn.Module):
@@ -93,203 +83,87 @@ def make_block():
     return Block(), (torch.zeros(16, 256, dtype=torch.int64),)
 
 
-def decompositions():
-    """The core table without the ops that stay whole."""
-    table = core_aten_decompositions()
-    return {op: how for op, how in table.items() if op.overloadpacket.__name__ not in WHOLE}
+def find_factory(text):
+    """The function that MODULE:FUNCTION names, with modules of the current folder first, as python -m has them."""
+    name, colon, function = text.partition(":")
+    if not (name and colon and function):
+        raise exporting.ArgumentError(f'found --factory "{text}"; valid: MODULE:FUNCTION')
+    sys.path.insert(0, "")
+    try:
+        module = importlib.import_module(name)
+    except Exception as error:
+        what = f"{type(error).__name__}: {error}{exporting.where(error, script=__file__)}"
+        raise exporting.ArgumentError(f'found --factory "{text}", whose module cannot be imported ({what}); valid: '
+                                      "a module on PYTHONPATH or in the current folder") from error
+    found = getattr(module, function, None)
+    if not callable(found):
+        names = sorted(key for key, value in vars(module).items() if callable(value) and key[0] != "_")
+        valid = ", ".join(names) or "none"
+        raise exporting.ArgumentError(f'found --factory "{text}"; valid: a function of {name}: {valid}')
+    return found
 
 
-def meta_json(value):
-    """The dtype, shape and stride of a fake tensor."""
-    if value.dtype not in DTYPES:
-        raise SystemExit(f"found {value.dtype}, for which shardlab has no dtype")
-    return {
-        "dtype": DTYPES[value.dtype],
-        "shape": [int(extent) for extent in value.shape],
-        "stride": [int(stride) for stride in value.stride()],
-    }
+def call_factory(factory, text):
+    """What the factory returns, as (module, inputs, keyword inputs)."""
+    fake = exporting.fake_tensor.FakeTensorMode(allow_non_fake_inputs=True)
+    for tensors in (fake, torch.device("meta"), contextlib.nullcontext()):
+        try:
+            with tensors:
+                made = factory()
+            break
+        except Exception as error:  # pylint: disable=broad-except
+            failure = error
+    else:
+        what = f"{type(failure).__name__}: {failure}{exporting.where(failure, script=__file__)}"
+        raise exporting.ExportError(f'found --factory "{text}", which raises {what}; valid: a function without '
+                                    "arguments that returns (module, inputs)") from failure
+    parts = tuple(made) if isinstance(made, (tuple, list)) else (made,)
+    if not 2 <= len(parts) <= 3 or not isinstance(parts[0], nn.Module):
+        found = ", ".join(type(part).__name__ for part in parts)
+        raise exporting.ArgumentError(f'found --factory "{text}", which returns ({found}); valid: (module, inputs) or '
+                                      "(module, inputs, keyword inputs)")
+    return (*parts, None)[:3]
 
 
-def is_tensors(value):
-    """Whether this is a list of values of the graph, and not empty."""
-    return isinstance(value, (list, tuple)) and any(isinstance(each, torch.fx.Node) for each in value)
+def parser():
+    """The command line."""
+    made = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    made.add_argument("--factory", help="MODULE:FUNCTION that makes the model; default: a transformer block")
+    made.add_argument("--name", help="the program's name; default: transformer-block, or the module's class")
+    made.add_argument("--out", required=True, type=pathlib.Path, help="file to write")
+    made.add_argument("--mixed-precision", choices=list(exporting.MIXED_PRECISION),
+                      help="read the parameters through a cast to this dtype, and compute in it")
+    made.add_argument("--no-backward", action="store_true", help="export the forward pass alone, for inference")
+    return made
 
 
-def plain(value):
-    """An argument that is no tensor, as JSON. Devices and memory layouts become null: they mean nothing to a program."""
-    if isinstance(value, torch.dtype):
-        return DTYPES[value]
-    if isinstance(value, (torch.device, torch.layout, torch.memory_format)):
-        return None
-    if isinstance(value, (list, tuple)):
-        return [plain(each) for each in value]
-    return value
-
-
-class Exporter:
-    """Nodes of a joint graph, written one by one."""
-
-    def __init__(self, graph):
-        self.graph = graph
-        self.nodes = []
-        self.names = {}  # node of the graph -> the name under which its readers read it
-        self.parts = {}  # node with several outputs -> which of them are tensors
-        self.count = 0
-
-    def reference(self, node):
-        """NAME or NAME:OUTPUT of a value."""
-        return self.names[node]
-
-    def add_alias(self, source, value, kind, phase):
-        """An alias of what `source` names."""
-        name = "alias_default" + (f"_{self.count}" if self.count else "")
-        self.count += 1
-        alias = {"name": name, "op": "aten.alias.default", "inputs": [source]}
-        if kind != "op":
-            alias["kind"] = kind
-        self.nodes.append({**alias, "outputs": [meta_json(value)], "phase": phase})
-        return name
-
-    def add_op(self, node, phase):
-        """A call of an operator: tensors are inputs, all else are arguments in the schema's order."""
-        inputs, args, missing = [], [], False
-        values = list(node.args)
-        schema = node.target._schema.arguments  # pylint: disable=protected-access
-        for argument in schema[len(values) :]:
-            values.append(node.kwargs.get(argument.name, argument.default_value))
-        for argument, value in zip(schema, values):
-            tensor = "Tensor" in str(argument.type)
-            if isinstance(value, torch.fx.Node):
-                if missing:
-                    raise SystemExit(f"{node.name}: found a tensor argument after one that was left out")
-                inputs.append(self.reference(value))
-            elif is_tensors(value):
-                inputs.append([self.reference(each) for each in value])
-            elif tensor and value is None:
-                missing = True
-            else:
-                args.append(plain(value))
-        while args and args[-1] is None:
-            args.pop()
-        made = node.meta["val"]
-        tensors = list(made) if isinstance(made, (list, tuple)) else [made]
-        kept = [i for i, tensor in enumerate(tensors) if isinstance(tensor, torch.Tensor)]
-        self.parts[node] = kept
-        entry = {"name": node.name, "op": str(node.target), "inputs": inputs}
-        if args:
-            entry["args"] = {"positional": args}
-        entry["outputs"] = [meta_json(tensors[i]) for i in kept]
-        self.nodes.append({**entry, "phase": phase})
-        self.names[node] = node.name
-
-    def add_part(self, node, phase):
-        """A node that shows one of several outputs."""
-        of, index = node.args
-        output = self.parts[of].index(index)
-        source = self.names[of] + (f":{output}" if output else "")
-        outputs = [meta_json(node.meta["val"])]
-        entry = {"name": node.name, "op": "_operator.getitem", "inputs": [source]}
-        self.nodes.append({**entry, "outputs": outputs, "phase": phase})
-        self.names[node] = node.name
-
-    def add_source(self, node):
-        """A parameter, buffer, input or tangent."""
-        desc = node.meta["desc"]
-        kinds = (
-            (descriptors.ParamAOTInput, "parameter"),
-            (descriptors.BufferAOTInput, "buffer"),
-            (descriptors.TangentAOTInput, "tangent"),
-        )
-        kind = next((kind for of, kind in kinds if isinstance(desc, of)), "input")
-        phase = "backward" if kind == "tangent" else "forward"
-        outputs = [meta_json(node.meta["val"])]
-        self.nodes.append({"name": node.name, "kind": kind, "outputs": outputs, "phase": phase})
-        self.names[node] = node.name
-
-    def run(self):
-        """The nodes and the pairs."""
-        nodes = list(self.graph.nodes)
-        output = nodes[-1]
-        backward, pairs = set(), []
-        sources = {node.meta["desc"]: node for node in nodes if node.op == "placeholder"}
-        tangents = {
-            desc.output: node
-            for desc, node in sources.items()
-            if isinstance(desc, descriptors.TangentAOTInput)
-        }
-        first_reader = {}
-        position = {node: i for i, node in enumerate(nodes)}
-        for node in nodes[:-1]:
-            if len(node.users) > 1 and isinstance(node.meta.get("val"), torch.Tensor):
-                reader = min(node.users, key=position.get)
-                if reader is not output:
-                    first_reader.setdefault(reader, []).append(node)
-        returned = list(zip(output.args[0], output.meta["desc"]))
-        for node in nodes[:-1]:
-            reads = set(node.all_input_nodes)
-            if node in tangents.values() or reads & backward:
-                backward.add(node)
-            phase = "backward" if node in backward else "forward"
-            for value in first_reader.get(node, []):
-                own = "backward" if value in backward else "forward"
-                self.names[value] = self.add_alias(
-                    self.names[value], value.meta["val"], "op", own
-                )
-            if node.op == "placeholder":
-                self.add_source(node)
-            elif node.op == "call_function" and node.target.__name__ == "getitem":
-                self.add_part(node, phase)
-            elif node.op == "call_function":
-                self.add_op(node, phase)
-            else:
-                raise SystemExit(f"{node.name}: found a node of kind {node.op}")
-        for value, desc in returned:
-            if not isinstance(value, torch.fx.Node):
-                continue
-            gradient = isinstance(desc, descriptors.GradAOTOutput)
-            kind, phase = ("gradient", "backward") if gradient else ("output", "forward")
-            name = self.add_alias(self.names[value], value.meta["val"], kind, phase)
-            if gradient:
-                pairs.append([sources[desc.grad_of].name, name])
-            elif desc in tangents:
-                pairs.append([name, tangents[desc].name])
-        return self.nodes, pairs
-
-
-def export(factory):
-    """The joint graph of the factory's module, as nodes and pairs."""
-    with FakeTensorMode(allow_non_fake_inputs=True):
-        module, inputs = factory()
-        with contextlib.ExitStack() as stack:
-            joint = aot_export_joint_with_descriptors(
-                stack, module, inputs, decompositions=decompositions()
-            )
-            graph = joint.graph_module.graph
-            graph.eliminate_dead_code()
-            return Exporter(graph).run()
+def run(arguments):
+    """Exports, and writes the file."""
+    text = arguments.factory or "make_block"
+    factory = find_factory(text) if arguments.factory else make_block
+    module, inputs, kwargs = call_factory(factory, text)
+    program = exporting.export(
+        module, inputs, kwargs, name=arguments.name or (None if arguments.factory else "transformer-block"),
+        mixed_precision=arguments.mixed_precision, backward=not arguments.no_backward,
+        source="scripts/export_program.py",
+    )
+    try:
+        arguments.out.write_text(exporting.text_of(program), encoding="utf-8")
+    except OSError as error:
+        raise exporting.ArgumentError(f"found --out {arguments.out} ({error.strerror}); valid: a file that can be "
+                                      "written") from error
 
 
 def main():
-    """Reads the command line and writes the file."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--factory", help="MODULE:FUNCTION that makes the model; default: a transformer block")
-    parser.add_argument("--name", default="transformer-block")
-    parser.add_argument("--out", required=True, type=pathlib.Path)
-    arguments = parser.parse_args()
-    factory = make_block
-    if arguments.factory:
-        module, _, function = arguments.factory.partition(":")
-        factory = getattr(importlib.import_module(module), function)
-    nodes, pairs = export(factory)
-    source = f"exported by scripts/export_program.py from PyTorch {torch.__version__}"
-    lines = ",\n".join(json.dumps(node) for node in nodes)
-    ties = ",\n".join(json.dumps(pair) for pair in pairs)
-    arguments.out.write_text(
-        f'{{"schema": "shardlab/program/1",\n"name": {json.dumps(arguments.name)},\n'
-        f'"source": {json.dumps(source)},\n"nodes": [\n{lines}],\n"pairs": [\n{ties}]}}\n',
-        encoding="utf-8",
-    )
+    """Runs the command line and returns the exit code."""
+    arguments = parser().parse_args()
+    try:
+        run(arguments)
+    except exporting.ExportError as error:
+        print(error, file=sys.stderr)
+        return 2 if isinstance(error, exporting.ArgumentError) else 1
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -5,7 +5,7 @@
 
 Texts are shardlab's: a mesh "8x8" or "dp=8,tp=8", a tensor "bf16[8192,4096]" (dtype and global shape), a
 layout "S(0)R" (a placement per mesh dim). Where a layout is wanted, a DTensorSpec of torch.distributed.tensor
-will do; mesh and tensor come from it then. torch is never imported.
+will do; mesh and tensor come from it then. torch is imported by export alone.
 
 Prices are in microseconds, bytes are those of the whole array. Every dict has the keys of the command of the same
 name (`shardlab plan --format json`). Bad input raises InputError, a ValueError, whose message names what was found
@@ -34,7 +34,7 @@ from .specs import Layout, layout_text, mesh_text, spec_texts, tensor_text  # no
 
 __all__ = [
     "ConfigError", "CostStack", "EnvironmentError", "InputError", "LimitError", "Pricer", "calibrate", "compare", "describe",
-    "layout_text", "measurements", "mesh_text", "names", "plan", "price", "program", "run", "select", "simulate",
+    "export", "layout_text", "measurements", "mesh_text", "names", "plan", "price", "program", "run", "select", "simulate",
     "solve", "stack", "suite", "tensor_text", "topology", "validate",
 ]
 
@@ -290,6 +290,21 @@ def suite(name: str | os.PathLike) -> Json:
 def program(name: str | os.PathLike) -> Json:
     """A program: nodes with ops, shapes, inputs."""
     return describe("program", name)
+
+
+def export(model: Any, inputs: Any, kwargs: Mapping[str, Any] | None = None, *, name: str | None = None,
+           mixed_precision: str | None = None, backward: bool = True) -> Json:
+    """A PyTorch module's training step, or with backward=False its forward pass, as a program for solve.
+
+        shardlab.solve(shardlab.export(model, (tokens,)), mesh="2x4")
+
+    inputs, kwargs: the arguments of forward; only their shapes and dtypes matter, so that tensors of the device
+    "meta" will do. mixed_precision: "bf16" or "f16" reads parameters and inputs through a cast. Nothing is computed, and no
+    GPU is needed. Imports torch, 2.13 or newer. A module that cannot be exported raises a ValueError.
+    """
+    from .exporting import export as exported  # here, since it imports torch
+
+    return exported(model, inputs, kwargs, name=name, mixed_precision=mixed_precision, backward=backward)
 
 
 def measurements(name: str | os.PathLike) -> Json:
