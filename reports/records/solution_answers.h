@@ -129,6 +129,7 @@ struct RecipeFigures {
 struct RecipeCost {
   std::string recipe, title;
   std::string misfit;
+  bool optimal = true;
   std::optional<double> objective_us;
   std::optional<RecipeFigures> figures;  // set if the recipe fits the program
 };
@@ -331,6 +332,8 @@ struct Fields<reports::RecipeCost> {
                  field("objective_us", &Self::objective_us, ""),
                  nullable_text("misfit", &Self::misfit,
                                "why the recipe does not fit; all further figures are then missing"),
+                 optional_field("optimal", &Self::optimal,
+                                "false: the best plan that was found, not proved to be the best"),
                  all_or_none(&Self::figures));
   static constexpr std::string_view kAlso = R"({
     "if": {"properties": {"misfit": {"type": "null"}}},

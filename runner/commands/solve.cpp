@@ -76,6 +76,11 @@ void add_constraints(const Command& command, SolveProgramArguments& program) {
               "8GiB")
       .check(not_empty());
   command.flag("--strided", program.strided, "let products and views keep strided shards");
+  command
+      .option("--time-limit", program.time_limit_s,
+              "seconds after which the search takes the best plan that it has, with a proved bound "
+              "on what an optimum could save")
+      .check(number_from(0.0, 1e6));
 }
 
 // Options that ask for something besides the plan, or instead of it.
@@ -136,11 +141,26 @@ void add_solve_command(const Command& root, Session& session) {
   add_report_options(command, session);
   add_topology_option(command, session);
   add_common_options(command, session);
-  for (const char* name :
-       {"--mesh", "--stack", "--recipe", "--pin", "--pin-inputs", "--pin-outputs",
-        "--parameter-budget", "--memory-budget", "--strided", "--explain", "--diff", "--then",
-        "--compare-recipes", "--greedy", "--sensitivity", "--budget-curve", "--export-problem",
-        "--nodes", "--topology"}) {
+  for (const char* name : {"--mesh",
+                           "--stack",
+                           "--recipe",
+                           "--pin",
+                           "--pin-inputs",
+                           "--pin-outputs",
+                           "--parameter-budget",
+                           "--memory-budget",
+                           "--strided",
+                           "--time-limit",
+                           "--explain",
+                           "--diff",
+                           "--then",
+                           "--compare-recipes",
+                           "--greedy",
+                           "--sensitivity",
+                           "--budget-curve",
+                           "--export-problem",
+                           "--nodes",
+                           "--topology"}) {
     arguments->of_programs.push_back(command.declared(name));
   }
   for (const char* name :

@@ -177,6 +177,9 @@ nlohmann::json solution_json(const ProgramSolution& solved) {
       {"assignment", nlohmann::json::array()},
       {"best", nlohmann::json::array()}};
   if (!solution.feasible) return json;
+  if (!solution.optimal && solution.objective > 0.0) {
+    json["gap"] = (solution.objective - solution.lower_bound) / solution.objective;
+  }
   const Breakdown parts =
       solved.problem.breakdown(solved.strategies, solved.prices, solution.assignment);
   json["breakdown_us"] = breakdown_json(parts);

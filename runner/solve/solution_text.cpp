@@ -1,6 +1,7 @@
 #include "runner/solve/solution_text.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <tuple>
 
@@ -143,6 +144,13 @@ std::string margins_text(const ProgramSolution& solved, bool all_nodes) {
          " nodes could have another value at no cost\n";
 }
 
+// "at most 0.12 % above the optimum".
+std::string gap_text(const ExactSolution& solution) {
+  const std::optional<double> gap = percent_above(solution.objective, solution.lower_bound);
+  return "at most " + (gap ? format_double(std::ceil(*gap * 1e4) / 1e4) + " %" : "any amount") +
+         " above the optimum";
+}
+
 bool prints_all_nodes(const ProgramSolution& solved, bool all_nodes) {
   return all_nodes || solved.program.nodes.size() <= kMostNodesInText;
 }
@@ -165,7 +173,7 @@ std::string solution_text(const ProgramSolution& solved, const std::string& obje
       solved.problem.breakdown(solved.strategies, solved.prices, solution.assignment);
   out += "  " + objective + " " + format_double(solution.objective) + " us, lower bound " +
          format_double(solution.lower_bound) + " us" +
-         (solution.optimal ? ", optimal" : ", not proved optimal") + "\n";
+         (solution.optimal ? ", optimal" : ", not proved optimal: " + gap_text(solution)) + "\n";
   out += executed + "  " + breakdown_text(parts) + "\n";
   if (prints_all_nodes(solved, all_nodes)) return out + nodes_text(solved);
   return out + sources_text(solved) + moves_text(solved) +

@@ -1,6 +1,7 @@
 #include "runner/solve/solve_program.h"
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
 #include <nlohmann/json.hpp>
 
@@ -109,7 +110,8 @@ std::vector<FurtherQuestion> questions_of(const ProgramSolution& solved,
   // no optimum.
   std::string explained;
   if (!asked.explain.empty()) {
-    explained = Layout(placements_of("--explain", asked.explain, priced.mesh)).text();
+    explained =
+        solved.strategies.layouts.text_of(placements_of("--explain", asked.explain, priced.mesh));
   }
   std::vector<FurtherQuestion> questions;
   if (!solved.solution.feasible) return questions;
@@ -136,7 +138,7 @@ std::vector<FurtherQuestion> questions_of(const ProgramSolution& solved,
     std::vector<ThenPin> pins;
     for (const std::string& pin : asked.then) {
       const NodePin read = pin_of("--then", pin, priced.mesh);
-      pins.push_back({read.node, Layout(read.layout).text()});
+      pins.push_back({read.node, solved.strategies.layouts.text_of(read.layout)});
     }
     questions.push_back({"--then", [&solved, pins, &solver, &session] {
                            return then_answer(solved, pins, solver, session);
@@ -272,6 +274,7 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
   ProblemOptions options = options_of(arguments, asked, mesh);
   const Topology topology = store.topology(session.topology);
   const Stack stack = program_stack(store, arguments.stack, topology);
+  const RuleSet rules = stack.rules.set_for("solve");
   expect_kernel_prices(stack, "solve");
   const StopWatch reading;
   const Program program = store.program(arguments.program);
@@ -285,7 +288,7 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
   const ProgramStrategies strategies = in_program(arguments.program, [&] {
     return enumerate_strategies(
         program, mesh,
-        {.rules = stack.rules.set_for("solve"),
+        {.rules = rules,
          .strided = arguments.strided,
          .links = arguments.strided ? std::vector<int>() : links_of(evaluator.on(mesh))});
   });
@@ -313,7 +316,13 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
     write_file(arguments.export_problem, write_cfn(network, program.name));
   }
   ExactSolver solver(network);
-  ExactSolution solution = solver.solve({.jobs = session.threads()});
+  Patience patience{.takes_gap = true};
+  if (arguments.time_limit_s) {
+    patience.until = std::chrono::steady_clock::now() +
+                     std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                         std::chrono::duration<double>(*arguments.time_limit_s));
+  }
+  ExactSolution solution = solver.solve({.jobs = session.threads(), .patience = patience});
   times.solve_ms = solving.ms();
   const ProgramSolution solved{program, strategies, prices, problem, network, solution};
   PrintedPlan plan{arguments, priced, solved,

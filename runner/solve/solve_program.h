@@ -22,7 +22,8 @@ struct SolveProgramArguments {
   std::optional<double> parameter_budget;
   std::string memory_budget;  // "80GB"
   bool strided = false;
-  bool compare_recipes = false;  // prints a comparison of recipes instead of a plan
+  std::optional<double> time_limit_s;  // after which the best plan so far is taken
+  bool compare_recipes = false;        // prints a comparison of recipes instead of a plan
   std::string export_problem;
 };
 

@@ -50,6 +50,7 @@ struct Compared {
   std::string name;
   std::string title;
   std::string misfit = {};  // why the recipe doesn't fit the program; empty if it does
+  bool optimal = true;  // false: the best plan that was found, which is not proved to be the best
   double objective_us = kForbidden;
   double kernels_us = 0.0;
   MovesUs moves_us = {};  // transitions included
@@ -70,12 +71,14 @@ class ComparisonMaker {
     const ShardingProblem problem =
         make_problem(priced_.program, priced_.mesh, priced_.strategies, priced_.prices, options);
     const CostNetwork network = network_of(problem);
-    const ExactSolution best = ExactSolver(network).solve({.explain = false});
+    const ExactSolution best =
+        ExactSolver(network).solve({.explain = false, .patience = {.takes_gap = true}});
     if (!best.feasible) {
       row.misfit = "no assignment satisfies all constraints";
       return row;
     }
     row.objective_us = best.objective;
+    row.optimal = best.optimal;
     row.kernels_us =
         problem.breakdown(priced_.strategies, priced_.prices, best.assignment).compute_us;
     for (std::size_t e = 0; e < problem.priced.size(); ++e) {
@@ -127,6 +130,7 @@ nlohmann::json rows_json(std::span<const Compared> rows) {
                            {"objective_us", finite_or_null(row.objective_us)},
                            {"misfit", text_or_null(row.misfit)}};
     if (row.misfit.empty()) {
+      if (!row.optimal) json["optimal"] = false;
       json["above_optimum_percent"] =
           or_null(percent_above(row.objective_us, rows.front().objective_us));
       json["kernels_us"] = row.kernels_us;
@@ -151,7 +155,7 @@ std::string rows_text(std::span<const Compared> rows) {
       continue;
     }
     std::vector<std::string> cells = {
-        row.name, format_fixed(row.objective_us, 0),
+        row.name, format_fixed(row.objective_us, 0) + (row.optimal ? "" : "*"),
         fixed_or(percent_above(row.objective_us, rows.front().objective_us), 1, "-"),
         format_fixed(row.kernels_us, 0)};
     for (const double us : row.moves_us) cells.push_back(format_fixed(us, 0));
@@ -159,7 +163,11 @@ std::string rows_text(std::span<const Compared> rows) {
     cells.push_back(row.greedy_us < kForbidden ? format_fixed(row.greedy_us, 0) : "stuck");
     table.add(std::move(cells));
   }
-  return table.text() + misfits;
+  const bool all_proved = std::ranges::all_of(rows, &Compared::optimal);
+  return table.text() +
+         (all_proved ? ""
+                     : "  *: the best plan that was found, which is not proved to be the best\n") +
+         misfits;
 }
 
 // Explains how a recipe's cost differs from the optimum's, the largest part first.

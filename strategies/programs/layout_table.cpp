@@ -22,17 +22,17 @@ std::uint64_t LayoutTable::code(const Placement& placement) {
   return position + 1;
 }
 
+Layout LayoutTable::layout_of(const Placements& placements) const {
+  const Layout layout(placements);
+  return mesh_ ? decode_strided_as_order(layout, *mesh_).value_or(layout) : layout;
+}
+
 LayoutId LayoutTable::id(const Placements& placements) {
   std::uint64_t all = 0;
   for (const Placement& placement : placements) all = all << 8U | code(placement);
   const auto [it, is_new] = by_code_.try_emplace(all, static_cast<LayoutId>(layouts_.size()));
   if (is_new) {
-    Layout layout(placements);
-    if (mesh_ && layout.has_strided()) {
-      if (const std::optional<Layout> ordered = decode_strided_as_order(layout, *mesh_)) {
-        layout = *ordered;
-      }
-    }
+    Layout layout = layout_of(placements);
     placements_of_.push_back(placements);
     texts_.push_back(layout.text());
     layouts_.push_back(std::move(layout));

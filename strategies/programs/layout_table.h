@@ -38,12 +38,17 @@ class LayoutTable {
   [[nodiscard]] const Layout& layout(LayoutId id) const { return layouts_[id]; }
   [[nodiscard]] std::size_t size() const { return layouts_.size(); }
   [[nodiscard]] const std::string& text(LayoutId id) const { return texts_[id]; }
+  // The same text for a layout that need not be in the table.
+  [[nodiscard]] std::string text_of(const Placements& placements) const {
+    return layout_of(placements).text();
+  }
 
   [[nodiscard]] LayoutListId list(std::vector<LayoutId> layouts);
   [[nodiscard]] std::span<const LayoutId> list_at(LayoutListId id) const { return lists_[id]; }
 
  private:
   [[nodiscard]] std::uint64_t code(const Placement& placement);
+  [[nodiscard]] Layout layout_of(const Placements& placements) const;
 
   std::optional<DeviceMesh> mesh_;
   std::vector<Placement> placements_;

@@ -192,12 +192,12 @@ class ProblemMaker {
     }
     if (!found) {
       throw InputError(std::string(option) + " " + program_.nodes[node].name + ": found " +
-                       Layout(layout).text() + too_few_for(node, given(layout)) +
+                       strategies_.layouts.text_of(layout) + too_few_for(node, given(layout)) +
                        "; valid: " + join(texts_of(layouts)));
     }
     problem_.forbidden_by[node].push_back(
         (option == "pin" ? "pin" : "pin of all " + std::string(option) + "s") + " to " +
-        Layout(layout).text());
+        strategies_.layouts.text_of(layout));
     if (program_.nodes[node].kind == NodeKind::kParameter) pinned_.push_back(node);
   }
 

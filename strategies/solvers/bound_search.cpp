@@ -20,6 +20,8 @@ constexpr double kStep = 5.0;
 constexpr double kWorkPerCost = 0.5;
 // Values are dropped, and elimination is tried again, only when at most this share of them is left.
 constexpr double kWorthDropping = 0.7;
+// Joint costs that elimination goes through in a second. Status: assumed, as kMostWork is.
+constexpr double kWorkPerSecond = 1e8;
 
 std::size_t values_left(const Reparametrisation& costs, double tolerance) {
   return static_cast<std::size_t>(
@@ -243,7 +245,13 @@ void BoundSearch::drop_all_but(const std::vector<std::vector<int>>& left,
   dual_->set_messages(std::move(messages));
 }
 
-void BoundSearch::run(std::vector<double> messages) {
+void BoundSearch::give_up() {
+  note_stage();
+  proof_.threshold = upper_ + tolerance_;
+  proof_.eliminates = false;
+}
+
+void BoundSearch::run(std::vector<double> messages, const Patience& patience) {
   dual_.emplace(whole_, extra_);
   messages_.assign(whole_.messages(), 0.0);
   if (!messages.empty()) dual_->set_messages(std::move(messages));
@@ -261,12 +269,22 @@ void BoundSearch::run(std::vector<double> messages) {
     if (dual_->bound() > most) break;  // the network is infeasible
     if (!dual_->decoded().empty()) offer(dual_->decoded());
     const Reparametrisation costs = dual_->reparametrised();
-    find_upper(costs, most_work);
-    if (close(costs, most_work)) break;
+    double seconds_left = kForbidden;
+    if (patience.until) {
+      const std::chrono::duration<double> left = *patience.until - std::chrono::steady_clock::now();
+      seconds_left = std::max(left.count(), 0.0);
+    }
+    // Without any assignment there is no answer, whatever the time.
+    const double possible_work =
+        is_feasible() ? std::min(most_work, kWorkPerSecond * seconds_left) : most_work;
+    find_upper(costs, possible_work);
+    if (close(costs, possible_work)) break;
+    if (seconds_left <= 0.0 && patience.takes_gap && is_feasible()) return give_up();
     const bool stalls =
         costs.bound - last <= 1e-3 * (upper_ < kForbidden ? upper_ - costs.bound : 1.0);
     if (stalls) {
       if (most_work >= kMostWork) {
+        if (patience.takes_gap && is_feasible()) return give_up();
         throw LimitError(
             "the network is too entangled to be solved: more than 1e9 joint costs are left "
             "after its bounds have dropped what they can");

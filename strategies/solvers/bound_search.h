@@ -11,9 +11,12 @@
 //   search.run();
 //   search.is_feasible(); search.minimum(); search.tied();
 //
-// Throws LimitError if the bounds stall while elimination would still take more than kMostWork.
+// Throws LimitError if the bounds stall while elimination would still take more than kMostWork. A
+// caller that is content with a gap gets the best assignment so far instead, with a proof of how much
+// an optimum may be below it.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <span>
@@ -35,6 +38,15 @@ struct BoundProof {
   };
   std::vector<Stage> stages;
   double threshold = 0.0;
+  // Whether the proof ends with elimination. Without it, the messages of the last stage bound what is
+  // left.
+  bool eliminates = true;
+};
+
+// How long a search may go on before it takes the best assignment that it has.
+struct Patience {
+  bool takes_gap = false;  // whether it may end without the minimum at all
+  std::optional<std::chrono::steady_clock::time_point> until = {};
 };
 
 class BoundSearch {
@@ -46,9 +58,12 @@ class BoundSearch {
   // nothing is added.
   BoundSearch(const CutNetwork& cut, std::vector<double> extra);
 
-  // Starts from these messages of the same cut network, unless they are empty.
-  void run(std::vector<double> messages = {});
+  // Starts from these messages of the same cut network, unless they are empty. Where time is up, the
+  // search goes on until it has any assignment.
+  void run(std::vector<double> messages = {}, const Patience& patience = {});
 
+  // Whether minimum() is only the cost of the best assignment that was found. tied() has nothing then.
+  [[nodiscard]] bool gave_up() const { return !proof_.eliminates; }
   [[nodiscard]] bool is_feasible() const { return upper_ < kForbidden; }
   [[nodiscard]] double minimum() const { return upper_; }
   // The best assignment, by node, as positions in the cut network's value sets.
@@ -84,6 +99,7 @@ class BoundSearch {
   void drop_all_but(const std::vector<std::vector<int>>& left, const Reparametrisation& costs);
   void offer(const std::vector<int>& positions);
   void note_stage();
+  void give_up();
   void keep_messages(const std::vector<double>& messages);
   [[nodiscard]] const CutNetwork& current() const { return own_ ? *own_ : whole_; }
 

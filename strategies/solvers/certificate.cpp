@@ -460,6 +460,9 @@ double proven_bound(const CostNetwork& network, std::span<const Restriction> res
     if (left.is_empty()) return network.constant() + proof.threshold - charged;
   }
   if (proof.stages.empty()) return network.constant();
+  if (!proof.eliminates) {
+    return network.constant() + std::min(left.bound(), proof.threshold) - charged;
+  }
   const double least = Elimination(left, proof.threshold).run();
   return network.constant() + std::min(least, proof.threshold - charged);
 }

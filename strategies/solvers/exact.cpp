@@ -122,11 +122,21 @@ double ExactSolver::minimum(const std::vector<Restriction>& restrictions) const 
 void ExactSolver::solve_plain(const CutNetwork& cut, const ExactOptions& options,
                               ExactSolution& solution) {
   BoundSearch search(cut, {});
-  search.run(start(cut));
+  search.run(start(cut), options.patience);
   solution.sweeps = search.sweeps();
   solution.feasible = search.is_feasible();
   if (!solution.feasible) return;
   keep(cut, search.messages());
+  if (search.gave_up()) {
+    if (options.margins || options.best > 1) {
+      throw LimitError("the optimum is not known, so that nothing can be compared with it");
+    }
+    solution.assignment = values_of(cut, search.best());
+    solution.objective = network_.cost(solution.assignment);
+    solution.lower_bound = proven_bound(network_, options.restrictions, search.proof(), {});
+    solution.best = {{solution.assignment, solution.objective}};
+    return;
+  }
   const Restricted& tied = search.tied();
   const double limit = search.minimum() + search.tolerance() - search.tied_bound() - tied.base();
   solution.assignment = values_of(

@@ -2,6 +2,8 @@
 // messages, and plans that change where the output says that they change.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "costmodel/base/index.h"
 #include "tests/cli/messages.h"
 
@@ -13,7 +15,10 @@ using Words = std::vector<std::string>;
 
 ProcessResult solve(const TemporaryFolder& folder, Words words) {
   words.insert(words.begin(), "solve");
-  if (words[1] != "--problem") words.insert(words.end(), {"--stack", "ap-nccl"});
+  const auto has = [&](const char* word) {
+    return std::find(words.begin(), words.end(), word) != words.end();
+  };
+  if (!has("--stack") && !has("--problem")) words.insert(words.end(), {"--stack", "ap-nccl"});
   return run_shardlab(words, folder.path());
 }
 

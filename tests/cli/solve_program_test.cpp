@@ -1,6 +1,7 @@
 // shardlab solve PROGRAM: AutoParallel's LLaMA3-8B from the program alone, constraints, messages.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -48,7 +49,10 @@ class Llama : public testing::Test {
                       std::to_string(batch), "--seqlen", "8192", "--matmul", matmul, "--out", file},
                      folder_.path());
     EXPECT_EQ(made.exit_code, 0) << made.err;
-    Words words = {"solve", file, "--stack", "ap-nccl"};
+    Words words = {"solve", file};
+    if (std::find(more.begin(), more.end(), "--stack") == more.end()) {
+      words.insert(words.end(), {"--stack", "ap-nccl"});
+    }
     words.insert(words.end(), constraints.begin(), constraints.end());
     words.insert(words.end(), more.begin(), more.end());
     return run_shardlab(words, folder_.path());
@@ -628,6 +632,57 @@ TEST(SolveProgram, ByDefaultTheObjectiveIsWhatExecutes) {
   const ProcessResult own = run_shardlab({"solve", "transformer-block", "--mesh", "2x4"});
   EXPECT_NE(own.out.find("\n  objective "), std::string::npos) << own.out;
   EXPECT_EQ(own.out.find("\n  executed "), std::string::npos) << own.out;
+}
+
+// Pins, questions and saved plans name a shard order as the plan prints it.
+TEST_F(Llama, AShardOrderIsReadAsItIsPrinted) {
+  const Words words = {"--stack",   "alpha-beta",    "--pin", "primals_2=S(0)[1]S(0)[0]",
+                       "--explain", "S(0)[1]S(0)[0]"};
+  const ProcessResult text = solve("einsum", 1, words, {"--mesh", "8x8"});
+  EXPECT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_NE(text.out.find("\n  S(0)[1]S(0)[0] at "), std::string::npos) << text.out;
+  const json plan = solved("einsum", 1, words, {"--mesh", "8x8"});
+  std::string layout;
+  for (const json& node : plan["assignment"]) {
+    if (node["node"] == "primals_2") layout = node["layout_out"];
+  }
+  EXPECT_EQ(layout, "S(0)[1]S(0)[0]");
+  folder_.write("plan.json", plan.dump());
+  const ProcessResult run = run_shardlab(
+      {"simulate", "llama.json", "--mesh", "8x8", "--plan", "plan.json", "--format", "json"},
+      folder_.path());
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  const auto objective = plan["objective_us"].get<double>();
+  EXPECT_NEAR(json::parse(run.out)["price_us"].get<double>(), objective, 1e-9 * objective);
+}
+
+// An answer with a gap is still an answer, and says how far from the optimum it may be.
+TEST(SolveProgram, ATimeLimitLeavesAProvedGap) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(
+      run_shardlab({"program", "llama3-70b", "--layers", "6", "--out", "p.json"}, folder.path())
+          .exit_code,
+      0);
+  const auto solve = [&](const Words& more) {
+    Words words = {"solve", "p.json", "--mesh", "8x8", "--stack", "alpha-beta", "--no-timing"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_shardlab(words, folder.path());
+  };
+  const json whole = json::parse(solve({"--format", "json"}).out);
+  EXPECT_TRUE(whole["optimal"]);
+  EXPECT_FALSE(whole.contains("gap"));
+  const json cut = json::parse(solve({"--format", "json", "--time-limit", "0"}).out);
+  ASSERT_FALSE(cut["optimal"]);
+  const auto best = whole["objective_us"].get<double>();
+  EXPECT_GE(cut["objective_us"].get<double>(), best);
+  EXPECT_LE(cut["lower_bound_us"].get<double>(), best * (1.0 + 1e-9));
+  EXPECT_GT(cut["lower_bound_us"].get<double>(), 0.9 * best);
+  EXPECT_NEAR(cut["gap"].get<double>(),
+              1.0 - cut["lower_bound_us"].get<double>() / cut["objective_us"].get<double>(), 1e-12);
+  EXPECT_NEAR(cut["executed_us"].get<double>(), cut["objective_us"].get<double>(), 1e-6 * best);
+  const ProcessResult text = solve({"--time-limit", "0", "--margins"});
+  EXPECT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_NE(text.out.find(", not proved optimal: at most "), std::string::npos) << text.out;
 }
 
 // `simulate --plan` refuses such a plan with the same words.

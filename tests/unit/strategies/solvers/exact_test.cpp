@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 #include "costmodel/base/error.h"
 #include "tests/support/solver_checks.h"
 
@@ -44,6 +46,34 @@ TEST(ExactSolver, FindsWhatTryingEverythingFindsWithinBudgets) { check_random(70
 TEST(ExactSolverSlow, FindsWhatTryingEverythingFinds) { check_random(703, 10000, 0); }
 TEST(ExactSolverSlow, FindsWhatTryingEverythingFindsWithinBudgets) {
   check_random(704, 10000, 100);
+}
+
+// Without time, the answer is any assignment, with a bound that independent code has checked.
+TEST(ExactSolver, AnAnswerWithAGapHasAProvedBound) {
+  Random random(705);
+  SHARDLAB_TRACE_SEED();
+  const Patience none{.takes_gap = true, .until = std::chrono::steady_clock::now()};
+  int gaps = 0;
+  for (int i = 0; i < random_cases(40); ++i) {
+    SCOPED_TRACE("case " + std::to_string(i));
+    const RandomNetworkOptions options = {
+        .variables = 18, .most_values = 5, .edges = 54, .most_cost = 1000, .forbidden = i % 10};
+    const CostNetwork network = testing_support::random_network(random, options);
+    const ExactSolution best = ExactSolver(network).solve();
+    const ExactSolution quick = ExactSolver(network).solve({.patience = none});
+    ASSERT_EQ(quick.feasible, best.feasible);
+    if (!best.feasible) continue;
+    EXPECT_EQ(network.cost(quick.assignment), quick.objective);
+    EXPECT_GE(quick.objective, best.objective - 1e-6);
+    EXPECT_LE(quick.lower_bound, best.objective + 1e-6);
+    EXPECT_EQ(quick.optimal, quick.objective - quick.lower_bound < 1e-6);
+    if (quick.optimal) continue;
+    ++gaps;
+    // Nothing can be compared with an optimum that is not known.
+    EXPECT_THROW(static_cast<void>(ExactSolver(network).solve({.margins = true, .patience = none})),
+                 LimitError);
+  }
+  EXPECT_GT(gaps, 0);
 }
 
 TEST(ExactSolver, AnEmptyNetworkCostsItsConstant) {
