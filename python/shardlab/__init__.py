@@ -193,21 +193,26 @@ def simulate(src: Layout, dst: Layout, *, mesh: str | None = None, tensor: str |
         return words.common(topology, set).run()
 
 
-def solve(program: Config, *, mesh: str, stack: Config = "ap-nccl", topology: Config | None = None,
+def solve(program: Config, *, mesh: str, stack: Config | None = None, topology: Config | None = None,
           pins: Mapping[str, str] | None = None, pin_inputs: str | None = None, pin_outputs: str | None = None,
           parameter_budget: float | None = None, memory_budget_bytes: float | None = None, margins: bool = False,
           best: int | None = None, explain: str | None = None, strided: bool = False,
           recipe: Config | None = None, greedy: bool = False, sensitivity: bool = False,
-          budget_curve: int | None = None, set: Mapping[str, Any] | None = None) -> Json:
+          budget_curve: int | None = None, time_limit: float | None = None,
+          set: Mapping[str, Any] | None = None) -> Json:
     """The best layouts of a whole program, with a proof.
 
-    Keys: objective_us, lower_bound_us, optimal, breakdown_us, assignment (node, op, layout_in, layout_out,
+    stack: None is the stack that was fitted to the topology's GPU, or else alpha-beta. time_limit: seconds after which
+    the best plan so far is taken, with its gap to the proved bound.
+
+    Keys: objective_us, lower_bound_us, optimal, gap (where it is not optimal), executed_us, breakdown_us, assignment (node, op, layout_in, layout_out,
     compute_us, communication_us, transition_us, margin_us), timing; greedy, sensitivity, budget_curves where asked for.
     A pin's key is a node's name, or the label that one parameter, buffer, input or tangent has.
     """
     with _Words("solve") as words:
         words.words.append(words.file(program))
-        words.add("--mesh", mesh).add("--stack", words.file(stack))
+        words.add("--mesh", mesh).add("--stack", None if stack is None else words.file(stack))
+        words.add("--time-limit", time_limit)
         words.each("--pin", [f"{node}={layout}" for node, layout in _pairs("pins", pins)])
         words.add("--pin-inputs", pin_inputs).add("--pin-outputs", pin_outputs)
         words.add("--parameter-budget", parameter_budget).add("--memory-budget", memory_budget_bytes)

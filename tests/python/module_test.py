@@ -76,6 +76,8 @@ def test_a_program_is_solved_and_simulated():
     named = shardlab.solve("mlp", mesh="8")
     given = shardlab.solve(program, mesh="8")
     assert named["optimal"] and given["objective_us"] == named["objective_us"]
+    assert named["stack"] == "calibrated-h100" and named["executed_us"] == pytest.approx(named["objective_us"])
+    assert shardlab.solve(program, mesh="8", stack="ap-nccl", time_limit=60)["stack"] == "ap-nccl"
     pinned = shardlab.solve(program, mesh="8", pins={"x": "R"})
     assert pinned["objective_us"] >= named["objective_us"]
     assert pinned["assignment"][0]["layout_out"] == "R"
