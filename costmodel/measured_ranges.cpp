@@ -14,7 +14,7 @@ std::string MeasuredGap::text() const {
   return text;
 }
 
-MeasuredRanges::MeasuredRanges(std::vector<MeasuredRange> ranges) {
+MeasuredRanges::MeasuredRanges(const std::vector<MeasuredRange>& ranges) {
   for (const MeasuredRange& range : ranges) {
     const auto same = std::find_if(ranges_.begin(), ranges_.end(), [&](const MeasuredRange& other) {
       return other.kind == range.kind && other.ranks == range.ranks && other.hosts == range.hosts;

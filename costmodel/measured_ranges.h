@@ -62,7 +62,7 @@ struct MeasuredGap {
 class MeasuredRanges {
  public:
   // Ranges of one collective and group are merged into one, from the smallest size to the largest.
-  explicit MeasuredRanges(std::vector<MeasuredRange> ranges);
+  explicit MeasuredRanges(const std::vector<MeasuredRange>& ranges);
 
   [[nodiscard]] bool empty() const { return ranges_.empty(); }
   // Nothing if the query was measured, or does not communicate. Rows without a number of hosts are

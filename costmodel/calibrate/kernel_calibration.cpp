@@ -331,7 +331,8 @@ void add_errors(Calibration& result, std::span<const MeasuredKernel> rows,
   for (double& error : errors) error = std::abs(error);
   std::sort(errors.begin(), errors.end());
   const auto nearest_rank = [&](double share) {
-    return errors[static_cast<std::size_t>(share * static_cast<double>(errors.size() - 1) + 0.5)];
+    const double rank = share * static_cast<double>(errors.size() - 1);
+    return errors[static_cast<std::size_t>(std::lround(rank))];
   };
   result.median_ape_percent = nearest_rank(0.5);
   result.p90_ape_percent = nearest_rank(0.9);
