@@ -34,7 +34,8 @@ class LayoutTable {
 
   [[nodiscard]] LayoutId id(const Placements& placements);
   [[nodiscard]] const Placements& operator[](LayoutId id) const { return placements_of_[id]; }
-  // As planners take it: with plain shards in an order, where the strided shards encode one.
+  // The layout as planners take it: where strided shards encode a shard order, it has plain shards
+  // in that order.
   [[nodiscard]] const Layout& layout(LayoutId id) const { return layouts_[id]; }
   [[nodiscard]] std::size_t size() const { return layouts_.size(); }
   [[nodiscard]] const std::string& text(LayoutId id) const { return texts_[id]; }

@@ -80,7 +80,7 @@ struct ValueRef {
 struct ProgramInput {
   std::vector<ValueRef> values = {};  // only those that are given
   bool is_list = false;
-  // For each position in a list: whether that tensor is given. Empty when all are given.
+  // Says for each position in a list whether that tensor is given. It is empty when all are given.
   std::vector<bool> given = {};
 };
 

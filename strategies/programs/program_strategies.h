@@ -38,8 +38,8 @@ struct StrategyOptions {
   // Whether views may turn shards into strided shards, and products list strided shards if an input
   // may have them.
   bool strided = false;
-  // By mesh dim: a number for the kind of its links. If it is not empty, a strategy whose tensor dims
-  // are cut by several mesh dims is listed once more for each other order in which these may cut,
+  // A number for each mesh dim, equal for mesh dims whose links are of one kind (links_of in
+  // program_prices.h). If there are numbers, a strategy whose tensor dims are cut by several mesh dims is listed once more for each other order in which these may cut,
   // S(0)[1]S(0)[0] beside S(0)S(0). Among mesh dims of one kind of link the order does not matter, so
   // that they stay in ascending order. Only even cuts have orders.
   std::vector<int> links = {};
