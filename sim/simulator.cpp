@@ -63,6 +63,7 @@ struct Script {
   Ranks ranks;
   std::vector<Groups> groups;
   std::vector<std::size_t> groups_of;  // by kernel: index into `groups`
+  int streams = 0;
   std::array<std::vector<int>, kStreams> by_stream;
   std::vector<int> turn;             // by kernel: position in its stream
   std::vector<Picoseconds> alike;    // by kernel: time; empty unless all ranks take the same time
@@ -101,7 +102,7 @@ class Repetition {
       finish(event.payload.kernel, event.payload.first_member, event.time);
     }
     for (std::int64_t r = 0; r < script_.ranks.count(); ++r) {
-      for (int s = 0; s < kStreams; ++s) {
+      for (int s = 0; s < script_.streams; ++s) {
         SHARDLAB_CHECK(positions_[to_index(r)][to_index(s)] ==
                            static_cast<int>(script_.by_stream[to_index(s)].size()),
                        "rank ", r, " is stuck");
@@ -128,7 +129,7 @@ class Repetition {
 
   // Starts the next kernel of each idle stream of the rank, unless it must wait for others.
   void launch(std::int64_t rank, Picoseconds now) {
-    for (int s = 0; s < kStreams; ++s) {
+    for (int s = 0; s < script_.streams; ++s) {
       if (busy_[to_index(rank)][to_index(s)]) continue;
       const int position = positions_[to_index(rank)][to_index(s)];
       const std::vector<int>& kernels = script_.by_stream[to_index(s)];
@@ -260,6 +261,7 @@ Script script_of(const Schedule& schedule, const Slowdown& slowdown, const Devic
                 .ranks = std::move(ranks),
                 .groups = {},
                 .groups_of = {},
+                .streams = schedule.streams(),
                 .by_stream = {},
                 .turn = {},
                 .alike = {},
@@ -315,6 +317,14 @@ SimulationResult summary_of(std::span<const Outcome> outcomes, std::int64_t rank
 }
 
 }  // namespace
+
+int Schedule::streams() const {
+  int streams = 2;
+  for (const ScheduledKernel& kernel : kernels) {
+    streams = std::max(streams, 1 + static_cast<int>(kernel.stream));
+  }
+  return streams;
+}
 
 int Schedule::add(ScheduledKernel kernel) {
   const int index = static_cast<int>(kernels.size());

@@ -1,4 +1,4 @@
-// Simulates a run in virtual time: every rank of a mesh has a clock and two streams, and runs the
+// Simulates a run in virtual time: every rank of a mesh has a clock and a few streams, and runs the
 // same schedule of kernels.
 //
 //   Schedule schedule;
@@ -34,13 +34,17 @@
 
 namespace shardlab {
 
-enum class Stream : std::uint8_t { kCompute, kCommunication };
-inline constexpr int kStreams = 2;
+// A plan uses the first two. Under fully_shard, gathers of weights and reductions of gradients have
+// a stream each (strategies/steps).
+enum class Stream : std::uint8_t { kCompute, kCommunication, kGather, kReduction };
+inline constexpr int kStreams = 4;
 template <>
 struct EnumNames<Stream> {
   static constexpr std::string_view kKind = "stream";
   static constexpr std::array kNames = {Named{Stream::kCompute, "compute"},
-                                        Named{Stream::kCommunication, "communication"}};
+                                        Named{Stream::kCommunication, "communication"},
+                                        Named{Stream::kGather, "gathers of weights"},
+                                        Named{Stream::kReduction, "reductions of gradients"}};
 };
 [[nodiscard]] constexpr std::string_view to_string(Stream stream) { return name_of(stream); }
 
@@ -58,6 +62,8 @@ struct ScheduledKernel {
 struct Schedule {
   std::vector<ScheduledKernel> kernels;
 
+  // How many streams there are: the first two, and all up to the last one that a kernel uses.
+  [[nodiscard]] int streams() const;
   // Returns the kernel's index. Throws ContractError if `after` names a kernel that is not earlier.
   int add(ScheduledKernel kernel);
 };

@@ -126,12 +126,21 @@ struct RecipeFigures {
   double kept_bytes = 0.0;
   std::optional<double> greedy_us;
 };
+// A recipe's training step; missing in older records, and where a move can't run.
+struct RecipeStep {
+  double executed_us = 0.0;
+  double step_us = 0.0;
+  double tokens_per_s_per_gpu = 0.0;
+  double peak_bytes = 0.0;
+  bool fits = true;
+};
 struct RecipeCost {
   std::string recipe, title;
   std::string misfit;
   bool optimal = true;
   std::optional<double> objective_us;
   std::optional<RecipeFigures> figures;  // set if the recipe fits the program
+  std::optional<RecipeStep> step;
 };
 
 struct SolutionAnswers {
@@ -325,6 +334,17 @@ struct Fields<reports::RecipeFigures> {
 };
 
 template <>
+struct Fields<reports::RecipeStep> {
+  using Self = reports::RecipeStep;
+  static constexpr auto kList = std::tuple(
+      field("executed_us", &Self::executed_us, "the sum of kernels and of the steps of all moves"),
+      field("step_us", &Self::step_us, "simulated; streams overlap"),
+      field("tokens_per_s_per_gpu", &Self::tokens_per_s_per_gpu, ""),
+      field("peak_bytes", &Self::peak_bytes, "of a device's memory"),
+      field("fits", &Self::fits, "into a device"));
+};
+
+template <>
 struct Fields<reports::RecipeCost> {
   using Self = reports::RecipeCost;
   static constexpr auto kList =
@@ -334,7 +354,8 @@ struct Fields<reports::RecipeCost> {
                                "why the recipe does not fit; all further figures are then missing"),
                  optional_field("optimal", &Self::optimal,
                                 "false: the best plan that was found, not proved to be the best"),
-                 all_or_none(&Self::figures));
+                 all_or_none(&Self::figures),
+                 optional_or_null("step", &Self::step, "a training step; null: a move can't run"));
   static constexpr std::string_view kAlso = R"({
     "if": {"properties": {"misfit": {"type": "null"}}},
     "then": {"required": ["kernels_us"]}})";

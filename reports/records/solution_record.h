@@ -52,6 +52,24 @@ struct SolutionConstraints {
   std::optional<double> memory_budget_bytes;
 };
 
+// What a step of the plan takes of a device's memory at its peak, in bytes.
+struct SolvedMemoryParts {
+  double parameters = 0.0;
+  double gradients = 0.0;
+  double optimizer = 0.0;
+  double activations = 0.0;
+  double gathered = 0.0;
+  double temporary = 0.0;
+};
+struct SolvedMemory {
+  double peak_bytes = 0.0;
+  double device_bytes = 0.0;
+  double reserved_bytes = 0.0;
+  bool fits = true;
+  std::string peak_at;
+  SolvedMemoryParts parts;
+};
+
 struct SolutionRecord : ResultRecord {
   std::string program;
   std::string mesh;
@@ -71,6 +89,10 @@ struct SolutionRecord : ResultRecord {
   std::optional<double> executed_us;
   std::string unexecutable;
   std::string objective_name = "objective";
+  std::string recompute = "none";
+  bool reshard_after_forward = false;
+  std::optional<double> step_us;
+  std::optional<SolvedMemory> memory;
   SolutionAnswers answers;
 
   // Whether the plan takes as long as the objective says; false if it can't run.
@@ -126,6 +148,30 @@ struct Fields<reports::SolutionConstraints> {
                  field("memory_budget_bytes", &Self::memory_budget_bytes, ""));
 };
 
+template <>
+struct Fields<reports::SolvedMemoryParts> {
+  using Self = reports::SolvedMemoryParts;
+  static constexpr auto kList = std::tuple(
+      field("parameters", &Self::parameters, "the model's buffers among them"),
+      field("gradients", &Self::gradients, ""), field("optimizer", &Self::optimizer, ""),
+      field("activations", &Self::activations, "inputs, and what the backward pass reads"),
+      field("gathered", &Self::gathered, "what is computed from parameters alone"),
+      field("temporary", &Self::temporary, ""));
+};
+
+template <>
+struct Fields<reports::SolvedMemory> {
+  using Self = reports::SolvedMemory;
+  static constexpr auto kList = std::tuple(
+      field("peak_bytes", &Self::peak_bytes, ""),
+      field("device_bytes", &Self::device_bytes, "what the plan may take"),
+      field("reserved_bytes", &Self::reserved_bytes,
+            "what PyTorch's allocator reserves, with a pool for each stream"),
+      field("fits", &Self::fits, ""),
+      field("peak_at", &Self::peak_at, "the pass and the node that runs at the peak"),
+      field("parts", &Self::parts, "bytes at the peak"));
+};
+
 // The part of the record that is under "result".
 template <>
 struct Fields<reports::SolutionRecord> {
@@ -151,6 +197,12 @@ struct Fields<reports::SolutionRecord> {
                        "the first move that can't run, and why"),
       optional_field("objective_name", &Self::objective_name,
                      "whose objective it is: \"AutoParallel's objective\", or \"objective\""),
+      optional_field("recompute", &Self::recompute, "what the backward pass computes again"),
+      optional_field("reshard_after_forward", &Self::reshard_after_forward,
+                     "whether the backward pass gathers weights again"),
+      optional_or_null("step_us", &Self::step_us,
+                       "simulated time of a step, in which streams overlap; null: it can't run"),
+      optional_or_null("memory", &Self::memory, "null: the plan can't run"),
       optional_field("answers", &Self::answers, "answers to further questions"));
   static std::optional<Contradiction> contradiction(const Self& solution);
 };

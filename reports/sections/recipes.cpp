@@ -1,4 +1,5 @@
 // Experts' recipes compared with the best plan, and where their time goes.
+#include <optional>
 #include <string>
 
 #include "reports/number_text.h"
@@ -33,6 +34,11 @@ Chart chart_of(const std::vector<RecipeCost>& recipes) {
   return chart;
 }
 
+std::optional<double> step_figure(const RecipeCost& recipe, double RecipeStep::*figure) {
+  if (!recipe.step) return std::nullopt;
+  return (*recipe.step).*figure;
+}
+
 Table table_of(const std::vector<RecipeCost>& recipes) {
   Table table;
   table.caption = "Recipes";
@@ -43,14 +49,20 @@ Table table_of(const std::vector<RecipeCost>& recipes) {
                    {"parameters, us", ColumnKind::kNumber, 0},
                    {"gradients, us", ColumnKind::kNumber, 0},
                    {"activations, us", ColumnKind::kNumber, 0},
-                   {"bytes kept", ColumnKind::kBytes}};
+                   {"bytes kept", ColumnKind::kBytes},
+                   {"simulated step, us", ColumnKind::kNumber, 0},
+                   {"tokens/s/GPU", ColumnKind::kNumber, 0},
+                   {"peak bytes", ColumnKind::kBytes}};
   for (const RecipeCost& recipe : recipes) {
     if (!recipe.figures) continue;
     const RecipeFigures& figures = *recipe.figures;
     table.rows.push_back({Cell(code(recipe.recipe), recipe.title), Cell(recipe.objective_us),
                           Cell(figures.above_percent), Cell(figures.kernels_us),
                           Cell(figures.moves.parameters_us), Cell(figures.moves.gradients_us),
-                          Cell(figures.moves.activations_us), Cell(figures.kept_bytes)});
+                          Cell(figures.moves.activations_us), Cell(figures.kept_bytes),
+                          Cell(step_figure(recipe, &RecipeStep::step_us)),
+                          Cell(step_figure(recipe, &RecipeStep::tokens_per_s_per_gpu)),
+                          Cell(step_figure(recipe, &RecipeStep::peak_bytes))});
   }
   return table;
 }

@@ -40,6 +40,16 @@ Figures figures_of(const SolutionRecord& record) {
     figures.figures.insert(figures.figures.begin() + 1,
                            {"As executed", duration_text(*record.executed_us), "step by step"});
   }
+  if (record.step_us) {
+    figures.figures.push_back(
+        {"Simulated step", duration_text(*record.step_us), "communication overlaps with kernels"});
+  }
+  if (record.memory) {
+    const SolvedMemory& memory = *record.memory;
+    figures.figures.push_back({"Memory at the peak", bytes_text(memory.peak_bytes),
+                               (memory.fits ? "of " : "MORE THAN ") +
+                                   bytes_text(memory.device_bytes)});
+  }
   return figures;
 }
 
@@ -175,6 +185,37 @@ Table table_of(const std::vector<Stretch>& stretches) {
   return table;
 }
 
+Table memory_table(const SolvedMemory& memory) {
+  Table table;
+  table.caption = "Memory of a device at the peak of the step (" + memory.peak_at + ")";
+  table.columns = {{"what", ColumnKind::kText}, {"bytes", ColumnKind::kBytes}};
+  const SolvedMemoryParts& parts = memory.parts;
+  for (const auto& [what, bytes] : {std::pair("parameters and buffers", parts.parameters),
+                                    std::pair("gradients", parts.gradients),
+                                    std::pair("optimizer state", parts.optimizer),
+                                    std::pair("activations", parts.activations),
+                                    std::pair("gathered parameters", parts.gathered),
+                                    std::pair("temporary", parts.temporary),
+                                    std::pair("all", memory.peak_bytes),
+                                    std::pair("reserved by the allocator", memory.reserved_bytes)}) {
+    table.rows.push_back({Cell(std::string(what)), Cell(bytes)});
+  }
+  return table;
+}
+
+// What the backward pass does again, in words.
+std::string recomputation_text(const SolutionRecord& record) {
+  std::string text;
+  if (record.recompute != "none") {
+    text = "The backward pass computes again what recomputation " + record.recompute + " drops.";
+  }
+  if (record.reshard_after_forward) {
+    text += std::string(text.empty() ? "" : " ") +
+            "Weights are dropped after the forward pass and gathered again in the backward pass.";
+  }
+  return text;
+}
+
 // States the cost of the plan's steps if it differs from the objective.
 std::string executed_text(const SolutionRecord& record) {
   if (!record.unexecutable.empty()) {
@@ -196,6 +237,10 @@ SectionContent render(const SolutionRecord& record) {
   if (const std::string text = executed_text(record); !text.empty()) {
     content.blocks.emplace_back(Paragraph{text});
   }
+  if (const std::string text = recomputation_text(record); !text.empty()) {
+    content.blocks.emplace_back(Paragraph{text});
+  }
+  if (record.memory) content.blocks.emplace_back(memory_table(*record.memory));
   const std::optional<Places> named = named_places(record);
   const bool is_named = std::any_of(record.assignment.begin(), record.assignment.end(),
                                     [](const SolvedNode& node) { return node.layer.has_value(); });

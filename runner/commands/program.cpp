@@ -12,6 +12,7 @@ struct ProgramArguments {
   std::int64_t batch = 16;
   std::optional<std::int64_t> seqlen;
   std::string matmul = "einsum";
+  bool loss = false;
   ProgramSizes sizes;
   std::string out;
 };
@@ -40,6 +41,7 @@ void run_program(const ProgramArguments& arguments, Session& session) {
                                .batch = arguments.batch,
                                .seqlen = arguments.seqlen.value_or(program.seqlen),
                                .matmul = *from_name<MatmulForm>(arguments.matmul),
+                               .loss = arguments.loss,
                                .sizes = arguments.sizes};
   const Program made = program.make(options);
   expect_tensors_within_bounds(made);
@@ -77,6 +79,9 @@ void add_program_command(const Command& root, Session& session) {
               "native on matrices, as PyTorch traces them")
       .check(one_of<MatmulForm>())
       .show_default();
+  command.flag("--loss", arguments->loss,
+               "let the step compute the mean cross-entropy of its logits, rather than take their "
+               "gradient as an input (llama only)");
   ProgramSizes& sizes = arguments->sizes;
   const std::vector<std::tuple<std::string, std::optional<std::int64_t>*, std::string>> widths = {
       {"--width", &sizes.width,

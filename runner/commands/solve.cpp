@@ -72,9 +72,37 @@ void add_constraints(const Command& command, SolveProgramArguments& program) {
       .check(number_from(0.0, 1.0));
   command
       .option("--memory-budget", program.memory_budget,
-              "bytes that a device has for parameters, gradients and Adam's state, such as 80GB or "
-              "8GiB")
+              "bytes that a step may take on a device at its peak, such as 80GB or 8GiB; default: the "
+              "memory of the topology's device")
       .check(not_empty());
+  command.flag("--no-fit", program.no_fit,
+               "print the best plan even if its peak exceeds the device's memory");
+  command
+      .option("--recompute", program.recompute,
+              "what the backward pass computes again instead of keeping it: none, full (each block of "
+              "the model), selective (all but attention and every second matrix product), every:N "
+              "(every N-th block), full:N or selective:N (the first N blocks), or auto: as little as "
+              "the memory allows")
+      .show_default();
+  command.flag("--reshard-after-forward", program.reshard_after_forward,
+               "gather weights again in the backward pass instead of keeping them, as fully_shard does");
+  command
+      .option("--units", program.units,
+              "whether the simulated step gathers weights and reduces gradients by the block, as "
+              "fully_shard does, or one by one: block or none")
+      .check(one_of({"block", "none"}))
+      .show_default();
+  command
+      .option("--prefetch", program.prefetch,
+              "how many units ahead the simulated step gathers weights")
+      .check(integer_from(0, 1000))
+      .show_default();
+  command
+      .option("--objective", program.objective,
+              "sum: the sum of kernels and moves, which is proved to be minimal; step: then also search "
+              "for a plan with a shorter simulated step")
+      .check(one_of({"sum", "step"}))
+      .show_default();
   command.flag("--strided", program.strided, "let products and views keep strided shards");
   command
       .option("--time-limit", program.time_limit_s,
@@ -149,6 +177,12 @@ void add_solve_command(const Command& root, Session& session) {
                            "--pin-outputs",
                            "--parameter-budget",
                            "--memory-budget",
+                           "--no-fit",
+                           "--recompute",
+                           "--reshard-after-forward",
+                           "--units",
+                           "--prefetch",
+                           "--objective",
                            "--strided",
                            "--time-limit",
                            "--explain",

@@ -32,8 +32,9 @@ class EventWriter {
 struct Thread {
   std::int64_t host;
   std::int64_t rank;
+  int streams;  // of the schedule
   [[nodiscard]] std::int64_t id(Stream stream) const {
-    return kStreams * rank + static_cast<std::int64_t>(stream);
+    return streams * rank + static_cast<std::int64_t>(stream);
   }
 };
 
@@ -48,7 +49,8 @@ void write_names(EventWriter& out, const std::map<std::int64_t, Thread>& threads
                  {"pid", thread.host},
                  {"args", {{"name", "host " + std::to_string(thread.host)}}}});
     }
-    for (const Stream stream : {Stream::kCompute, Stream::kCommunication}) {
+    for (int s = 0; s < thread.streams; ++s) {
+      const auto stream = static_cast<Stream>(s);
       const std::string name =
           "rank " + std::to_string(thread.rank) + " " + std::string(to_string(stream));
       out.write({{"ph", "M"},
@@ -143,7 +145,7 @@ void write_trace(std::ostream& stream, const std::string& title, const DeviceMes
   std::map<std::int64_t, Thread> threads;  // by index of the rank in the mesh
   for (const std::int64_t index : timeline.rank_indices) {
     const std::int64_t rank = mesh.rank(index);
-    threads[index] = {rank / topology.devices_per_host(), rank};
+    threads[index] = {rank / topology.devices_per_host(), rank, schedule.streams()};
   }
   const Json about = {{"title", title},
                       {"mesh", mesh.text()},

@@ -38,7 +38,7 @@ ExecutedPlan executed_plan(const ProgramSolution& solved, Redistributor& redistr
       }
       price->second = plan.executed_price().total.value();
     }
-    us += price->second;
+    us += solved.problem.runs[edge.reader] * price->second;
   }
   executed.us = us;
   return executed;

@@ -50,7 +50,8 @@ void record_solution(const Session& session, const SolutionRun& report) {
     node["layer"] = or_null(layers[*index]);
     result["assignment"].push_back(std::move(node));
   }
-  for (const char* key : {"executed_us", "unexecutable", "objective_name"}) {
+  for (const char* key : {"executed_us", "unexecutable", "objective_name", "recompute",
+                          "reshard_after_forward", "step_us", "memory"}) {
     if (report.result.contains(key)) result[key] = report.result.at(key);
   }
   if (!report.answers.empty()) result["answers"] = report.answers;

@@ -35,7 +35,9 @@ nlohmann::json assignment_json(const ProgramSolution& solved) {
          {"op", solved.program.nodes[n].op},
          {"layout_in", layouts.in},
          {"layout_out", layouts.out},
-         {"compute_us", compute[to_index(solved.solution.assignment[n])]},
+         {"runs", solved.problem.runs[n]},
+         {"compute_us",
+          solved.problem.runs[n] * compute[to_index(solved.solution.assignment[n])]},
          {"communication_us", sum_us(moves[n], &NodeMove::communication_us)},
          {"transition_us", sum_us(moves[n], &NodeMove::transition_us)},
          {"moves", moves_json(solved, moves[n])},
@@ -101,11 +103,12 @@ std::vector<std::vector<NodeMove>> moves_of(const ProgramSolution& solved) {
     const PricedEdge& priced = problem.priced[e];
     const auto row = to_index(solved.solution.assignment[priced.reader]);
     const auto column = to_index(solved.solution.assignment[priced.producer]);
-    const double communication_us = solved.prices.table(priced.table).at(row, column);
+    const int runs = problem.runs[priced.reader];
+    const double communication_us = runs * solved.prices.table(priced.table).at(row, column);
     const LayoutId from = layout(priced.producer, priced.output);
     const LayoutId to =
         layout(priced.reader, solved.strategies.of(priced.reader).outputs + priced.argument);
-    const double transition_us = from == to ? 0.0 : solved.prices.transition_us();
+    const double transition_us = from == to ? 0.0 : runs * solved.prices.transition_us();
     if (from == to && communication_us <= 0.0) continue;
     const std::uint32_t meta = solved.strategies.meta(priced.producer, priced.output);
     moves[priced.reader].push_back({.producer = priced.producer,
@@ -151,6 +154,11 @@ std::string breakdown_text(const Breakdown& parts) {
          format_fixed(parts.transition_us, 3) + " us";
 }
 
+std::string why_infeasible(const ProgramSolution& solved) {
+  if (!solved.misfit.empty()) return solved.misfit;
+  return "no assignment satisfies all of: " + join(conflict_of(solved), "; ");
+}
+
 nlohmann::json solution_json(const ProgramSolution& solved) {
   const ExactSolution& solution = solved.solution;
   std::size_t strategies = 0;
@@ -169,8 +177,7 @@ nlohmann::json solution_json(const ProgramSolution& solved) {
       {"optimal", solution.optimal},
       {"optima", solution.optima ? finite_or_null(*solution.optima) : nlohmann::json(nullptr)},
       {"infeasible", solution.feasible ? nlohmann::json(nullptr)
-                                       : nlohmann::json("no assignment satisfies all of: " +
-                                                        join(conflict_of(solved), "; "))},
+                                       : nlohmann::json(why_infeasible(solved))},
       {"conflict", conflict_of(solved)},
       {"notes", solved.strategies.notes},
       {"breakdown_us", nullptr},

@@ -24,6 +24,7 @@ struct ProgramSolution {
   const ShardingProblem& problem;
   const CostNetwork& network;
   const ExactSolution& solution;
+  std::string misfit = {};  // why there is no plan although assignments satisfy all constraints
 };
 
 // A program and its prices, before it is solved.
@@ -78,6 +79,9 @@ struct NodeMove {
                                                    std::span<const ConflictPart> conflict,
                                                    const std::vector<Restriction>& restrictions);
 [[nodiscard]] std::vector<std::string> conflict_of(const ProgramSolution& solved);
+
+// Why there is no plan: "no assignment satisfies all of: ...", or the misfit.
+[[nodiscard]] std::string why_infeasible(const ProgramSolution& solved);
 
 [[nodiscard]] nlohmann::json solution_json(const ProgramSolution& solved);
 

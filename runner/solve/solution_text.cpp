@@ -12,20 +12,6 @@
 namespace shardlab {
 namespace {
 
-// "layers.*.attention.wq.weight": a name without its numbers.
-std::string without_numbers(std::string_view name) {
-  std::string text;
-  for (std::size_t i = 0; i < name.size(); ++i) {
-    const bool begins = i == 0 || name[i - 1] == '.' || name[i - 1] == '_';
-    std::size_t end = i;
-    while (begins && end < name.size() && name[end] >= '0' && name[end] <= '9') ++end;
-    const bool is_number = end > i && (end == name.size() || name[end] == '.' || name[end] == '_');
-    text += is_number ? '*' : name[i];
-    if (is_number) i = end - 1;
-  }
-  return text;
-}
-
 // Counts equal rows, in the order in which they first appear.
 template <class Key>
 class Tally {
@@ -115,7 +101,9 @@ std::string nodes_text(const ProgramSolution& solved) {
     const NodeLayouts layouts = chosen_layouts(solved, n);
     const auto compute = solved.prices.compute_us(solved.strategies.class_of[n]);
     table.add({node.name, node.is_source() ? node.label : node.op, join(layouts.in, ", "),
-               layouts.out, format_fixed(compute[to_index(solved.solution.assignment[n])], 3),
+               layouts.out, format_fixed(solved.problem.runs[n] *
+                                compute[to_index(solved.solution.assignment[n])],
+                            3),
                format_fixed(sum_us(moves[n], &NodeMove::us), 3)});
   }
   return table.text();
@@ -157,6 +145,19 @@ bool prints_all_nodes(const ProgramSolution& solved, bool all_nodes) {
 
 }  // namespace
 
+std::string without_numbers(std::string_view name) {
+  std::string text;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    const bool begins = i == 0 || name[i - 1] == '.' || name[i - 1] == '_';
+    std::size_t end = i;
+    while (begins && end < name.size() && name[end] >= '0' && name[end] <= '9') ++end;
+    const bool is_number = end > i && (end == name.size() || name[end] == '.' || name[end] == '_');
+    text += is_number ? '*' : name[i];
+    if (is_number) i = end - 1;
+  }
+  return text;
+}
+
 std::string solution_text(const ProgramSolution& solved, const std::string& objective,
                           const std::string& executed, bool all_nodes) {
   const ExactSolution& solution = solved.solution;
@@ -166,8 +167,7 @@ std::string solution_text(const ProgramSolution& solved, const std::string& obje
   for (const std::string& note : solved.strategies.notes)
     out += "  note: " + printable(note) + "\n";
   if (!solution.feasible) {
-    return out + "  infeasible: no assignment satisfies all of: " +
-           printable(join(conflict_of(solved), "; ")) + "\n";
+    return out + "  infeasible: " + printable(why_infeasible(solved)) + "\n";
   }
   const Breakdown parts =
       solved.problem.breakdown(solved.strategies, solved.prices, solution.assignment);

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "runner/solve/solution.h"
 
@@ -17,6 +18,9 @@ namespace shardlab {
 
 // A program with more nodes than this is summarised, unless all_nodes is true.
 inline constexpr std::size_t kMostNodesInText = 60;
+
+// "layers.*.attention.wq.weight": a name without its numbers, which alike layers share.
+[[nodiscard]] std::string without_numbers(std::string_view name);
 
 // `objective` is what the objective is called, and `executed` the line that follows it, or "": both
 // are those of executed_plan.h.

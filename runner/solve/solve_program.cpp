@@ -14,6 +14,7 @@
 #include "runner/config/program_stack.h"
 #include "runner/session/run_reports.h"
 #include "runner/solve/executed_plan.h"
+#include "runner/solve/plan_search.h"
 #include "runner/solve/record_solution.h"
 #include "runner/solve/solution_text.h"
 #include "runner/solve/solve_answers.h"
@@ -21,7 +22,7 @@
 #include "runner/solve/solve_recipes.h"
 #include "runner/solve/solve_sensitivity.h"
 #include "runner/solve/solve_then.h"
-#include "strategies/programs/sharding_network.h"
+#include "runner/solve/step_figures.h"
 #include "strategies/solvers/cfn.h"
 #include "strategies/solvers/exact.h"
 
@@ -69,10 +70,33 @@ ProblemOptions options_of(const SolveProgramArguments& arguments, const SolveQue
                      "-budget; valid: one of them");
   }
   options.parameter_budget = arguments.parameter_budget;
-  if (!arguments.memory_budget.empty()) {
-    options.memory_budget_bytes =
-        parse_option("--memory-budget", [&] { return parse_bytes(arguments.memory_budget); });
+  return options;
+}
+
+// --memory-budget in bytes.
+std::optional<double> memory_budget_of(const SolveProgramArguments& arguments) {
+  if (arguments.memory_budget.empty()) return std::nullopt;
+  if (arguments.no_fit) {
+    throw InputError(
+        "solve: found --no-fit, which takes any plan, and --memory-budget, which says what a plan may "
+        "take; valid: one of them");
   }
+  return parse_option("--memory-budget", [&] { return parse_bytes(arguments.memory_budget); });
+}
+
+StepOptions step_options_of(const SolveProgramArguments& arguments) {
+  StepOptions options{.recomputation = {},
+                      .units = arguments.units == "block",
+                      .prefetch = arguments.prefetch};
+  if (arguments.recompute != "auto") {
+    options.recomputation = parse_option(
+        "--recompute", [&] { return Recomputation::parse(arguments.recompute); });
+  } else if (arguments.no_fit) {
+    throw InputError(
+        "solve: found --no-fit and --recompute auto, which fits the plan into memory; valid: one of "
+        "them");
+  }
+  options.recomputation.reshards_weights = arguments.reshard_after_forward;
   return options;
 }
 
@@ -165,12 +189,26 @@ std::string text_of(const Times& times) {
          format_fixed(times.total_ms, 1) + " ms in all\n";
 }
 
+// What --objective step did: where it started, and how many plans it simulated.
+struct Searched {
+  std::size_t plans = 0;
+  double least_sum_us = 0.0;      // the proved optimum of the sum
+  double step_us_of_optimum = 0.0;  // its simulated step
+};
+nlohmann::json searched_json(const Searched& searched) {
+  return {{"plans", searched.plans},
+          {"optimum", {{"objective_us", searched.least_sum_us},
+                       {"step_us", searched.step_us_of_optimum}}}};
+}
+
 // Everything that a solve prints: the plan, the further answers, and the time it took.
 struct PrintedPlan {
   const SolveProgramArguments& arguments;
   const PricedProgram& priced;
   const ProgramSolution& solved;
+  const FoundPlan& found;
   ExecutedPlan executed;
+  std::optional<Searched> searched = {};  // with --objective step
   std::vector<std::string> notes = {};
   std::vector<SolveAnswer> answers = {};
 };
@@ -181,6 +219,11 @@ nlohmann::json plan_json(const PrintedPlan& plan) {
   json["executed_us"] = or_null(plan.executed.us);
   json["unexecutable"] = text_or_null(plan.executed.unexecutable);
   json["objective_name"] = objective_name(plan.priced.stack);
+  json["recompute"] = plan.found.step_options.recomputation.text();
+  json["reshard_after_forward"] = plan.found.step_options.recomputation.reshards_weights;
+  json["step_us"] = plan.found.step ? nlohmann::json(plan.found.step->step_us) : nullptr;
+  json["memory"] = plan.found.step ? memory_json(*plan.found.step) : nullptr;
+  if (plan.searched) json["searched"] = searched_json(*plan.searched);
   for (const std::string& note : plan.notes) json["notes"].push_back(note);
   return json;
 }
@@ -196,6 +239,15 @@ void print_json(const PrintedPlan& plan, nlohmann::json json, const Times& times
   session.print(json);
 }
 
+std::string searched_text(const Searched& searched, const PrintedPlan& plan) {
+  const double saved = searched.step_us_of_optimum - plan.found.step->step_us;
+  return "  searched " + std::to_string(searched.plans) + " plans by their simulated step: " +
+         (saved > 0.0 ? "this one is " + format_fixed(saved, 3) + " us shorter than the plan of the least sum, " +
+                            format_double(searched.least_sum_us) + " us, which is proved"
+                      : "none is shorter than the plan of the least sum, which is proved") +
+         "\n";
+}
+
 std::string plan_text(const PrintedPlan& plan, bool all_nodes) {
   const ProgramSolution& solved = plan.solved;
   std::string executed;
@@ -204,6 +256,8 @@ std::string plan_text(const PrintedPlan& plan, bool all_nodes) {
         plan.executed,
         solved.problem.breakdown(solved.strategies, solved.prices, solved.solution.assignment),
         plan.priced.stack);
+    if (plan.found.step) executed += step_text(*plan.found.step, plan.found.step_options);
+    if (plan.searched) executed += searched_text(*plan.searched, plan);
   }
   return solution_text(solved, objective_name(plan.priced.stack), executed, all_nodes);
 }
@@ -219,7 +273,10 @@ void answer_all(PrintedPlan& plan, ExactSolution& solution, ExactSolver& solver,
     print("  note: " + text + "\n");
   };
   if (asked.margins || asked.best > 1) {
-    if (!plan.solved.network.budgets().empty()) {
+    if (!plan.found.is_optimum_of_network) {
+      note("the plan is not the one of the least sum, so margins, the number of optima and further plans "
+           "are not worked out");
+    } else if (!plan.solved.network.budgets().empty()) {
       note(
           "a budget couples the parameters, so margins, the number of optima and further plans are "
           "not worked out");
@@ -237,6 +294,11 @@ void answer_all(PrintedPlan& plan, ExactSolution& solution, ExactSolver& solver,
     }
   }
   for (const FurtherQuestion& question : questions) {
+    if (!plan.found.is_optimum_of_network && question.option != "--diff") {
+      note(question.option + " is about the plan of the least sum, which is not this one, so it is not "
+                             "answered");
+      continue;
+    }
     try {
       plan.answers.push_back(question.answer());
       print(plan.answers.back().text);
@@ -250,7 +312,7 @@ void write_plan(const PrintedPlan& plan, const nlohmann::json& json, const Probl
                 const std::optional<RecipeComparison>& recipes, const Times& times,
                 const Session& session) {
   nlohmann::json answers = answers_record(plan.answers, json["best"]);
-  if (recipes) answers["recipes"] = recipes->rows;
+  if (recipes) answers["recipes"] = recipes->record;
   record_solution(session, {.program = plan.priced.program,
                             .stack = plan.priced.stack,
                             .topology = plan.priced.topology,
@@ -272,6 +334,8 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
   const ConfigStore store = session.store();
   const DeviceMesh mesh = parse_option("--mesh", [&] { return DeviceMesh::parse(arguments.mesh); });
   ProblemOptions options = options_of(arguments, asked, mesh);
+  const std::optional<double> most_bytes = memory_budget_of(arguments);
+  const StepOptions step_options = step_options_of(arguments);
   const Topology topology = store.topology(session.topology);
   const Stack stack = program_stack(store, arguments.stack, topology);
   const RuleSet rules = stack.rules.set_for("solve");
@@ -299,9 +363,10 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
   times.price_ms = pricing.ms();
 
   const PricedProgram priced{stack, topology, mesh, program, strategies, prices};
+  StepPlanner planner(priced, evaluator.on(mesh), most_bytes);
   std::optional<RecipeComparison> recipes;
   if (arguments.compare_recipes) {
-    recipes = compare_recipes(priced, options, store);
+    recipes = compare_recipes(priced, options, step_options, planner, store);
     if (!recipes->feasible) session.exit_code = kGateSaidNo;
     if (!writes_report(session)) {
       print_recipes(*recipes, session);
@@ -310,23 +375,40 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
   }
 
   const StopWatch solving;
-  const ShardingProblem problem = make_problem(program, mesh, strategies, prices, options);
-  const CostNetwork network = network_of(problem);
-  if (!arguments.export_problem.empty()) {
-    write_file(arguments.export_problem, write_cfn(network, program.name));
-  }
-  ExactSolver solver(network);
-  Patience patience{.takes_gap = true};
+  PlanSearchOptions search_options{.jobs = session.threads()};
   if (arguments.time_limit_s) {
-    patience.until = std::chrono::steady_clock::now() +
-                     std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-                         std::chrono::duration<double>(*arguments.time_limit_s));
+    search_options.patience.until =
+        std::chrono::steady_clock::now() +
+        std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+            std::chrono::duration<double>(*arguments.time_limit_s));
   }
-  ExactSolution solution = solver.solve({.jobs = session.threads(), .patience = patience});
+  PlanSearch search(priced, planner, search_options);
+  FoundPlan found = arguments.recompute == "auto" ? search.best_recomputation(options, step_options)
+                    : arguments.no_fit            ? search.best(options, step_options)
+                                                  : search.best_that_fits(options, step_options);
+  std::optional<Searched> searched;
+  if (arguments.objective == "step" && found.solution.feasible && found.step) {
+    searched = {.plans = 0,
+                .least_sum_us = found.solution.objective,
+                .step_us_of_optimum = found.step->step_us};
+    PlanSearch::StepSearch shortest = search.shortest_step(
+        std::move(found), options, recipe_masks(priced, store), !arguments.no_fit);
+    searched->plans = shortest.plans;
+    found = std::move(shortest.found);
+  }
+  if (!arguments.export_problem.empty()) {
+    write_file(arguments.export_problem, write_cfn(*found.network, program.name));
+  }
   times.solve_ms = solving.ms();
-  const ProgramSolution solved{program, strategies, prices, problem, network, solution};
-  PrintedPlan plan{arguments, priced, solved,
-                   solution.feasible ? executed_plan(solved, evaluator.on(mesh)) : ExecutedPlan()};
+  ExactSolver solver(*found.network);
+  const ProgramSolution solved{program,        strategies,     prices,      *found.problem,
+                               *found.network, found.solution, found.misfit};
+  PrintedPlan plan{arguments,
+                   priced,
+                   solved,
+                   found,
+                   found.solution.feasible ? executed_plan(solved, evaluator.on(mesh)) : ExecutedPlan(),
+                   searched};
   const std::vector<FurtherQuestion> questions =
       questions_of(solved, priced, options, asked, solver, session);
   const bool prints_text = !recipes && !session.json() && !session.summary;
@@ -334,13 +416,14 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
     if (prints_text && !text.empty()) session.print(text);
   };
   print(plan_text(plan, asked.all_nodes));
-  answer_all(plan, solution, solver, asked, questions, session, print);
-  if (!solution.feasible || std::ranges::any_of(plan.answers, &SolveAnswer::says_no)) {
+  answer_all(plan, found.solution, solver, asked, questions, session, print);
+  if (!found.solution.feasible || std::ranges::any_of(plan.answers, &SolveAnswer::says_no)) {
     session.exit_code = kGateSaidNo;
   }
   times.total_ms = total.ms();
   nlohmann::json json = plan_json(plan);
   if (writes_report(session)) {
+    options.memory_budget_bytes = most_bytes;
     write_plan(plan, json, options, recipes, times, session);
     if (session.summary) return;
   }

@@ -21,6 +21,12 @@ struct SolveProgramArguments {
   std::string pin_outputs;
   std::optional<double> parameter_budget;
   std::string memory_budget;  // "80GB"
+  std::string recompute = "none";
+  bool reshard_after_forward = false;
+  std::string units = "block";
+  int prefetch = 1;
+  bool no_fit = false;  // prints a plan even if it does not fit into a device
+  std::string objective = "sum";
   bool strided = false;
   std::optional<double> time_limit_s;  // after which the best plan so far is taken
   bool compare_recipes = false;        // prints a comparison of recipes instead of a plan

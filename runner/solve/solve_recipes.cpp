@@ -56,17 +56,23 @@ struct Compared {
   MovesUs moves_us = {};  // transitions included
   double kept_bytes = 0.0;
   double greedy_us = kForbidden;
+  std::optional<StepFigures> step = {};  // nothing if a move can't run
+
+  [[nodiscard]] double runs_us() const { return step ? step->executed_us : kForbidden; }
 };
 
 class ComparisonMaker {
  public:
-  ComparisonMaker(const PricedProgram& priced, const ProblemOptions& options)
+  ComparisonMaker(const PricedProgram& priced, const ProblemOptions& options,
+                  const StepOptions& step_options, StepPlanner& planner)
       : priced_(priced),
         options_(options),
+        step_options_(step_options),
+        planner_(planner),
         classes_(classify(priced.program)),
         memory_(memory_weights(priced.program, priced.mesh, priced.strategies)) {}
 
-  Compared row(std::string name, std::string title, const ProblemOptions& options) const {
+  Compared row(std::string name, std::string title, const ProblemOptions& options) {
     Compared row{.name = std::move(name), .title = std::move(title)};
     const ShardingProblem problem =
         make_problem(priced_.program, priced_.mesh, priced_.strategies, priced_.prices, options);
@@ -77,55 +83,86 @@ class ComparisonMaker {
       row.misfit = "no assignment satisfies all constraints";
       return row;
     }
-    row.objective_us = best.objective;
     row.optimal = best.optimal;
-    row.kernels_us =
-        problem.breakdown(priced_.strategies, priced_.prices, best.assignment).compute_us;
-    for (std::size_t e = 0; e < problem.priced.size(); ++e) {
-      const ProblemEdge& edge = problem.edges[e];
-      const ProblemTable& table = problem.tables[to_index(edge.table)];
-      const std::size_t place =
-          to_index(best.assignment[to_index(edge.first)]) * to_index(table.columns) +
-          to_index(best.assignment[to_index(edge.second)]);
-      row.moves_us[to_index(classes_[problem.priced[e].producer])] += table.costs[place];
-    }
-    row.kept_bytes = memory_.amount(best.assignment);
     const GreedyWalk walk = greedy_walk(network, sources_of(priced_.program, best.assignment));
     if (!walk.stuck) row.greedy_us = network.cost(walk.assignment);
+    if (row.name == "optimum" && !walk.stuck && row.greedy_us < kForbidden) {
+      greedy_ = Compared{.name = "greedy",
+                         .title = "what DTensor does by itself from the optimum's sources"};
+      greedy_->greedy_us = row.greedy_us;
+      fill(*greedy_, problem, network, walk.assignment);
+    }
+    fill(row, problem, network, best.assignment);
     return row;
   }
 
-  std::vector<Compared> rows(const ConfigStore& store) const {
+  std::vector<Compared> rows(const ConfigStore& store) {
     std::vector<Compared> rows;
-    rows.push_back(row("optimum", "the best of all plans", options_));
-    ProblemOptions whole = options_;
+    ProblemOptions options = options_;
+    options.runs =
+        runs_under(priced_.program, planner_.blocks(), step_options_.recomputation);
+    rows.push_back(row("optimum", "the best of all plans", options));
+    ProblemOptions whole = options;
     whole.parameter_budget = 1.0 / static_cast<double>(priced_.mesh.size());
     rows.push_back(
         row("optimum, cut", "the best of those that cut each parameter as far as it goes", whole));
     for (const std::string& name : store.names(ConfigKind::kRecipe)) {
       const Recipe recipe = store.recipe(name);
       try {
-        ProblemOptions pinned = options_;
+        ProblemOptions pinned = options;
         pinned.masks = recipe.masks(priced_.program, priced_.mesh);
         rows.push_back(row(recipe.name, recipe.title, pinned));
       } catch (const InputError& error) {
         rows.push_back({.name = recipe.name, .title = recipe.title, .misfit = error.what()});
       }
     }
+    if (greedy_) rows.push_back(*greedy_);
+    std::stable_sort(rows.begin() + 1, rows.end(), [](const Compared& a, const Compared& b) {
+      return a.runs_us() < b.runs_us();
+    });
     return rows;
   }
 
  private:
+  void fill(Compared& row, const ShardingProblem& problem, const CostNetwork& network,
+            const Assignment& assignment) {
+    row.objective_us = network.cost(assignment);
+    row.kernels_us = problem.breakdown(priced_.strategies, priced_.prices, assignment).compute_us;
+    for (std::size_t e = 0; e < problem.priced.size(); ++e) {
+      const ProblemEdge& edge = problem.edges[e];
+      const ProblemTable& table = problem.tables[to_index(edge.table)];
+      const std::size_t place =
+          to_index(assignment[to_index(edge.first)]) * to_index(table.columns) +
+          to_index(assignment[to_index(edge.second)]);
+      row.moves_us[to_index(classes_[problem.priced[e].producer])] += table.costs[place];
+    }
+    row.kept_bytes = memory_.amount(assignment);
+    try {
+      row.step = planner_.figures(assignment, step_options_);
+    } catch (const LimitError&) {
+      throw;
+    } catch (const InputError&) {  // a move can't run
+    }
+  }
+
   const PricedProgram& priced_;
   const ProblemOptions& options_;
+  const StepOptions& step_options_;
+  StepPlanner& planner_;
   std::vector<Moved> classes_;
   ProblemBudget memory_;
+  std::optional<Compared> greedy_;
 };
 
-nlohmann::json rows_json(std::span<const Compared> rows) {
+double tokens_per_s_per_gpu(const PricedProgram& priced, const StepFigures& step) {
+  return tokens_of(priced.program) / (step.step_us * 1e-6) /
+         static_cast<double>(priced.mesh.size());
+}
+
+nlohmann::json rows_json(std::span<const Compared> rows, const PricedProgram& priced) {
   nlohmann::json list = nlohmann::json::array();
   for (const Compared& row : rows) {
-    nlohmann::json json = {{"recipe", row.name},
+    nlohmann::json json = {{"name", row.name},
                            {"title", row.title},
                            {"objective_us", finite_or_null(row.objective_us)},
                            {"misfit", text_or_null(row.misfit)}};
@@ -139,35 +176,102 @@ nlohmann::json rows_json(std::span<const Compared> rows) {
       }
       json["kept_bytes"] = row.kept_bytes;
       json["greedy_us"] = finite_or_null(row.greedy_us);
+      if (row.step) {
+        double count = 0.0;
+        double bytes = 0.0;
+        for (const auto& [kind, collective] : row.step->collectives) {
+          count += static_cast<double>(collective.count);
+          bytes += collective.bytes;
+        }
+        json["executed_us"] = row.step->executed_us;
+        json["step_us"] = row.step->step_us;
+        json["tokens_per_s_per_gpu"] = tokens_per_s_per_gpu(priced, *row.step);
+        json["peak_bytes"] = row.step->memory.peak_bytes;
+        json["fits"] = row.step->fits();
+        json["collectives"] = {{"count", count}, {"bytes", bytes}};
+      } else {
+        for (const char* key :
+             {"executed_us", "step_us", "tokens_per_s_per_gpu", "peak_bytes", "fits", "collectives"}) {
+          json[key] = nullptr;
+        }
+      }
     }
     list.push_back(std::move(json));
   }
   return list;
 }
 
-std::string rows_text(std::span<const Compared> rows) {
-  TextTable table({"recipe", "objective us", "above %", "kernels us", "parameters us",
-                   "gradients us", "activations us", "kept GB", "greedy us"});
+// The rows as a report's record has them.
+nlohmann::json rows_record(const nlohmann::json& rows) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const nlohmann::json& row : rows) {
+    nlohmann::json& own = list.emplace_back(row);
+    own["recipe"] = own.at("name");
+    for (const char* key : {"name", "collectives"}) own.erase(key);
+    if (!own.contains("step_us")) continue;
+    own["step"] = nullptr;
+    for (const char* key :
+         {"executed_us", "step_us", "tokens_per_s_per_gpu", "peak_bytes", "fits"}) {
+      if (!own.at(key).is_null()) own["step"][key] = own.at(key);
+      own.erase(key);
+    }
+  }
+  return list;
+}
+
+std::string rows_text(std::span<const Compared> rows, const PricedProgram& priced) {
+  TextTable table({"recipe", "executed us", "objective us", "above %", "step us", "tokens/s/GPU", "peak GB",
+                   "kernels us", "parameters us", "gradients us", "activations us", "collectives",
+                   "moved GB"});
   std::string misfits;
+  bool all_fit = true;
   for (const Compared& row : rows) {
     if (!row.misfit.empty()) {
       misfits += "  " + printable(row.name + ": " + row.misfit) + "\n";
       continue;
     }
+    const StepFigures* step = row.step ? &*row.step : nullptr;
     std::vector<std::string> cells = {
-        row.name, format_fixed(row.objective_us, 0) + (row.optimal ? "" : "*"),
-        fixed_or(percent_above(row.objective_us, rows.front().objective_us), 1, "-"),
-        format_fixed(row.kernels_us, 0)};
+        row.name,
+        step != nullptr ? format_fixed(step->executed_us, 0) : "can't run",
+        format_fixed(row.objective_us, 0) + (row.optimal ? "" : "*"),
+        fixed_or(percent_above(row.objective_us, rows.front().objective_us), 1, "-")};
+    if (step != nullptr) {
+      all_fit = all_fit && step->fits();
+      cells.push_back(format_fixed(step->step_us, 0));
+      cells.push_back(format_fixed(tokens_per_s_per_gpu(priced, *step), 0));
+      cells.push_back(format_fixed(step->memory.peak_bytes / 1e9, 1) + (step->fits() ? "" : "!"));
+    } else {
+      cells.insert(cells.end(), {"-", "-", "-"});
+    }
+    cells.push_back(format_fixed(row.kernels_us, 0));
     for (const double us : row.moves_us) cells.push_back(format_fixed(us, 0));
-    cells.push_back(format_fixed(row.kept_bytes / 1e9, 2));
-    cells.push_back(row.greedy_us < kForbidden ? format_fixed(row.greedy_us, 0) : "stuck");
+    std::int64_t count = 0;
+    double bytes = 0.0;
+    if (step != nullptr) {
+      for (const auto& [kind, collective] : step->collectives) {
+        count += collective.count;
+        bytes += collective.bytes;
+      }
+    }
+    cells.push_back(std::to_string(count));
+    cells.push_back(format_fixed(bytes / 1e9, 2));
     table.add(std::move(cells));
   }
   const bool all_proved = std::ranges::all_of(rows, &Compared::optimal);
-  return table.text() +
-         (all_proved ? ""
-                     : "  *: the best plan that was found, which is not proved to be the best\n") +
-         misfits;
+  std::string text = table.text();
+  if (!all_proved) {
+    text += "  *: the best plan that was found, which is not proved to be the best\n";
+  }
+  if (!all_fit) {
+    for (const Compared& row : rows) {
+      if (!row.step) continue;
+      text += "  !: more than the " + format_fixed(row.step->device_bytes / 1e9, 1) +
+              " GB of a device\n";
+      break;
+    }
+  }
+  return text + misfits;
 }
 
 // Explains how a recipe's cost differs from the optimum's, the largest part first.
@@ -194,19 +298,36 @@ std::string reading_of(const Compared& row, const Compared& optimum) {
 
 }  // namespace
 
+std::vector<std::vector<LayoutMask>> recipe_masks(const PricedProgram& priced,
+                                                  const ConfigStore& store) {
+  std::vector<std::vector<LayoutMask>> masks;
+  for (const std::string& name : store.names(ConfigKind::kRecipe)) {
+    try {
+      masks.push_back(store.recipe(name).masks(priced.program, priced.mesh));
+    } catch (const InputError&) {  // the recipe is for another model or another mesh
+    }
+  }
+  return masks;
+}
+
 RecipeComparison compare_recipes(const PricedProgram& priced, const ProblemOptions& options,
+                                 const StepOptions& step_options, StepPlanner& planner,
                                  const ConfigStore& store) {
-  const std::vector<Compared> rows = ComparisonMaker(priced, options).rows(store);
+  const std::vector<Compared> rows =
+      ComparisonMaker(priced, options, step_options, planner).rows(store);
   RecipeComparison comparison;
   comparison.feasible = rows.front().misfit.empty();
-  comparison.rows = rows_json(rows);
+  comparison.rows = rows_json(rows, priced);
+  comparison.record = rows_record(comparison.rows);
   comparison.json = {{"program", priced.program.name},
                      {"stack", priced.stack.name},
                      {"topology", priced.topology.name()},
                      {"mesh", priced.mesh.text()},
+                     {"recompute", step_options.recomputation.text()},
                      {"recipes", comparison.rows}};
   comparison.text = printable(priced.program.name) + " on " + priced.mesh.text() + ", " +
-                    priced.stack.name + ", " + priced.topology.name() + "\n" + rows_text(rows);
+                    priced.stack.name + ", " + priced.topology.name() + "\n" +
+                    rows_text(rows, priced);
   for (const Compared& row : rows) {
     if (row.misfit.empty() && &row != &rows.front()) {
       comparison.text += reading_of(row, rows.front());

@@ -3,20 +3,29 @@
 
 #include "runner/session/session.h"
 #include "runner/solve/solution.h"
+#include "runner/solve/step_figures.h"
 
 namespace shardlab {
 
 struct RecipeComparison {
   nlohmann::json json;  // what --format json prints
-  nlohmann::json rows;  // its rows, as a record holds them
+  nlohmann::json rows;
+  nlohmann::json record;  // the rows as a report's record holds them
   std::string text;
   bool feasible = false;  // whether any assignment satisfies the options
 };
 
-// Has a row for the optimum, one for the optimum with all parameters cut as far as possible, and
-// one for each shipped recipe. All of them satisfy the options' pins and budgets.
+// Has a row for the optimum, one for the optimum with all parameters cut as far as possible, one for
+// each shipped recipe, and one for what DTensor does by itself: it starts from the optimum's sources,
+// and each op takes what is cheapest there. All of them satisfy the options' pins and budgets. The rows
+// are in the order of what they take as they run, the recipes that do not fit the program last.
 [[nodiscard]] RecipeComparison compare_recipes(const PricedProgram& priced,
                                                const ProblemOptions& options,
-                                               const ConfigStore& store);
+                                               const StepOptions& step_options,
+                                               StepPlanner& planner, const ConfigStore& store);
+
+// The masks of the shipped recipes that fit the program and the mesh.
+[[nodiscard]] std::vector<std::vector<LayoutMask>> recipe_masks(const PricedProgram& priced,
+                                                                const ConfigStore& store);
 
 }  // namespace shardlab

@@ -87,6 +87,10 @@ Program llama(const ProgramOptions& options) {
 
 template <const GptShape& kShape>
 Program gpt(const ProgramOptions& options) {
+  if (options.loss) {
+    throw InputError("--loss: found it for " + std::string(kShape.name) +
+                     "; valid: for llama3-8b and llama3-70b");
+  }
   const ProgramSizes& sizes = options.sizes;
   expect_none("--kv-heads", sizes.kv_heads, kShape.name, "heads that share keys");
   if (kShape.experts == 0) {

@@ -48,10 +48,10 @@ ProblemBudget memory_weights(const Program& program, const DeviceMesh& mesh,
   for (std::size_t n = 0; n < program.nodes.size(); ++n) {
     if (program.nodes[n].kind != NodeKind::kParameter) continue;
     const TensorMeta& meta = program.nodes[n].outputs[0];
-    double per_element = itemsize(meta.dtype) + kOptimizerBytesPerElement;
+    double per_element = itemsize(meta.dtype);
     for (const auto& [first, second] : program.pairs) {
       if (first == n && program.nodes[second].kind == NodeKind::kGradient) {
-        per_element += itemsize(program.nodes[second].outputs[0].dtype);
+        per_element += itemsize(program.nodes[second].outputs[0].dtype) + kOptimizerBytesPerElement;
       }
     }
     ProblemBudget::Weights& weights = budget.weights.emplace_back();

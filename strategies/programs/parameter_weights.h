@@ -20,7 +20,8 @@ namespace shardlab {
                                              const ProgramStrategies& strategies,
                                              std::span<const std::size_t> left_out = {});
 
-// The weights are the bytes of the parameters, their gradients and their optimizer state.
+// The weights are the bytes of the parameters and, for those that have a gradient, of the gradient and
+// the optimizer's state.
 [[nodiscard]] ProblemBudget memory_weights(const Program& program, const DeviceMesh& mesh,
                                            const ProgramStrategies& strategies);
 

@@ -109,6 +109,8 @@ class PlanFlips::Search {
     ShardingProblem edges;
     edges.names.resize(flips_.program_.nodes.size());
     edges.priced = prices.edges();
+    edges.runs = flips_.options_.runs;
+    edges.runs.resize(edges.names.size(), 1);
     const double plan_us = edges.breakdown(flips_.strategies_, prices, plan_).total_us();
     return {plan_us, plan_us - edges.breakdown(flips_.strategies_, prices, other).total_us()};
   }

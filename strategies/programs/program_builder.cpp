@@ -132,6 +132,11 @@ Value ProgramBuilder::op_on_list(std::string_view name, std::optional<Value> fir
   return made;
 }
 
+void ProgramBuilder::leave_out(Value of, std::size_t place) {
+  std::vector<ProgramInput>& inputs = traced_.program.nodes[of.node].inputs;
+  inputs.insert(inputs.begin() + static_cast<std::ptrdiff_t>(place), ProgramInput());
+}
+
 Value ProgramBuilder::part(Value of, std::size_t output) {
   const Value value{of.node, output};
   return op(kGetItem, {value}, nlohmann::json::array(), {meta(value)});

@@ -63,6 +63,8 @@ class ProgramBuilder {
   // Adds an op that takes a tensor list, either after one tensor (`first`) or before another.
   Value op_on_list(std::string_view op, std::optional<Value> first, std::vector<Value> list,
                    std::optional<Value> last, nlohmann::json args, TensorMeta output);
+  // Says that an optional tensor of a node's op is not given; `place` is its place among the inputs.
+  void leave_out(Value of, std::size_t place);
   // Adds a node that selects one of several outputs of another node.
   Value part(Value of, std::size_t output);
   // Skips the numbers of nodes that the tracer made and dropped again.

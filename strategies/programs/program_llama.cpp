@@ -2,7 +2,9 @@
 // gated feed-forward layer. With 8B's widths the graph is that of AutoParallel's LLaMA3-8B example,
 // node by node: names, order, shapes and strides. Source: meta-pytorch/autoparallel at a54c252
 // (examples/example_llama3.py); Dubey et al. 2024 for the model. Status: derived, equal to the
-// traced graphs. Labels are the module names of Meta's model (llama3/llama/model.py); h is the sum
+// traced graphs. With the loss, the step goes on from the logits to their mean cross-entropy and back,
+// in f32 and with the ops that PyTorch runs eagerly (F.cross_entropy on the logits as f32, as torchtitan
+// has it; the mean is a sum over the tokens by their number, which shards). Labels are the module names of Meta's model (llama3/llama/model.py); h is the sum
 // after the attention, and X.weight.grad is the product that makes a weight's gradient.
 #include <algorithm>
 #include <optional>
@@ -16,6 +18,8 @@ namespace shardlab {
 namespace {
 
 constexpr double kRmsNormEpsilon = 1e-5;
+constexpr int kSumReduction = 2;      // of F.cross_entropy
+constexpr int kIgnoredTarget = -100;  // its default
 constexpr std::string_view kConvert = "convert_element_type";
 constexpr const char* kEmbedding = "tok_embeddings";
 
@@ -46,8 +50,17 @@ struct Layer {
   Value gate, silu, up;
 };
 
+// The cross-entropy of the logits, summed over the tokens and divided by their number.
+struct Loss {
+  Value targets;          // by sequence and token
+  Value rows;             // targets in one row
+  Value log_softmax;      // of the logits in f32, a row for each token
+  Value total_weight;     // how many tokens count
+};
+
 struct Model {
   Value embedding, rotary, tokens, tangent;
+  std::optional<Loss> loss;
   Norm final_norm;
   Linear head;
   std::vector<Layer> layers;
@@ -119,7 +132,13 @@ class Sources : private Tracer {
     m_.rotary =
         b_.source(NodeKind::kBuffer, meta_of(DType::kC64, {o_.seqlen, depth_ / 2}), "freqs_cis");
     m_.tokens = b_.source(NodeKind::kInput, meta_of(DType::kI64, {o_.batch, o_.seqlen}));
-    m_.tangent = b_.source(NodeKind::kTangent, meta_of(DType::kBF16, rows(s_.vocabulary)));
+    if (o_.loss) {
+      m_.loss.emplace();
+      m_.loss->targets = b_.source(NodeKind::kInput, meta_of(DType::kI64, {o_.batch, o_.seqlen}));
+    }
+    m_.tangent = b_.source(NodeKind::kTangent,
+                           o_.loss ? meta_of(DType::kF32, {})
+                                   : meta_of(DType::kBF16, rows(s_.vocabulary)));
   }
 
  private:
@@ -150,7 +169,7 @@ class ForwardPass : private Tracer {
       x = run_ffn(layer, x);
     }
     const Value logits = linear(m_.head, norm(m_.final_norm, x));
-    b_.returns(logits, NodeKind::kOutput, m_.tangent);
+    b_.returns(m_.loss ? loss(*m_.loss, logits) : logits, NodeKind::kOutput, m_.tangent);
   }
 
  private:
@@ -166,6 +185,22 @@ class ForwardPass : private Tracer {
     const Value result = b_.convert(b_.binary("aten.mul.Tensor", n.normed, n.weight), DType::kBF16);
     b_.begin_label("");
     return result;
+  }
+
+  Value loss(Loss& l, Value logits) {
+    const std::int64_t tokens = o_.batch * o_.seqlen;
+    const Value matrix = b_.convert(b_.view(logits, {tokens, s_.vocabulary}), DType::kF32);
+    l.rows = b_.view(l.targets, {tokens});
+    l.log_softmax = b_.op("aten._log_softmax.default", {matrix}, nlohmann::json::array({1, false}),
+                          {b_.meta(matrix)});
+    const Value both =
+        b_.op("aten.nll_loss_forward.default", {l.log_softmax, l.rows},
+              nlohmann::json::array({kSumReduction, kIgnoredTarget}),
+              {meta_of(DType::kF32, {}), meta_of(DType::kF32, {})});
+    b_.leave_out(both, 2);
+    l.total_weight = b_.part(both, 1);
+    return b_.unary("aten.div.Scalar", b_.part(both, 0),
+                    nlohmann::json::array({static_cast<double>(tokens)}));
   }
 
   // The tracer also numbers two conversions of dtype that turn out to change nothing.
@@ -255,7 +290,8 @@ class BackwardPass : private Tracer {
   using Tracer::Tracer;
 
   void trace() {
-    Value g = linear_gradient(m_.head, m_.tangent, std::nullopt);
+    const Value tangent = m_.loss ? loss_gradient(*m_.loss) : m_.tangent;
+    Value g = linear_gradient(m_.head, tangent, std::nullopt);
     g = norm_gradient(m_.final_norm, g, std::nullopt);
     for (auto layer = m_.layers.rbegin(); layer != m_.layers.rend(); ++layer) {
       g = ffn_gradient(*layer, g);
@@ -280,6 +316,21 @@ class BackwardPass : private Tracer {
     for (const auto& [parameter, gradient] : gradients_) {
       b_.returns(gradient, NodeKind::kGradient, parameter);
     }
+  }
+
+  // The gradient of the logits.
+  Value loss_gradient(const Loss& l) {
+    const TensorMeta matrix = b_.meta(l.log_softmax);
+    const Value each = b_.unary("aten.div.Scalar", m_.tangent,
+                                nlohmann::json::array({static_cast<double>(matrix.shape[0])}));
+    const Value picked =
+        b_.op("aten.nll_loss_backward.default", {each, l.log_softmax, l.rows, l.total_weight},
+              nlohmann::json::array({kSumReduction, kIgnoredTarget}), {matrix});
+    b_.leave_out(picked, 3);
+    const Value wide =
+        b_.op("aten._log_softmax_backward_data.default", {picked, l.log_softmax},
+              nlohmann::json::array({1, "f32"}), {matrix});
+    return b_.view(b_.convert(wide, DType::kBF16), rows(s_.vocabulary));
   }
 
   // The gradient of the input. `others` is the sum of the gradients from the input's other readers.

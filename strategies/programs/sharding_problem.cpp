@@ -6,6 +6,7 @@
 #include <boost/container_hash/hash.hpp>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <unordered_map>
 #include <utility>
@@ -66,6 +67,8 @@ class ProblemMaker {
         store_(problem_) {}
 
   ShardingProblem run() {
+    problem_.runs = options_.runs.empty() ? std::vector<int>(program_.nodes.size(), 1) : options_.runs;
+    SHARDLAB_CHECK(problem_.runs.size() == program_.nodes.size(), problem_.runs.size());
     add_variables();
     add_edges();
     add_pairs();
@@ -96,14 +99,16 @@ class ProblemMaker {
       const std::span<const double> compute = prices_.compute_us(of_class);
       problem_.names.push_back(program_.nodes[n].name);
       problem_.domain_of.push_back(static_cast<int>(of_class));
-      problem_.costs.emplace_back(compute.begin(), compute.end());
+      std::vector<double>& costs = problem_.costs.emplace_back(compute.begin(), compute.end());
+      for (double& cost : costs) cost *= problem_.runs[n];
     }
     problem_.forbidden_by.resize(problem_.names.size());
   }
 
   // -- Edges ----------------------------------------------------------------------------------
 
-  [[nodiscard]] ProblemTable edge_table(const PriceTable& prices, bool communicates) const {
+  [[nodiscard]] ProblemTable edge_table(const PriceTable& prices, bool communicates,
+                                        int runs) const {
     const std::span<const LayoutId> wanted = strategies_.layouts.list_at(prices.wanted);
     const std::span<const LayoutId> made = strategies_.layouts.list_at(prices.made);
     ProblemTable table{.rows = static_cast<int>(prices.rows()),
@@ -117,7 +122,7 @@ class ProblemMaker {
         double cost = by_column[prices.column_of[column]];
         if (!communicates && cost > 0.0) cost = kForbidden;
         if (wanted[row] != made[column]) cost += prices_.transition_us();
-        table.costs.push_back(cost);
+        table.costs.push_back(cost * runs);
       }
     }
     return table;
@@ -127,13 +132,17 @@ class ProblemMaker {
     const std::vector<bool> silent = silent_nodes(
         program_,
         {.forward = options_.forward_dtype_rule, .gradient = options_.gradient_dtype_rule});
-    std::vector<std::array<int, 2>> ids(prices_.tables().size(), {-1, -1});
+    // By the number of runs: the tables of edges that communicate, and of those that do not.
+    std::map<int, std::vector<std::array<int, 2>>> by_runs;
     problem_.priced = prices_.edges();
     for (const PricedEdge& edge : prices_.edges()) {
       const bool communicates = !silent[edge.reader];
+      const int runs = problem_.runs[edge.reader];
+      std::vector<std::array<int, 2>>& ids = by_runs[runs];
+      ids.resize(prices_.tables().size(), {-1, -1});
       int& id = ids[edge.table][communicates ? 0 : 1];
       if (id < 0) {
-        id = store_.add(edge_table(prices_.table(edge.table), communicates));
+        id = store_.add(edge_table(prices_.table(edge.table), communicates, runs));
       }
       problem_.edges.push_back(
           {static_cast<int>(edge.reader), static_cast<int>(edge.producer), id});
@@ -324,17 +333,17 @@ Breakdown ShardingProblem::breakdown(const ProgramStrategies& strategies,
   const auto value = [&](std::uint32_t node) { return static_cast<std::size_t>(assignment[node]); };
   Breakdown parts;
   for (std::uint32_t n = 0; n < assignment.size(); ++n) {
-    parts.compute_us += prices.compute_us(strategies.class_of[n])[value(n)];
+    parts.compute_us += runs[n] * prices.compute_us(strategies.class_of[n])[value(n)];
   }
   for (const PricedEdge& edge : priced) {
     const PriceTable& table = prices.table(edge.table);
-    parts.communication_us += table.at(value(edge.reader), value(edge.producer));
+    parts.communication_us += runs[edge.reader] * table.at(value(edge.reader), value(edge.producer));
     const NodeClass& reader = strategies.of(edge.reader);
     const LayoutId wanted =
         strategies.layout(reader, value(edge.reader), reader.outputs + edge.argument);
     const LayoutId made =
         strategies.layout(strategies.of(edge.producer), value(edge.producer), edge.output);
-    if (wanted != made) parts.transition_us += prices.transition_us();
+    if (wanted != made) parts.transition_us += runs[edge.reader] * prices.transition_us();
   }
   return parts;
 }

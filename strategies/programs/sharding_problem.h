@@ -60,6 +60,9 @@ struct ProblemOptions {
   std::optional<double> parameter_budget = {};
   // The most that parameters, their gradients and their optimizer state may take on one device.
   std::optional<double> memory_budget_bytes = {};
+  // By node: how often it runs in a step, and with it the moves of what it reads
+  // (strategies/steps/recomputation.h). Empty: once.
+  std::vector<int> runs = {};
 };
 
 // Bytes of Adam's two moments in f32. Source: Kingma and Ba 2015; torch.optim.Adam. Status:
@@ -112,6 +115,7 @@ struct ShardingProblem {
   std::vector<ProblemEdge> edges;  // first the edges of `priced`, in order; then the pairs
   std::vector<ProblemBudget> budgets;
   std::vector<PricedEdge> priced;
+  std::vector<int> runs;  // by node: how often it runs in a step
 
   // The parts of the cost of an assignment (a value for each variable), computed from the prices
   // themselves.

@@ -269,6 +269,8 @@ void BoundSearch::run(std::vector<double> messages, const Patience& patience) {
     if (dual_->bound() > most) break;  // the network is infeasible
     if (!dual_->decoded().empty()) offer(dual_->decoded());
     const Reparametrisation costs = dual_->reparametrised();
+    const bool is_near = is_feasible() && upper_ - costs.bound <= patience.gap * std::abs(upper_);
+    if (patience.takes_gap && patience.gap > 0.0 && is_near) return give_up();
     double seconds_left = kForbidden;
     if (patience.until) {
       const std::chrono::duration<double> left = *patience.until - std::chrono::steady_clock::now();

@@ -46,6 +46,7 @@ struct BoundProof {
 // How long a search may go on before it takes the best assignment that it has.
 struct Patience {
   bool takes_gap = false;  // whether it may end without the minimum at all
+  double gap = 0.0;        // a gap with which it ends at once, relative to the best assignment
   std::optional<std::chrono::steady_clock::time_point> until = {};
 };
 

@@ -1,0 +1,117 @@
+#include "runner/solve/step_figures.h"
+
+#include <algorithm>
+
+#include "costmodel/base/index.h"
+#include "costmodel/base/text.h"
+#include "runner/base/terminal.h"
+
+namespace shardlab {
+namespace {
+
+std::string parts_text(const MemoryParts& parts) {
+  std::string text;
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    if (parts[p] <= 0.0) continue;
+    text += (text.empty() ? "" : ", ") + std::string(to_string(static_cast<MemoryPart>(p))) + " " +
+            format_fixed(parts[p] / 1e9, 2);
+  }
+  return text;
+}
+
+}  // namespace
+
+nlohmann::json memory_json(const StepFigures& figures) {
+  nlohmann::json parts;
+  for (std::size_t p = 0; p < kMemoryParts; ++p) {
+    parts[std::string(to_string(static_cast<MemoryPart>(p)))] = figures.memory.parts[p];
+  }
+  return {{"peak_bytes", figures.memory.peak_bytes},
+          {"device_bytes", figures.device_bytes},
+          {"fits", figures.fits()},
+          {"reserved_bytes", figures.memory.reserved_bytes},
+          {"peak_at", figures.peak_at},
+          {"parts", std::move(parts)}};
+}
+
+std::string step_text(const StepFigures& figures, const StepOptions& options) {
+  const Recomputation& policy = options.recomputation;
+  std::string how;
+  if (policy.kind != Recomputation::Kind::kNone) how += ", recomputation " + policy.text();
+  if (policy.reshards_weights) how += ", weights resharded after the forward pass";
+  return "  step " + format_fixed(figures.step_us, 3) + " us as simulated, where communication overlaps " +
+         "with kernels" + how + "\n  memory " + format_fixed(figures.memory.peak_bytes / 1e9, 2) +
+         " GB at the peak, " + (figures.fits() ? "which fits into " : "MORE THAN THE ") +
+         format_fixed(figures.device_bytes / 1e9, 2) + " GB" +
+         (figures.fits() ? "" : " that there are") + " (" + printable(figures.peak_at) + "): " +
+         parts_text(figures.memory.parts) + "; PyTorch's allocator reserves " +
+         format_fixed(figures.memory.reserved_bytes / 1e9, 2) + "\n";
+}
+
+StepPlanner::StepPlanner(const PricedProgram& priced, Redistributor& redistributor,
+                         std::optional<double> most_bytes)
+    : priced_(priced),
+      redistributor_(redistributor),
+      blocks_(blocks_of(priced.program)),
+      most_bytes_(most_bytes.value_or(priced.topology.device().memory_gib * kBytesPerGiB)) {
+  for (std::size_t n = 0; n < priced.program.nodes.size(); ++n) {
+    rules_.push_back(priced.strategies.of(n).rule);
+  }
+}
+
+PlannedProgram StepPlanner::planned_program_of(const Assignment& assignment) {
+  std::vector<double> compute_us;
+  for (std::size_t n = 0; n < assignment.size(); ++n) {
+    compute_us.push_back(
+        priced_.prices.compute_us(priced_.strategies.class_of[n])[to_index(assignment[n])]);
+  }
+  return planned_program(priced_.program, placements_of(priced_.strategies, assignment),
+                         std::move(compute_us), rules_, redistributor_);
+}
+
+TrainingStep StepPlanner::step(const Assignment& assignment, const StepOptions& options) {
+  return make_step(planned_program_of(assignment), blocks_, redistributor_, options);
+}
+
+StepFigures StepPlanner::figures(const Assignment& assignment, const StepOptions& options) {
+  const PlannedProgram planned = planned_program_of(assignment);
+  const TrainingStep made = make_step(planned, blocks_, redistributor_, options);
+  StepFigures figures{.executed_us =
+                          executed_us(planned, blocks_, options.recomputation),
+                      .step_us = simulated_us(made, priced_.mesh, priced_.topology),
+                      .memory = memory_of(made),
+                      .device_bytes = most_bytes_,
+                      .peak_at = {},
+                      .collectives = {}};
+  if (figures.memory.peak_task >= 0) {
+    const StepTask& task = made.tasks[to_index(figures.memory.peak_task)];
+    figures.peak_at = std::string(to_string(task.pass)) + ", at " +
+                      priced_.program.nodes[task.node].name;
+  }
+  for (const StepTask& task : made.tasks) {
+    if (task.kernel.mesh_dims.empty()) continue;
+    CollectiveCount& count = figures.collectives[task.kernel.name];
+    ++count.count;
+    count.bytes += task.kernel.full_bytes;
+  }
+  return figures;
+}
+
+std::vector<int> runs_under(const Program& program, const ModelBlocks& blocks,
+                            const Recomputation& policy) {
+  std::vector<int> runs;
+  for (const bool again : recomputed_nodes(program, blocks, policy)) runs.push_back(again ? 2 : 1);
+  return runs;
+}
+
+double tokens_of(const Program& program) {
+  for (const ProgramNode& node : program.nodes) {
+    if (node.kind != NodeKind::kInput || node.outputs[0].shape.empty()) continue;
+    Shape shape = node.outputs[0].shape;
+    if (is_floating_point(node.outputs[0].dtype) && shape.size() > 1) shape.pop_back();
+    return element_count(shape);
+  }
+  return 0.0;
+}
+
+}  // namespace shardlab

@@ -1,0 +1,73 @@
+// What a plan is as a training step: how long the step takes with streams that overlap, how much
+// memory it needs and when, and which collectives it runs.
+//
+//   StepPlanner planner(priced, evaluator.on(mesh));
+//   const StepFigures figures = planner.figures(assignment, step_options);
+//   figures.step_us, figures.memory.peak_bytes, figures.fits()
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "runner/solve/solution.h"
+#include "sim/redistribute.h"
+#include "strategies/steps/step_memory.h"
+#include "strategies/steps/training_step.h"
+
+namespace shardlab {
+
+struct CollectiveCount {
+  std::int64_t count = 0;
+  double bytes = 0.0;  // the larger of one rank's two buffers, summed
+};
+
+struct StepFigures {
+  double executed_us = 0.0;  // the sum of kernels and of the steps of all moves, each by itself
+  double step_us = 0.0;      // simulated; streams overlap
+  StepMemory memory;
+  double device_bytes = 0.0;  // what the plan may take: the device's memory, or --memory-budget
+  std::string peak_at;        // "backward, at einsum_12"; "" if no task runs
+  std::map<std::string, CollectiveCount> collectives;
+
+  [[nodiscard]] bool fits() const { return memory.peak_bytes <= device_bytes; }
+};
+
+[[nodiscard]] nlohmann::json memory_json(const StepFigures& figures);
+// A line each for the step's time and for its memory.
+[[nodiscard]] std::string step_text(const StepFigures& figures, const StepOptions& options);
+
+class StepPlanner {
+ public:
+  // Keeps references. `most_bytes` replaces the memory of the topology's device.
+  StepPlanner(const PricedProgram& priced, Redistributor& redistributor,
+              std::optional<double> most_bytes);
+
+  [[nodiscard]] const ModelBlocks& blocks() const { return blocks_; }
+  [[nodiscard]] double most_bytes() const { return most_bytes_; }
+  // Throws InputError for a plan that can't run.
+  [[nodiscard]] TrainingStep step(const Assignment& assignment, const StepOptions& options);
+  [[nodiscard]] StepFigures figures(const Assignment& assignment, const StepOptions& options);
+
+ private:
+  [[nodiscard]] PlannedProgram planned_program_of(const Assignment& assignment);
+
+  const PricedProgram& priced_;
+  Redistributor& redistributor_;
+  ModelBlocks blocks_;
+  std::vector<const OpRule*> rules_;  // by node
+  double most_bytes_;
+};
+
+// How often each node runs in a step under this policy, for ProblemOptions.
+[[nodiscard]] std::vector<int> runs_under(const Program& program, const ModelBlocks& blocks,
+                                          const Recomputation& policy);
+
+// How many tokens a step of the program processes: the elements of its first input if these are
+// integers, otherwise the product of all its dims but the last.
+[[nodiscard]] double tokens_of(const Program& program);
+
+}  // namespace shardlab
