@@ -6,7 +6,9 @@
 #include <boost/container_hash/hash.hpp>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <numeric>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -201,7 +203,45 @@ class ProblemMaker {
     if (program_.nodes[node].kind == NodeKind::kParameter) pinned_.push_back(node);
   }
 
-  void apply(const LayoutMask& mask) {
+  // Whether the node, and each node that a pair ties to it, can have such a layout.
+  [[nodiscard]] bool is_possible(std::size_t node,
+                                 std::span<const std::optional<Placement>> placements) const {
+    const auto fits = [&](LayoutId id) {
+      const Placements& layout = strategies_.layouts[id];
+      for (std::size_t m = 0; m < layout.size(); ++m) {
+        if (placements[m] && *placements[m] != layout[m]) return false;
+      }
+      return true;
+    };
+    const auto has = [](std::span<const LayoutId> layouts, LayoutId id) {
+      return std::ranges::find(layouts, id) != layouts.end();
+    };
+    const std::span<const LayoutId> layouts = layouts_of(node);
+    return std::ranges::any_of(layouts, [&](LayoutId id) {
+      if (!fits(id)) return false;
+      const auto [begin, end] = partners_.equal_range(node);
+      return std::all_of(begin, end,
+                         [&](const auto& each) { return has(layouts_of(each.second), id); });
+    });
+  }
+
+  // The placements of a mask, without those that are set only where possible and are not.
+  [[nodiscard]] std::vector<std::optional<Placement>> possible_placements(const LayoutMask& mask) {
+    std::vector<std::optional<Placement>> placements = mask.placements;
+    if (mask.where_possible.empty()) return placements;
+    for (std::size_t m = 0; m < placements.size(); ++m) {
+      if (mask.where_possible[m]) placements[m] = std::nullopt;
+    }
+    for (std::size_t m = 0; m < placements.size(); ++m) {
+      if (!mask.where_possible[m] || !mask.placements[m]) continue;
+      placements[m] = mask.placements[m];
+      if (!is_possible(mask.node, placements)) placements[m] = std::nullopt;
+    }
+    return placements;
+  }
+
+  void apply(const LayoutMask& mask, std::span<const std::optional<Placement>> placements) {
+    if (std::ranges::none_of(placements, [](const auto& each) { return each.has_value(); })) return;
     const std::span<const LayoutId> layouts = layouts_of(mask.node);
     std::vector<double>& costs = problem_.costs[mask.node];
     bool found = false;
@@ -209,30 +249,73 @@ class ProblemMaker {
       const Placements& layout = strategies_.layouts[layouts[strategy]];
       bool fits = true;
       for (std::size_t m = 0; m < layout.size(); ++m) {
-        fits = fits && (!mask.placements[m] || *mask.placements[m] == layout[m]);
+        fits = fits && (!placements[m] || *placements[m] == layout[m]);
       }
       found = found || fits;
       if (!fits) costs[strategy] = kForbidden;
     }
-    const ProgramNode& node = program_.nodes[mask.node];
-    bool is_whole = true;
-    std::string text;
-    for (const std::optional<Placement>& placement : mask.placements) {
-      text += placement ? placement->text() : "*";
-      is_whole = is_whole && placement;
-    }
-    if (!found) {
-      throw InputError(mask.by + ": " + node.name + " (" +
-                       (node.label.empty() ? "" : node.label + " ") + meta_of(mask.node).text() +
-                       "): found " + text + too_few_for(mask.node, mask.placements) +
-                       "; valid: " + join(texts_of(layouts)));
-    }
+    if (!found) throw InputError(mask.by + ": " + refusal(mask, placements));
     problem_.forbidden_by[mask.node].push_back(mask.by);
-    if (is_whole && node.kind == NodeKind::kParameter) pinned_.push_back(mask.node);
+    const bool is_whole =
+        std::ranges::all_of(placements, [](const auto& each) { return each.has_value(); });
+    if (is_whole && program_.nodes[mask.node].kind == NodeKind::kParameter) {
+      pinned_.push_back(mask.node);
+    }
+  }
+
+  // "w (f32[2,256]): found S(0)*, where dim 0 has ...; valid: RR, RS(1)".
+  [[nodiscard]] std::string refusal(const LayoutMask& mask,
+                                    std::span<const std::optional<Placement>> placements) const {
+    const ProgramNode& node = program_.nodes[mask.node];
+    std::string text;
+    for (const std::optional<Placement>& placement : placements) {
+      text += placement ? placement->text() : "*";
+    }
+    return node.name + " (" + (node.label.empty() ? "" : node.label + " ") +
+           meta_of(mask.node).text() + "): found " + text + too_few_for(mask.node, placements) +
+           "; valid: " + join(texts_of(layouts_of(mask.node)));
+  }
+
+  // A rule and a mesh dim for which it places nodes.
+  struct RuleUse {
+    const LayoutMask* first = nullptr;
+    std::size_t nodes = 0;
+    bool is_followed = false;
+  };
+
+  void add_masks() {
+    for (const auto& [first, second] : program_.pairs) {
+      partners_.emplace(first, second);
+      partners_.emplace(second, first);
+    }
+    std::map<std::tuple<std::string, std::string, std::size_t>, RuleUse> uses;
+    for (const LayoutMask& mask : options_.masks) {
+      const std::vector<std::optional<Placement>> placements = possible_placements(mask);
+      apply(mask, placements);
+      for (std::size_t m = 0; m < mask.rules.size(); ++m) {
+        if (mask.rules[m].empty() || !mask.placements[m]) continue;
+        RuleUse& use = uses[{mask.by, mask.rules[m], m}];
+        if (use.first == nullptr) use.first = &mask;
+        ++use.nodes;
+        use.is_followed = use.is_followed || placements[m].has_value();
+      }
+    }
+    for (const auto& [key, use] : uses) {
+      if (use.is_followed) continue;
+      const auto& [by, rule, m] = key;
+      std::vector<std::optional<Placement>> asked(use.first->placements.size());
+      asked[m] = use.first->placements[m];
+      throw InputError(by + ": " + rule + ": " +
+                       (use.nodes == 1
+                            ? "its only node can't"
+                            : "none of its " + std::to_string(use.nodes) + " nodes can") +
+                       " be placed so on mesh dim " + std::to_string(m) +
+                       (use.nodes == 1 ? ": " : "; the first is ") + refusal(*use.first, asked));
+    }
   }
 
   void add_pins() {
-    for (const LayoutMask& mask : options_.masks) apply(mask);
+    add_masks();
     std::vector<std::pair<std::size_t, const NodePin*>> before;
     for (const NodePin& own : options_.pins) {
       const std::optional<std::size_t> node = find_by_name_or_label(program_, own.node);
@@ -303,6 +386,7 @@ class ProblemMaker {
   ShardingProblem problem_;
   TableStore store_;
   std::vector<std::size_t> pinned_;
+  std::multimap<std::size_t, std::size_t> partners_;  // the nodes that pairs tie to a node
 };
 
 }  // namespace
