@@ -120,7 +120,7 @@ std::string roles_text(const RecipeRule& rule, const Program& program,
   }
   const std::string nodes =
       rule.kind ? "nodes of kind " + std::string(to_string(*rule.kind)) : "nodes";
-  return " (roles " + join(wanted) + "); its " + nodes +
+  return " (roles " + join(wanted) + (rule.batched ? "; batched" : "") + "); its " + nodes +
          (found.empty() ? " have no roles" : " have these roles: " + join(found));
 }
 
@@ -130,6 +130,21 @@ std::string labels_text(std::span<const std::string> labels) {
   constexpr std::size_t kFew = 2;
   return " (labels " + join(labels.first(std::min(labels.size(), kFew))) +
          (labels.size() > kFew ? ", ...)" : ")");
+}
+
+// The dims that depend on the node, as a message names them: "S(sequence)".
+std::string dims_text(std::span<const RecipePlacement* const> placements) {
+  std::vector<std::string> texts;
+  for (const RecipePlacement* placement : placements) {
+    if (placement == nullptr) continue;
+    if (!placement->role_dim && placement->from_end == 0) continue;
+    const std::string text = "S(" +
+                             (placement->role_dim ? std::string(to_string(*placement->role_dim))
+                                                  : "-" + std::to_string(placement->from_end)) +
+                             ")";
+    if (std::find(texts.begin(), texts.end(), text) == texts.end()) texts.push_back(text);
+  }
+  return join(texts, " or ");
 }
 
 LayoutMask open_mask(std::size_t node, std::size_t mesh_ndim, std::string by) {
@@ -273,11 +288,12 @@ std::vector<LayoutMask> Recipe::masks(const Program& program, const DeviceMesh& 
       }
     }
     if (rule.optional || found || (matches && !places)) continue;
-    throw InputError("recipe " + name + ": " + place +
-                     (matches ? " finds no such dim in the nodes of the program "
-                              : " matches no node of the program ") +
-                     program.name + labels_text(rule.labels) +
-                     (matches ? "" : roles_text(rule, program, in_model)));
+    if (matches) {
+      throw InputError("recipe " + name + ": " + place + " matches nodes of the program " +
+                       program.name + ", but none has the dim of " + dims_text(placements));
+    }
+    throw InputError("recipe " + name + ": " + place + " matches no node of the program " +
+                     program.name + labels_text(rule.labels) + roles_text(rule, program, in_model));
   }
   std::vector<LayoutMask> masks;
   for (std::optional<LayoutMask>& mask : by_node) {

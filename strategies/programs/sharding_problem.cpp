@@ -137,6 +137,7 @@ class ProblemMaker {
       if (id < 0) {
         id = store_.add(edge_table(prices_.table(edge.table), communicates));
       }
+      if (!communicates) silent_edges_.push_back(problem_.edges.size());
       problem_.edges.push_back(
           {static_cast<int>(edge.reader), static_cast<int>(edge.producer), id});
     }
@@ -203,6 +204,50 @@ class ProblemMaker {
     if (program_.nodes[node].kind == NodeKind::kParameter) pinned_.push_back(node);
   }
 
+  // For each node and strategy, whether the chains along which nothing may be communicated leave it
+  // possible. A chain has no branches, so that one pass backward and one forward find that out.
+  void find_supported() {
+    supported_.clear();
+    for (const std::vector<double>& costs : problem_.costs) {
+      supported_.emplace_back(costs.size(), true);
+    }
+    std::ranges::sort(silent_edges_, {}, [&](std::size_t e) { return problem_.edges[e].first; });
+    for (auto e = silent_edges_.rbegin(); e != silent_edges_.rend(); ++e) {
+      restrict_columns(problem_.edges[*e]);
+    }
+    for (const std::size_t e : silent_edges_) restrict_rows(problem_.edges[e]);
+  }
+
+  // Keeps those values of the producer from which some value of the reader can be reached.
+  void restrict_columns(const ProblemEdge& edge) {
+    const ProblemTable& table = problem_.tables[to_index(edge.table)];
+    const std::vector<bool>& rows = supported_[to_index(edge.first)];
+    std::vector<bool> found(to_index(table.columns), false);
+    for (std::size_t place = 0; place < table.costs.size(); ++place) {
+      if (rows[place / found.size()] && table.costs[place] < kForbidden) {
+        found[place % found.size()] = true;
+      }
+    }
+    std::vector<bool>& columns = supported_[to_index(edge.second)];
+    for (std::size_t column = 0; column < found.size(); ++column) {
+      columns[column] = columns[column] && found[column];
+    }
+  }
+
+  // Keeps those values of the reader that can be reached from some value of the producer.
+  void restrict_rows(const ProblemEdge& edge) {
+    const ProblemTable& table = problem_.tables[to_index(edge.table)];
+    const std::vector<bool>& columns = supported_[to_index(edge.second)];
+    std::vector<bool> found(to_index(table.rows), false);
+    for (std::size_t place = 0; place < table.costs.size(); ++place) {
+      if (columns[place % columns.size()] && table.costs[place] < kForbidden) {
+        found[place / columns.size()] = true;
+      }
+    }
+    std::vector<bool>& rows = supported_[to_index(edge.first)];
+    for (std::size_t row = 0; row < found.size(); ++row) rows[row] = rows[row] && found[row];
+  }
+
   // Whether the node, and each node that a pair ties to it, can have such a layout.
   [[nodiscard]] bool is_possible(std::size_t node,
                                  std::span<const std::optional<Placement>> placements) const {
@@ -213,16 +258,23 @@ class ProblemMaker {
       }
       return true;
     };
-    const auto has = [](std::span<const LayoutId> layouts, LayoutId id) {
-      return std::ranges::find(layouts, id) != layouts.end();
+    const auto has = [&](std::size_t other, LayoutId id) {
+      const std::span<const LayoutId> layouts = layouts_of(other);
+      for (std::size_t i = 0; i < layouts.size(); ++i) {
+        if (layouts[i] == id && supported_[other][i]) return true;
+      }
+      return false;
     };
+    const auto [begin, end] = partners_.equal_range(node);
     const std::span<const LayoutId> layouts = layouts_of(node);
-    return std::ranges::any_of(layouts, [&](LayoutId id) {
-      if (!fits(id)) return false;
-      const auto [begin, end] = partners_.equal_range(node);
-      return std::all_of(begin, end,
-                         [&](const auto& each) { return has(layouts_of(each.second), id); });
-    });
+    for (std::size_t i = 0; i < layouts.size(); ++i) {
+      if (!supported_[node][i] || !fits(layouts[i])) continue;
+      const LayoutId id = layouts[i];
+      if (std::all_of(begin, end, [&](const auto& each) { return has(each.second, id); })) {
+        return true;
+      }
+    }
+    return false;
   }
 
   // The placements of a mask, without those that are set only where possible and are not.
@@ -288,6 +340,10 @@ class ProblemMaker {
       partners_.emplace(first, second);
       partners_.emplace(second, first);
     }
+    const bool asks = std::ranges::any_of(options_.masks, [](const LayoutMask& mask) {
+      return std::ranges::find(mask.where_possible, true) != mask.where_possible.end();
+    });
+    if (asks) find_supported();
     std::map<std::tuple<std::string, std::string, std::size_t>, RuleUse> uses;
     for (const LayoutMask& mask : options_.masks) {
       const std::vector<std::optional<Placement>> placements = possible_placements(mask);
@@ -386,6 +442,8 @@ class ProblemMaker {
   ShardingProblem problem_;
   TableStore store_;
   std::vector<std::size_t> pinned_;
+  std::vector<std::size_t> silent_edges_;             // along which nothing may be communicated
+  std::vector<std::vector<bool>> supported_;          // by node and strategy
   std::multimap<std::size_t, std::size_t> partners_;  // the nodes that pairs tie to a node
 };
 

@@ -174,7 +174,7 @@ TEST(ModelRoles, Gpt2HasBiasesAndItsMergedProjectionIsColumnWise) {
       }
     }
     EXPECT_EQ(found, R"(f32[50257,1600] embedding
-f32[1024,1600] embedding
+f32[64,1600] embedding
 f32[1600] norm
 f32[1600] norm
 f32[4800,1600] column_linear
