@@ -81,6 +81,7 @@ TEST(ShardingProblem, APlacementThatIsWishedForIsDroppedWhereItIsImpossible) {
   const std::size_t weight = program.find("primals_1").value();
   ProblemOptions options;
   options.masks = {wish(weight, {Placement::shard(0), Placement::shard(0)})};
+  options.masks[0].rules.clear();
   const Made made(program, options, "2x4");
   const Texts left = made.left("primals_1");
   EXPECT_GT(left.size(), 1U);
