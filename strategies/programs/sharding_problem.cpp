@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -144,6 +145,7 @@ class ProblemMaker {
       if (id < 0) {
         id = store_.add(edge_table(prices_.table(edge.table), communicates, runs));
       }
+      if (!communicates) silent_edges_.push_back(problem_.edges.size());
       problem_.edges.push_back(
           {static_cast<int>(edge.reader), static_cast<int>(edge.producer), id});
     }
@@ -210,7 +212,96 @@ class ProblemMaker {
     if (program_.nodes[node].kind == NodeKind::kParameter) pinned_.push_back(node);
   }
 
-  void apply(const LayoutMask& mask) {
+  // For each node and strategy, whether the chains along which nothing may be communicated leave it
+  // possible. A chain has no branches, so that one pass backward and one forward find that out.
+  void find_supported() {
+    supported_.clear();
+    for (const std::vector<double>& costs : problem_.costs) {
+      supported_.emplace_back(costs.size(), true);
+    }
+    std::ranges::sort(silent_edges_, {}, [&](std::size_t e) { return problem_.edges[e].first; });
+    for (auto e = silent_edges_.rbegin(); e != silent_edges_.rend(); ++e) {
+      restrict_columns(problem_.edges[*e]);
+    }
+    for (const std::size_t e : silent_edges_) restrict_rows(problem_.edges[e]);
+  }
+
+  // Keeps those values of the producer from which some value of the reader can be reached.
+  void restrict_columns(const ProblemEdge& edge) {
+    const ProblemTable& table = problem_.tables[to_index(edge.table)];
+    const std::vector<bool>& rows = supported_[to_index(edge.first)];
+    std::vector<bool> found(to_index(table.columns), false);
+    for (std::size_t place = 0; place < table.costs.size(); ++place) {
+      if (rows[place / found.size()] && table.costs[place] < kForbidden) {
+        found[place % found.size()] = true;
+      }
+    }
+    std::vector<bool>& columns = supported_[to_index(edge.second)];
+    for (std::size_t column = 0; column < found.size(); ++column) {
+      columns[column] = columns[column] && found[column];
+    }
+  }
+
+  // Keeps those values of the reader that can be reached from some value of the producer.
+  void restrict_rows(const ProblemEdge& edge) {
+    const ProblemTable& table = problem_.tables[to_index(edge.table)];
+    const std::vector<bool>& columns = supported_[to_index(edge.second)];
+    std::vector<bool> found(to_index(table.rows), false);
+    for (std::size_t place = 0; place < table.costs.size(); ++place) {
+      if (columns[place % columns.size()] && table.costs[place] < kForbidden) {
+        found[place / columns.size()] = true;
+      }
+    }
+    std::vector<bool>& rows = supported_[to_index(edge.first)];
+    for (std::size_t row = 0; row < found.size(); ++row) rows[row] = rows[row] && found[row];
+  }
+
+  // Whether the node, and each node that a pair ties to it, can have such a layout.
+  [[nodiscard]] bool is_possible(std::size_t node,
+                                 std::span<const std::optional<Placement>> placements) const {
+    const auto fits = [&](LayoutId id) {
+      const Placements& layout = strategies_.layouts[id];
+      for (std::size_t m = 0; m < layout.size(); ++m) {
+        if (placements[m] && *placements[m] != layout[m]) return false;
+      }
+      return true;
+    };
+    const auto has = [&](std::size_t other, LayoutId id) {
+      const std::span<const LayoutId> layouts = layouts_of(other);
+      for (std::size_t i = 0; i < layouts.size(); ++i) {
+        if (layouts[i] == id && supported_[other][i]) return true;
+      }
+      return false;
+    };
+    const auto [begin, end] = partners_.equal_range(node);
+    const std::span<const LayoutId> layouts = layouts_of(node);
+    for (std::size_t i = 0; i < layouts.size(); ++i) {
+      if (!supported_[node][i] || !fits(layouts[i])) continue;
+      const LayoutId id = layouts[i];
+      if (std::all_of(begin, end, [&](const auto& each) { return has(each.second, id); })) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  // The placements of a mask, without those that are set only where possible and are not.
+  [[nodiscard]] std::vector<std::optional<Placement>> possible_placements(const LayoutMask& mask) {
+    std::vector<std::optional<Placement>> placements = mask.placements;
+    if (mask.where_possible.empty()) return placements;
+    for (std::size_t m = 0; m < placements.size(); ++m) {
+      if (mask.where_possible[m]) placements[m] = std::nullopt;
+    }
+    for (std::size_t m = 0; m < placements.size(); ++m) {
+      if (!mask.where_possible[m] || !mask.placements[m]) continue;
+      placements[m] = mask.placements[m];
+      if (!is_possible(mask.node, placements)) placements[m] = std::nullopt;
+    }
+    return placements;
+  }
+
+  void apply(const LayoutMask& mask, std::span<const std::optional<Placement>> placements) {
+    if (std::ranges::none_of(placements, [](const auto& each) { return each.has_value(); })) return;
     const std::span<const LayoutId> layouts = layouts_of(mask.node);
     std::vector<double>& costs = problem_.costs[mask.node];
     bool found = false;
@@ -218,30 +309,77 @@ class ProblemMaker {
       const Placements& layout = strategies_.layouts[layouts[strategy]];
       bool fits = true;
       for (std::size_t m = 0; m < layout.size(); ++m) {
-        fits = fits && (!mask.placements[m] || *mask.placements[m] == layout[m]);
+        fits = fits && (!placements[m] || *placements[m] == layout[m]);
       }
       found = found || fits;
       if (!fits) costs[strategy] = kForbidden;
     }
-    const ProgramNode& node = program_.nodes[mask.node];
-    bool is_whole = true;
-    std::string text;
-    for (const std::optional<Placement>& placement : mask.placements) {
-      text += placement ? placement->text() : "*";
-      is_whole = is_whole && placement;
-    }
-    if (!found) {
-      throw InputError(mask.by + ": " + node.name + " (" +
-                       (node.label.empty() ? "" : node.label + " ") + meta_of(mask.node).text() +
-                       "): found " + text + too_few_for(mask.node, mask.placements) +
-                       "; valid: " + join(texts_of(layouts)));
-    }
+    if (!found) throw InputError(mask.by + ": " + refusal(mask, placements));
     problem_.forbidden_by[mask.node].push_back(mask.by);
-    if (is_whole && node.kind == NodeKind::kParameter) pinned_.push_back(mask.node);
+    const bool is_whole =
+        std::ranges::all_of(placements, [](const auto& each) { return each.has_value(); });
+    if (is_whole && program_.nodes[mask.node].kind == NodeKind::kParameter) {
+      pinned_.push_back(mask.node);
+    }
+  }
+
+  // "w (f32[2,256]): found S(0)*, where dim 0 has ...; valid: RR, RS(1)".
+  [[nodiscard]] std::string refusal(const LayoutMask& mask,
+                                    std::span<const std::optional<Placement>> placements) const {
+    const ProgramNode& node = program_.nodes[mask.node];
+    std::string text;
+    for (const std::optional<Placement>& placement : placements) {
+      text += placement ? placement->text() : "*";
+    }
+    return node.name + " (" + (node.label.empty() ? "" : node.label + " ") +
+           meta_of(mask.node).text() + "): found " + text + too_few_for(mask.node, placements) +
+           "; valid: " + join(texts_of(layouts_of(mask.node)));
+  }
+
+  // A rule and a mesh dim for which it places nodes.
+  struct RuleUse {
+    const LayoutMask* first = nullptr;
+    std::size_t nodes = 0;
+    bool is_followed = false;
+  };
+
+  void add_masks() {
+    for (const auto& [first, second] : program_.pairs) {
+      partners_.emplace(first, second);
+      partners_.emplace(second, first);
+    }
+    const bool asks = std::ranges::any_of(options_.masks, [](const LayoutMask& mask) {
+      return std::ranges::find(mask.where_possible, true) != mask.where_possible.end();
+    });
+    if (asks) find_supported();
+    std::map<std::tuple<std::string, std::string, std::size_t>, RuleUse> uses;
+    for (const LayoutMask& mask : options_.masks) {
+      const std::vector<std::optional<Placement>> placements = possible_placements(mask);
+      apply(mask, placements);
+      for (std::size_t m = 0; m < mask.rules.size(); ++m) {
+        if (mask.rules[m].empty() || !mask.placements[m]) continue;
+        RuleUse& use = uses[{mask.by, mask.rules[m], m}];
+        if (use.first == nullptr) use.first = &mask;
+        ++use.nodes;
+        use.is_followed = use.is_followed || placements[m].has_value();
+      }
+    }
+    for (const auto& [key, use] : uses) {
+      if (use.is_followed) continue;
+      const auto& [by, rule, m] = key;
+      std::vector<std::optional<Placement>> asked(use.first->placements.size());
+      asked[m] = use.first->placements[m];
+      throw InputError(by + ": " + rule + ": " +
+                       (use.nodes == 1
+                            ? "its only node can't"
+                            : "none of its " + std::to_string(use.nodes) + " nodes can") +
+                       " be placed so on mesh dim " + std::to_string(m) +
+                       (use.nodes == 1 ? ": " : "; the first is ") + refusal(*use.first, asked));
+    }
   }
 
   void add_pins() {
-    for (const LayoutMask& mask : options_.masks) apply(mask);
+    add_masks();
     std::vector<std::pair<std::size_t, const NodePin*>> before;
     for (const NodePin& own : options_.pins) {
       const std::optional<std::size_t> node = find_by_name_or_label(program_, own.node);
@@ -312,6 +450,9 @@ class ProblemMaker {
   ShardingProblem problem_;
   TableStore store_;
   std::vector<std::size_t> pinned_;
+  std::vector<std::size_t> silent_edges_;             // along which nothing may be communicated
+  std::vector<std::vector<bool>> supported_;          // by node and strategy
+  std::multimap<std::size_t, std::size_t> partners_;  // the nodes that pairs tie to a node
 };
 
 }  // namespace

@@ -45,6 +45,12 @@ struct LayoutMask {
   std::size_t node = 0;
   std::vector<std::optional<Placement>> placements = {};  // by mesh dim
   std::string by = {};  // what set the mask, for messages: "recipe fsdp"
+  // For each mesh dim, whether it stays open if the node can't have the placement there; empty if
+  // none does. Mesh dims are tried in order: S(0)S(0) of 2 rows on 2x4 becomes S(0) and open.
+  std::vector<bool> where_possible = {};
+  // For each mesh dim, the rule that set it: "/rules/3". Of all masks with the same rule there, at
+  // least one has to be possible; "" asks for none. Empty if there are no rules.
+  std::vector<std::string> rules = {};
 };
 
 struct ProblemOptions {
@@ -124,8 +130,8 @@ struct ShardingProblem {
                                     std::span<const int> assignment) const;
 };
 
-// Throws InputError for a pin of an unknown node, a layout that the node cannot have, and a pair of
-// tensors of different shapes.
+// Throws InputError for a pin of an unknown node, a layout that the node cannot have, a rule of masks
+// that none of its nodes can follow, and a pair of tensors of different shapes.
 [[nodiscard]] ShardingProblem make_problem(const Program& program, const DeviceMesh& mesh,
                                            const ProgramStrategies& strategies,
                                            const ProgramPrices& prices,

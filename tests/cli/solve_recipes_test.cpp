@@ -59,14 +59,16 @@ TEST_F(SolveRecipes, AreComparedWithTheOptimum) {
   optimum, cut           582     53.3         380              0             0             202     0.15        651
   dp                     380      0.0         380              0             0               0     1.17        380
   fsdp                  1038    173.2         380            658             0               0     0.15       1038
+  tp                     732     92.6         448              0             0             283     0.15        732
+  tp-sp                  582     53.3         380              0             0             202     0.15        582
   fsdp-tp: recipe fsdp-tp: found a mesh of 1 dim; valid: 2 (fsdp x tp), 3 (fsdp x fsdp x tp)
   fsdp-tp-sp: recipe fsdp-tp-sp: found a mesh of 1 dim; valid: 2 (fsdp x tp), 3 (fsdp x fsdp x tp)
   hsdp: recipe hsdp: found a mesh of 1 dim; valid: 2 (dp x fsdp)
-  tp: recipe tp: /rules/3 matches no node of the program mlp (labels layers.*.attention.wq.weight, layers.*.attention.wk.weight, ...)
-  tp-sp: recipe tp-sp: /rules/3 matches no node of the program mlp (labels layers.*.attention.wq.weight, layers.*.attention.wk.weight, ...)
   optimum, cut: 202 us above the optimum: activations +202, kernels +0, parameters +0, gradients +0
   dp: 0 us above the optimum: kernels +0, parameters +0, gradients +0, activations +0
   fsdp: 658 us above the optimum: parameters +658, kernels +0, gradients +0, activations +0
+  tp: 352 us above the optimum: activations +283, kernels +68, parameters +0, gradients +0
+  tp-sp: 202 us above the optimum: activations +202, kernels +0, parameters +0, gradients +0
 )");
 }
 
@@ -166,9 +168,12 @@ TEST_F(SolveRecipes, MisfitsAreSaid) {
             "fsdp, fsdp-tp, fsdp-tp-sp, hsdp, tp, tp-sp\n");
   EXPECT_EQ(error({"mlp", "--mesh", "8", "--recipe", "hsdp"}),
             "shardlab: recipe hsdp: found a mesh of 1 dim; valid: 2 (dp x fsdp)\n");
-  EXPECT_EQ(error({"mlp", "--mesh", "2x2", "--recipe", "tp"}),
-            "shardlab: recipe tp: /rules/3 matches no node of the program mlp (labels "
-            "layers.*.attention.wq.weight, layers.*.attention.wk.weight, ...)\n");
+  folder_.write("norms.json", R"({"schema": "shardlab/recipe/1", "name": "norms",
+    "meshes": [["tp"]], "rules": [{"nodes": {"kind": "parameter", "roles": ["norm"]},
+    "place": {"tp": "R"}}]})");
+  EXPECT_EQ(error({"mlp", "--mesh", "8", "--recipe", "norms.json"}),
+            "shardlab: recipe norms: /rules/0 matches no node of the program mlp (roles norm); its "
+            "nodes of kind parameter have these roles: 1 column_linear, 1 row_linear\n");
   EXPECT_EQ(error({file, "--mesh", "8x8", "--recipe", "dp"}),
             "shardlab: recipe dp: primals_14 (i64[16,8192]): found S(0)S(0), where dim 0 "
             "has 16 elements, too few for 8 x 8 shards; valid: RR, RS(0), RS(1), S(0)R, S(0)S(1), "

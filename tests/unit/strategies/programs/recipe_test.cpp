@@ -63,8 +63,8 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"NoRules", R"({"rules": []})",
                 "r.json:/rules: found an empty array; valid: an array of at least one rule"},
         Refused{"RuleForNothing", R"({"rules": [{"nodes": {}, "place": {"dp": "R"}}]})",
-                "r.json:/rules/0/nodes: found nothing to match; valid: kind, phase, labels, ops, "
-                "batched"},
+                "r.json:/rules/0/nodes: found nothing to match; valid: kind, phase, roles, labels, "
+                "ops, batched"},
         Refused{"UnknownKind",
                 R"({"rules": [{"nodes": {"kind": "paramter"}, "place": {"dp": "R"}}]})",
                 "r.json:/rules/0/nodes/kind: found \"paramter\" (did you mean \"parameter\"?); "
@@ -72,6 +72,12 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"UnknownPhase",
                 R"({"rules": [{"nodes": {"phase": "both"}, "place": {"dp": "R"}}]})",
                 "r.json:/rules/0/nodes/phase: found \"both\"; valid: forward, backward"},
+        Refused{
+            "UnknownModelRole",
+            R"({"rules": [{"nodes": {"roles": ["column"]}, "place": {"dp": "R"}}]})",
+            "r.json:/rules/0/nodes/roles/0: found \"column\"; valid: column_linear, row_linear, "
+            "column_bias, row_bias, router, expert, norm, embedding, attention, stream, inner, "
+            "weight_gradient"},
         Refused{"EmptyPattern", R"({"rules": [{"nodes": {"labels": [""]}, "place": {"dp": "R"}}]})",
                 "r.json:/rules/0/nodes/labels/0: found \"\"; valid: a text that is not empty"},
         Refused{
@@ -80,6 +86,14 @@ INSTANTIATE_TEST_SUITE_P(
             "role"},
         Refused{"UnknownRole", R"({"rules": [{"nodes": {"kind": "op"}, "place": {"pp": "R"}}]})",
                 "r.json:/rules/0/place/pp: unknown role (did you mean \"dp\"?); valid: dp, tp"},
+        Refused{"UnknownDim",
+                R"json({"rules": [{"nodes": {"kind": "op"}, "place": {"dp": "S(seq)"}}]})json",
+                "r.json:/rules/0/place/dp: placement \"S(seq)\": at position 2: expected a number "
+                "or one of out, in, expert, sequence"},
+        Refused{"DimBeforeTheFirst",
+                R"json({"rules": [{"nodes": {"kind": "op"}, "place": {"dp": "S(-0)"}}]})json",
+                "r.json:/rules/0/place/dp: placement \"S(-0)\": at position 3: expected a dim from "
+                "1 to 16"},
         Refused{"NoPlacement", R"({"rules": [{"nodes": {"kind": "op"}, "place": {"dp": "Q"}}]})",
                 "r.json:/rules/0/place/dp: placement \"Q\": at position 0: expected a placement: "
                 "R, S(d), _S(d,f), P(op), MP or NP(p)"}),
@@ -146,6 +160,68 @@ TEST(Recipe, AMeshOrARuleThatFitsNothingIsRefused) {
       Recipe::from_json(labelled, {"r.json", ""}).masks(llama(), DeviceMesh::parse("8")).empty());
 }
 
+// In a rule a shard may be that of a dim that depends on the node.
+TEST(Recipe, AShardMayBeOfADimThatTheNodesRoleDefines) {
+  const Recipe recipe = Recipe::from_json(recipe_json(R"json({"rules": [
+      {"nodes": {"kind": "parameter", "roles": ["column_linear", "embedding"]},
+       "place": {"dp": "S(out)"}},
+      {"nodes": {"kind": "parameter", "roles": ["row_linear"]}, "place": {"dp": "S(in)"}},
+      {"nodes": {"kind": "parameter", "roles": ["expert"]}, "place": {"dp": "S(expert)"}},
+      {"nodes": {"kind": "parameter", "roles": ["router"]}, "place": {"dp": "S(-1)"}},
+      {"nodes": {"kind": "output"}, "place": {"dp": "S(-2)"}},
+      {"nodes": {"kind": "op", "roles": ["norm"]}, "place": {"dp": "S(sequence)"}}]})json"),
+                                          {"r.json", ""});
+  const Program program =
+      find_built_in_program("moe-1.3b-64e")->make({.layers = 1, .batch = 16, .seqlen = 64});
+  std::string found;
+  std::size_t norms = 0;
+  for (const LayoutMask& mask : recipe.masks(program, DeviceMesh::parse("4"))) {
+    const ProgramNode& node = program.nodes[mask.node];
+    const std::string placed = mask.placements[0].value().text();
+    EXPECT_FALSE(mask.where_possible[0]);
+    if (node.kind == NodeKind::kOp) {
+      EXPECT_EQ(placed, "S(1)") << node.name;
+      ++norms;
+    } else {
+      found += node.outputs[0].text() + " " + placed + "\n";
+    }
+  }
+  EXPECT_GE(norms, 3U);
+  EXPECT_EQ(found, R"(f32[32000,2048] S(1)
+f32[64,2048] S(1)
+f32[6144,2048] S(0)
+f32[2048,2048] S(1)
+f32[2048,64] S(1)
+f32[64,2048,8192] S(0)
+f32[64,8192,2048] S(0)
+f32[32000,2048] S(0)
+bf16[16,64,32000] S(1)
+)");
+}
+
+TEST(Recipe, AMisfitSaysWhichRolesTheProgramHas) {
+  const auto misfit = [](const char* rule) {
+    json recipe = recipe_json();
+    recipe["rules"] = json::array({json::parse(rule)});
+    return message_of<InputError>([&] {
+      static_cast<void>(
+          Recipe::from_json(recipe, {"r.json", ""}).masks(llama(), DeviceMesh::parse("8")));
+    });
+  };
+  EXPECT_EQ(misfit(R"({"nodes": {"kind": "parameter", "roles": ["router", "expert"]},
+                       "place": {"dp": "R"}})"),
+            "recipe r: /rules/0 matches no node of the program llama3-8b (roles router, expert); "
+            "its nodes of kind parameter have these roles: 6 column_linear, 2 row_linear, 3 norm, "
+            "1 embedding");
+  EXPECT_EQ(misfit(R"({"nodes": {"kind": "tangent", "batched": true, "roles": ["stream"]},
+                       "place": {"dp": "R"}})"),
+            "recipe r: /rules/0 matches no node of the program llama3-8b (roles stream; batched); "
+            "its nodes of kind tangent have these roles: 1 inner");
+  EXPECT_EQ(misfit(R"json({"nodes": {"kind": "parameter"}, "place": {"dp": "S(sequence)"}})json"),
+            "recipe r: /rules/0 matches nodes of the program llama3-8b, but none has the dim of "
+            "S(sequence)");
+}
+
 class ShippedRecipe : public testing::TestWithParam<const char*> {};
 
 Recipe shipped(const std::string& name) {
@@ -192,6 +268,38 @@ TEST_P(ShippedRecipe, HasABestCompletion) {
             EXPECT_EQ(layout[m], *mask.placements[m]) << program.nodes[mask.node].name;
           }
         }
+      }
+    }
+  }
+}
+
+// The recipes know no labels, so that they fit other models too. What a recipe places where possible
+// is placed there or open; its linear layers are placed.
+TEST_P(ShippedRecipe, FitsOtherModels) {
+  const Recipe recipe = shipped(GetParam());
+  const DeviceMesh mesh = DeviceMesh::parse("2x4");
+  for (const char* name : {"gpt2-xl", "moe-1.3b-64e"}) {
+    const Program program =
+        find_built_in_program(name)->make({.layers = 1, .batch = 8, .seqlen = 512});
+    const std::vector<NodeRoles> roles = model_roles(program);
+    const ProgramStrategies strategies = enumerate_strategies(program, mesh);
+    StackEvaluator evaluator(stack_with("ap-nccl"), topology_with(8));
+    const ProgramPrices prices(program, strategies, evaluator, mesh);
+    ProblemOptions options;
+    options.masks = recipe.masks(program, mesh);
+    const CostNetwork network =
+        network_of(make_problem(program, mesh, strategies, prices, options));
+    const ExactSolution found = ExactSolver(network).solve();
+    ASSERT_TRUE(found.feasible) << name;
+    for (const LayoutMask& mask : options.masks) {
+      const ProgramNode& node = program.nodes[mask.node];
+      const bool is_weight = node.kind == NodeKind::kParameter && node.outputs[0].shape.size() > 1;
+      if (!is_weight || roles[mask.node].has(ModelRole::kRouter)) continue;
+      const auto strategy = static_cast<std::size_t>(found.assignment[mask.node]);
+      const Placements& layout =
+          strategies.layouts[strategies.layout(strategies.of(mask.node), strategy, 0)];
+      for (std::size_t m = 0; m < layout.size(); ++m) {
+        EXPECT_EQ(layout[m], *mask.placements[m]) << name << " " << node.name;
       }
     }
   }

@@ -65,6 +65,79 @@ struct Made {
   }
 };
 
+// A mask on all mesh dims that holds where possible.
+LayoutMask wish(std::size_t node, std::vector<std::optional<Placement>> placements) {
+  const std::size_t ndim = placements.size();
+  return {.node = node,
+          .placements = std::move(placements),
+          .by = "recipe r",
+          .where_possible = std::vector<bool>(ndim, true),
+          .rules = std::vector<std::string>(ndim, "/rules/0")};
+}
+
+// Two rows can be cut by the first mesh dim, not by both: the second one stays open.
+TEST(ShardingProblem, APlacementThatIsWishedForIsDroppedWhereItIsImpossible) {
+  const Program program = linear({64, 2}, {2, 128});
+  const std::size_t weight = program.find("primals_1").value();
+  ProblemOptions options;
+  options.masks = {wish(weight, {Placement::shard(0), Placement::shard(0)})};
+  options.masks[0].rules.clear();
+  const Made made(program, options, "2x4");
+  const Texts left = made.left("primals_1");
+  EXPECT_GT(left.size(), 1U);
+  for (const std::string& text : left) EXPECT_TRUE(text.starts_with("S(0)")) << text;
+}
+
+TEST(ShardingProblem, ARuleThatNoNodeCanFollowIsRefused) {
+  const Program program = linear({64, 2}, {2, 128});
+  ProblemOptions options;
+  options.masks = {wish(program.find("primals_1").value(), {std::nullopt, Placement::shard(0)})};
+  const auto message = [&] {
+    return message_of<InputError>([&] { static_cast<void>(Made(program, options, "2x4")); });
+  };
+  EXPECT_TRUE(message().starts_with(
+      "recipe r: /rules/0: its only node can't be placed so on mesh dim 1: primals_1 (f32[2,128]): "
+      "found *S(0), where dim 0 has 2 elements, too few for 4 shards; valid: RR, "))
+      << message();
+  options.masks.push_back(options.masks[0]);
+  EXPECT_TRUE(
+      message().starts_with("recipe r: /rules/0: none of its 2 nodes can be placed so on "
+                            "mesh dim 1; the first is primals_1 (f32[2,128]): found *S(0)"))
+      << message();
+  options.masks.push_back(
+      wish(program.find("primals_2").value(), {std::nullopt, Placement::shard(0)}));
+  EXPECT_EQ(Made(program, options, "2x4").problem.names.size(), program.nodes.size());
+}
+
+// The gradient of a bias is reduced after its cast, so nothing may be communicated between the
+// output's tangent and that cast. The reshape on the way merges the dim that the mask would cut.
+TEST(ShardingProblem, APlacementThatIsWishedForLeavesSilentChainsPossible) {
+  ProgramBuilder b("bias", "");
+  const Value bias = b.source(NodeKind::kParameter, meta_of(DType::kF32, {8}));
+  const Value x = b.source(NodeKind::kInput, meta_of(DType::kBF16, {4, 4, 8}));
+  const Value g = b.source(NodeKind::kTangent, meta_of(DType::kBF16, {4, 4, 8}));
+  const Value y = b.binary("aten.add.Tensor", x, b.dtype_cast(bias, DType::kBF16));
+  b.begin_backward();
+  const Value sum = b.reduce("aten.sum.dim_IntList", b.view(g, {16, 8}), {0});
+  b.returns(y, NodeKind::kOutput, g);
+  b.returns(b.dtype_cast(b.view(sum, {8}), DType::kF32), NodeKind::kGradient, bias);
+  const Program program = with_aliases(std::move(b).build());
+  ProblemOptions options;
+  for (std::size_t n = 0; n < program.nodes.size(); ++n) {
+    if (program.nodes[n].kind == NodeKind::kOutput) {
+      options.masks = {wish(n, {Placement::shard(1)})};
+      options.masks[0].rules.clear();
+    }
+  }
+  ASSERT_EQ(options.masks.size(), 1U);
+  const std::string output = program.nodes[options.masks[0].node].name;
+  EXPECT_GT(Made(program, options, "2").left(output.c_str()).size(), 1U);
+  options.gradient_dtype_rule = false;
+  for (const std::string& text : Made(program, options, "2").left(output.c_str())) {
+    EXPECT_TRUE(text.starts_with("S(1)")) << text;
+  }
+}
+
 TEST(ShardingProblem, HasAVariableForEachNodeAndAnEdgeForEachArgumentAndPair) {
   const Made made(linear());
   EXPECT_EQ(made.problem.names.size(), made.program.nodes.size());
