@@ -21,6 +21,7 @@
 #include "runner/solve/solve_recipes.h"
 #include "runner/solve/solve_sensitivity.h"
 #include "runner/solve/solve_then.h"
+#include "strategies/programs/pruned_strategies.h"
 #include "strategies/programs/sharding_network.h"
 #include "strategies/solvers/cfn.h"
 #include "strategies/solvers/exact.h"
@@ -31,6 +32,7 @@ namespace {
 struct Times {
   double read_ms = 0.0;
   double enumerate_ms = 0.0;
+  double prune_ms = 0.0;
   double price_ms = 0.0;
   double solve_ms = 0.0;
   double total_ms = 0.0;
@@ -160,7 +162,8 @@ nlohmann::json to_json(const Times& times) {
 
 std::string text_of(const Times& times) {
   return "  read " + format_fixed(times.read_ms, 1) + " ms, enumerated " +
-         format_fixed(times.enumerate_ms, 1) + " ms, priced " + format_fixed(times.price_ms, 1) +
+         format_fixed(times.enumerate_ms, 1) + " ms, pruned " + format_fixed(times.prune_ms, 1) +
+         " ms, priced " + format_fixed(times.price_ms, 1) +
          " ms, solved and checked " + format_fixed(times.solve_ms, 1) + " ms, " +
          format_fixed(times.total_ms, 1) + " ms in all\n";
 }
@@ -285,7 +288,7 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
 
   StackEvaluator evaluator(stack, topology);
   const StopWatch enumerating;
-  const ProgramStrategies strategies = in_program(arguments.program, [&] {
+  ProgramStrategies strategies = in_program(arguments.program, [&] {
     return enumerate_strategies(
         program, mesh,
         {.rules = rules,
@@ -293,6 +296,12 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
          .links = arguments.strided ? std::vector<int>() : links_of(evaluator.on(mesh))});
   });
   times.enumerate_ms = enumerating.ms();
+
+  const StopWatch pruning;
+  PruneResult pruned = prune_strategies(program, mesh, strategies, evaluator, options,
+                                        {.jobs = session.threads()});
+  if (pruned.strategies) strategies = std::move(*pruned.strategies);
+  times.prune_ms = pruning.ms();
 
   const StopWatch pricing;
   const ProgramPrices prices(program, strategies, evaluator, mesh, session.threads());
