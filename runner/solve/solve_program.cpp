@@ -32,6 +32,7 @@ namespace {
 struct Times {
   double read_ms = 0.0;
   double enumerate_ms = 0.0;
+  bool prunes = false;  // whether bounds left out strategies
   double prune_ms = 0.0;
   double price_ms = 0.0;
   double solve_ms = 0.0;
@@ -155,6 +156,7 @@ std::vector<FurtherQuestion> questions_of(const ProgramSolution& solved,
 nlohmann::json to_json(const Times& times) {
   return {{"read_ms", times.read_ms},
           {"enumerate_ms", times.enumerate_ms},
+          {"prune_ms", times.prune_ms},
           {"price_ms", times.price_ms},
           {"solve_ms", times.solve_ms},
           {"total_ms", times.total_ms}};
@@ -162,8 +164,8 @@ nlohmann::json to_json(const Times& times) {
 
 std::string text_of(const Times& times) {
   return "  read " + format_fixed(times.read_ms, 1) + " ms, enumerated " +
-         format_fixed(times.enumerate_ms, 1) + " ms, pruned " + format_fixed(times.prune_ms, 1) +
-         " ms, priced " + format_fixed(times.price_ms, 1) +
+         format_fixed(times.enumerate_ms, 1) +
+         (times.prunes ? " ms, pruned " + format_fixed(times.prune_ms, 1) : "") + " ms, priced " + format_fixed(times.price_ms, 1) +
          " ms, solved and checked " + format_fixed(times.solve_ms, 1) + " ms, " +
          format_fixed(times.total_ms, 1) + " ms in all\n";
 }
@@ -173,6 +175,7 @@ struct PrintedPlan {
   const SolveProgramArguments& arguments;
   const PricedProgram& priced;
   const ProgramSolution& solved;
+  const PruneResult& pruned;
   ExecutedPlan executed;
   std::vector<std::string> notes = {};
   std::vector<SolveAnswer> answers = {};
@@ -184,6 +187,7 @@ nlohmann::json plan_json(const PrintedPlan& plan) {
   json["executed_us"] = or_null(plan.executed.us);
   json["unexecutable"] = text_or_null(plan.executed.unexecutable);
   json["objective_name"] = objective_name(plan.priced.stack);
+  if (plan.pruned.strategies) json["strategies"] = plan.pruned.before;
   for (const std::string& note : plan.notes) json["notes"].push_back(note);
   return json;
 }
@@ -265,6 +269,28 @@ void write_plan(const PrintedPlan& plan, const nlohmann::json& json, const Probl
                             .wall_ms = times.total_ms});
 }
 
+// Whether the questions are about more plans than the best one. Only that one is known to have none
+// of the strategies that are left out.
+bool needs_all_strategies(const SolveProgramArguments& arguments, const SolveQuestions& asked) {
+  return asked.margins || asked.best > 1 || !asked.explain.empty() || !asked.diff.empty() ||
+         !asked.then.empty() || asked.budget_curve || asked.sensitivity || asked.greedy ||
+         arguments.compare_recipes || !arguments.export_problem.empty();
+}
+
+// An assignment with a strategy that was left out costs at least the floor.
+void take_floor(const PruneResult& pruned, ExactSolution& solution) {
+  if (!pruned.strategies || !solution.feasible) return;
+  constexpr double kSame = 1e-9;
+  if (pruned.floor_us >= (1.0 - kSame) * solution.objective) return;
+  solution.lower_bound = std::min(solution.lower_bound, pruned.floor_us);
+  solution.optimal = false;
+}
+
+std::string note_of(const PruneResult& pruned) {
+  return "bounds left out " + std::to_string(pruned.before - pruned.after) + " of " +
+         std::to_string(pruned.before) + " strategies, with which no plan is better than this one";
+}
+
 }  // namespace
 
 void solve_program(const SolveProgramArguments& arguments, const SolveQuestions& asked,
@@ -298,9 +324,16 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
   times.enumerate_ms = enumerating.ms();
 
   const StopWatch pruning;
-  PruneResult pruned = prune_strategies(program, mesh, strategies, evaluator, options,
-                                        {.jobs = session.threads()});
-  if (pruned.strategies) strategies = std::move(*pruned.strategies);
+  PruneResult pruned;
+  if (!needs_all_strategies(arguments, asked)) {
+    pruned = prune_strategies(program, mesh, strategies, evaluator, options,
+                              {.jobs = session.threads()});
+  }
+  if (pruned.strategies) {
+    strategies = *pruned.strategies;
+    strategies.notes.push_back(note_of(pruned));
+    times.prunes = true;
+  }
   times.prune_ms = pruning.ms();
 
   const StopWatch pricing;
@@ -332,9 +365,10 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
                          std::chrono::duration<double>(*arguments.time_limit_s));
   }
   ExactSolution solution = solver.solve({.jobs = session.threads(), .patience = patience});
+  take_floor(pruned, solution);
   times.solve_ms = solving.ms();
   const ProgramSolution solved{program, strategies, prices, problem, network, solution};
-  PrintedPlan plan{arguments, priced, solved,
+  PrintedPlan plan{arguments, priced, solved, pruned,
                    solution.feasible ? executed_plan(solved, evaluator.on(mesh)) : ExecutedPlan()};
   const std::vector<FurtherQuestion> questions =
       questions_of(solved, priced, options, asked, solver, session);

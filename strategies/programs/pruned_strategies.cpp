@@ -1,11 +1,10 @@
 #include "strategies/programs/pruned_strategies.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <cstdio>
 #include <utility>
 #include <vector>
 
+#include "costmodel/base/error.h"
 #include "costmodel/base/index.h"
 #include "strategies/programs/program_prices.h"
 #include "strategies/programs/sharding_network.h"
@@ -52,45 +51,8 @@ class Pruner {
         program_, strategies_, kernels, values,
         {.forward = problem_.forward_dtype_rule, .gradient = problem_.gradient_dtype_rule},
         evaluator_.on(mesh_));
-    Kept found = none();
-    StrategyExcess excess;
-    double tolerance = 0.0;
-    double last = 0.0;
-    bool stalls = false;
-    while (true) {
-      double bound = 0.0;
-      for (int i = 1; i < kSweepsPerLook; ++i) bounds.sweep();
-      bound = bounds.sweep(true);
-      result.sweeps += kSweepsPerLook;
-      if (!(bound < kForbidden)) return result;  // nothing obeys the constraints
-      if (!bounds.decoded().empty()) {
-        for (std::size_t n = 0; n < bounds.decoded().size(); ++n) {
-          found[strategies_.class_of[n]][bounds.decoded()[n]] = true;
-        }
-        result.upper_us = std::min(result.upper_us, solve(found));
-      }
-      if (std::getenv("LAPS")) std::fprintf(stderr, "%d bound %.6f upper %.6f\n", result.sweeps, bound, result.upper_us);
-      stalls = bound - last <= kTight * bound || result.sweeps >= kMostSweeps;
-      last = bound;
-      if (!stalls && !(result.upper_us < kForbidden)) continue;
-      excess = bounds.excess();
-      result.bound_us = excess.bound;
-      tolerance = tolerance_for(kernels, excess, options_.most_pairs);
-      if (stalls) {
-        result.upper_us =
-            std::min(result.upper_us, solve(joined(kept_within(excess, tolerance), found)));
-      }
-      if (!(result.upper_us < kForbidden)) return result;
-      const double gap = (1.0 + kPruneSlack) * result.upper_us - excess.bound;
-      if (std::getenv("LAPS")) std::fprintf(stderr, "   tol %.6f gap %.6f pairs left %g\n", tolerance, gap, pairs_of(kernels, kept_within(excess, gap)));
-      if (gap <= tolerance || stalls) {
-        tolerance = std::min(tolerance, gap);
-        break;
-      }
-      forbid(excess, gap, bounds);
-    }
-    result.floor_us = excess.bound + tolerance;
-    result.strategies = only(joined(kept_within(excess, tolerance), found));
+    search(kernels, bounds, result);
+    if (!result.strategies) return result;
     result.after = 0;
     for (const std::uint32_t of_class : strategies_.class_of) {
       result.after += result.strategies->classes[of_class].strategies;
@@ -99,6 +61,46 @@ class Pruner {
   }
 
  private:
+  // Sweeps until the strategies that may cost less than the best assignment are few, or until the
+  // bound stalls.
+  void search(const ProgramPrices& kernels, StrategyBounds& bounds, PruneResult& result) {
+    Kept found = none();  // the strategies of all assignments that were decoded
+    double last = 0.0;
+    while (true) {
+      for (int i = 1; i < kSweepsPerLook; ++i) bounds.sweep();
+      const double bound = bounds.sweep(true);
+      result.sweeps += kSweepsPerLook;
+      if (!(bound < kForbidden)) return;  // no assignment obeys the constraints
+      if (!bounds.decoded().empty()) {
+        for (std::size_t n = 0; n < bounds.decoded().size(); ++n) {
+          found[strategies_.class_of[n]][bounds.decoded()[n]] = true;
+        }
+        result.upper_us = std::min(result.upper_us, solve(found));
+      }
+      const bool stalls = bound - last <= kTight * bound || result.sweeps >= kMostSweeps;
+      last = bound;
+      if (!stalls && !(result.upper_us < kForbidden)) continue;
+      const StrategyExcess excess = bounds.excess();
+      result.bound_us = excess.bound;
+      if (stalls) {
+        const double near = tolerance_for(kernels, excess, options_.least_left);
+        result.upper_us =
+            std::min(result.upper_us, solve(joined(kept_within(excess, near), found)));
+      }
+      if (!(result.upper_us < kForbidden)) return;
+      const double gap = (1.0 + kPruneSlack) * result.upper_us - excess.bound;
+      const bool fits = pairs_of(kernels, kept_within(excess, gap)) <= options_.most_left;
+      if (fits || stalls) {
+        const double tolerance =
+            fits ? gap : std::min(gap, tolerance_for(kernels, excess, options_.least_left));
+        result.floor_us = excess.bound + tolerance;
+        result.strategies = only(joined(kept_within(excess, tolerance), found));
+        return;
+      }
+      forbid(excess, gap, bounds);
+    }
+  }
+
   // Strategies that no optimum has make the bounds of the others weaker.
   void forbid(const StrategyExcess& excess, double gap, StrategyBounds& bounds) const {
     for (std::size_t n = 0; n < excess.of.size(); ++n) {
@@ -182,15 +184,20 @@ class Pruner {
     return result;
   }
 
-  // The cost of the best assignment of these strategies; infinite if there is none.
+  // The cost of the best assignment of these strategies; infinite if there is none, or if it takes
+  // too long to find.
   [[nodiscard]] double solve(const Kept& kept) {
     const ProgramStrategies strategies = only(kept);
     const ProgramPrices prices(program_, strategies, evaluator_, mesh_, options_.jobs);
     const CostNetwork network =
         network_of(make_problem(program_, mesh_, strategies, prices, problem_));
-    const ExactSolution best = ExactSolver(network).solve(
-        {.jobs = options_.jobs, .explain = false, .patience = {.takes_gap = true}});
-    return best.feasible ? best.objective : kForbidden;
+    try {
+      const ExactSolution best = ExactSolver(network).solve(
+          {.jobs = options_.jobs, .explain = false, .patience = {.takes_gap = true}});
+      return best.feasible ? best.objective : kForbidden;
+    } catch (const LimitError&) {
+      return kForbidden;
+    }
   }
 
   const Program& program_;
