@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "costmodel/base/text.h"
+#include "runner/base/interrupt.h"
 #include "runner/base/optional_values.h"
 #include "runner/base/stop_watch.h"
 #include "runner/base/write_file.h"
@@ -154,20 +155,18 @@ std::vector<FurtherQuestion> questions_of(const ProgramSolution& solved,
 }
 
 nlohmann::json to_json(const Times& times) {
-  return {{"read_ms", times.read_ms},
-          {"enumerate_ms", times.enumerate_ms},
-          {"prune_ms", times.prune_ms},
-          {"price_ms", times.price_ms},
-          {"solve_ms", times.solve_ms},
-          {"total_ms", times.total_ms}};
+  return {{"read_ms", times.read_ms},   {"enumerate_ms", times.enumerate_ms},
+          {"prune_ms", times.prune_ms}, {"price_ms", times.price_ms},
+          {"solve_ms", times.solve_ms}, {"total_ms", times.total_ms}};
 }
 
 std::string text_of(const Times& times) {
   return "  read " + format_fixed(times.read_ms, 1) + " ms, enumerated " +
          format_fixed(times.enumerate_ms, 1) +
-         (times.prunes ? " ms, pruned " + format_fixed(times.prune_ms, 1) : "") + " ms, priced " + format_fixed(times.price_ms, 1) +
-         " ms, solved and checked " + format_fixed(times.solve_ms, 1) + " ms, " +
-         format_fixed(times.total_ms, 1) + " ms in all\n";
+         (times.prunes ? " ms, pruned " + format_fixed(times.prune_ms, 1) : "") + " ms, priced " +
+         format_fixed(times.price_ms, 1) + " ms, solved and checked " +
+         format_fixed(times.solve_ms, 1) + " ms, " + format_fixed(times.total_ms, 1) +
+         " ms in all\n";
 }
 
 // Everything that a solve prints: the plan, the further answers, and the time it took.
@@ -364,7 +363,15 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
                      std::chrono::duration_cast<std::chrono::steady_clock::duration>(
                          std::chrono::duration<double>(*arguments.time_limit_s));
   }
-  ExactSolution solution = solver.solve({.jobs = session.threads(), .patience = patience});
+  bool interrupted = false;
+  ExactSolution solution = [&] {
+    if (!network.budgets().empty()) return solver.solve({.jobs = session.threads()});
+    const Interrupt interrupt;
+    patience.stop = interrupt.flag();
+    ExactSolution found = solver.solve({.jobs = session.threads(), .patience = patience});
+    interrupted = interrupt.came() && !found.optimal;
+    return found;
+  }();
   take_floor(pruned, solution);
   times.solve_ms = solving.ms();
   const ProgramSolution solved{program, strategies, prices, problem, network, solution};
@@ -377,6 +384,10 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
     if (prints_text && !text.empty()) session.print(text);
   };
   print(plan_text(plan, asked.all_nodes));
+  if (interrupted) {
+    plan.notes.emplace_back("the search was interrupted; this is the best plan that it had");
+    print("  note: " + plan.notes.back() + "\n");
+  }
   answer_all(plan, solution, solver, asked, questions, session, print);
   if (!solution.feasible || std::ranges::any_of(plan.answers, &SolveAnswer::says_no)) {
     session.exit_code = kGateSaidNo;

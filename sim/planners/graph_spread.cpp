@@ -55,8 +55,8 @@ LayoutGraph::Key LayoutGraph::key_of(const Layout& layout) const {
     SHARDLAB_CHECK(found != codes_.end(), layout.text(), " is not in the graph");
     const int position = layout[m].is_shard_like() ? layout.order.position(m) : 0;
     key = with_byte(key, m,
-                     byte_of(static_cast<std::uint32_t>(found - codes_.begin()),
-                              static_cast<std::uint32_t>(position)));
+                    byte_of(static_cast<std::uint32_t>(found - codes_.begin()),
+                            static_cast<std::uint32_t>(position)));
   }
   return key;
 }
@@ -109,7 +109,8 @@ void LayoutGraph::for_each_move(Key key, Visit&& visit) const {
     return at_end(1U + static_cast<std::uint32_t>(dim), dim);
   };
   const auto move = [&](int m, std::uint32_t value, EdgeKind kind) {
-    visit(with_byte(key, m, value), price_id(static_cast<std::uint32_t>(kind), m, mask, mesh_ndim_));
+    visit(with_byte(key, m, value),
+          price_id(static_cast<std::uint32_t>(kind), m, mask, mesh_ndim_));
   };
   // `i` counts the strided shards; `gathers` tells the two moves of one apart.
   const auto move_strided = [&](int m, std::uint32_t value, std::size_t i, bool gathers) {
@@ -234,9 +235,9 @@ void LayoutSpread::begin(const TensorMeta& meta) {
     prices_[id] = kInfinity;
     for (const Placement& strided : graph_.all_strided_) {
       if (strided.dim() != dim) continue;
-      prices_[id] = std::min(prices_[id], prices_of_edges_.opaque_price(gathers ? strided : whole,
-                                                                        gathers ? whole : strided,
-                                                                        m, mask));
+      prices_[id] =
+          std::min(prices_[id], prices_of_edges_.opaque_price(gathers ? strided : whole,
+                                                              gathers ? whole : strided, m, mask));
     }
   }
 }

@@ -104,8 +104,7 @@ class LayoutSpread {
  private:
   void spread(const LayoutGraph::Arcs& arcs, std::span<double> costs, bool ahead);
   void spread_for_free(const LayoutGraph::Arcs& arcs, std::span<double> costs, bool ahead);
-  void leave_replicated(std::span<double> costs, double replicated, double least,
-                        bool ahead) const;
+  void leave_replicated(std::span<double> costs, double replicated, double least, bool ahead) const;
 
   struct Entry {
     double cost;

@@ -82,10 +82,11 @@ class Pruner {
       if (!stalls && !(result.upper_us < kForbidden)) continue;
       const StrategyExcess excess = bounds.excess();
       result.bound_us = excess.bound;
-      if (stalls) {
-        const double near = tolerance_for(kernels, excess, options_.least_left);
-        result.upper_us =
-            std::min(result.upper_us, solve(joined(kept_within(excess, near), found)));
+      // Strategies near the bound may have an assignment where decoding runs into constraints.
+      for (const double pairs : {options_.least_left, options_.most_left}) {
+        if (!stalls || result.upper_us < kForbidden) break;
+        const double near = tolerance_for(kernels, excess, pairs);
+        result.upper_us = solve(joined(kept_within(excess, near), found));
       }
       if (!(result.upper_us < kForbidden)) return;
       const double gap = (1.0 + kPruneSlack) * result.upper_us - excess.bound;
@@ -148,17 +149,20 @@ class Pruner {
     }
     double pairs = 0.0;
     for (const PricedEdge& edge : kernels.edges()) {
-      pairs += count[strategies_.class_of[edge.producer]] * count[strategies_.class_of[edge.reader]];
+      pairs +=
+          count[strategies_.class_of[edge.producer]] * count[strategies_.class_of[edge.reader]];
     }
     return pairs;
   }
 
   // The largest tolerance that leaves few enough pairs.
-  [[nodiscard]] double tolerance_for(const ProgramPrices& kernels,
-                                     const StrategyExcess& excess,
+  [[nodiscard]] double tolerance_for(const ProgramPrices& kernels, const StrategyExcess& excess,
                                      double most_pairs) const {
     double low = 0.0;
-    double high = excess.bound;
+    double high = 0.0;
+    for (const std::vector<double>& own : excess.of) {
+      for (const double of : own) high = of < kForbidden ? std::max(high, of) : high;
+    }
     for (int i = 0; i < 24; ++i) {
       const double middle = 0.5 * (low + high);
       (pairs_of(kernels, kept_within(excess, middle)) <= most_pairs ? low : high) = middle;

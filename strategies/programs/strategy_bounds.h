@@ -98,8 +98,7 @@ class StrategyBounds {
   const DistinctLayouts& distinct(LayoutListId list);
   [[nodiscard]] GraphKey key_of(std::uint32_t meta, const PriceTable& table);
   void add_spreads(const ProgramPrices& kernels, const Redistributor& redistributor);
-  void add_edge(EdgeKind kind, const Spread& spread,
-                std::pair<std::uint32_t, LayoutListId> first,
+  void add_edge(EdgeKind kind, const Spread& spread, std::pair<std::uint32_t, LayoutListId> first,
                 std::pair<std::uint32_t, LayoutListId> second);
   // For each layout of one end: the least price of an edge above the other end's message.
   void collect(const Edge& edge, bool to_second, std::vector<double>& least);

@@ -41,6 +41,13 @@ double mean_of_positive(const std::vector<double>& values) {
 
 }  // namespace
 
+double Patience::seconds_left() const {
+  if (stop != nullptr && *stop) return 0.0;
+  if (!until) return kForbidden;
+  const std::chrono::duration<double> left = *until - std::chrono::steady_clock::now();
+  return std::max(left.count(), 0.0);
+}
+
 BoundSearch::BoundSearch(const CutNetwork& cut, std::vector<double> extra)
     : whole_(cut),
       whole_extra_(std::move(extra)),
@@ -269,11 +276,7 @@ void BoundSearch::run(std::vector<double> messages, const Patience& patience) {
     if (dual_->bound() > most) break;  // the network is infeasible
     if (!dual_->decoded().empty()) offer(dual_->decoded());
     const Reparametrisation costs = dual_->reparametrised();
-    double seconds_left = kForbidden;
-    if (patience.until) {
-      const std::chrono::duration<double> left = *patience.until - std::chrono::steady_clock::now();
-      seconds_left = std::max(left.count(), 0.0);
-    }
+    const double seconds_left = patience.seconds_left();
     // Without any assignment there is no answer, whatever the time.
     const double possible_work =
         is_feasible() ? std::min(most_work, kWorkPerSecond * seconds_left) : most_work;

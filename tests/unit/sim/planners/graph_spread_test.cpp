@@ -44,10 +44,8 @@ TEST(LayoutSpread, HasAsManyStatesAsThePlannerExplores) {
 
 TEST(LayoutSpread, ChargesWhatTheGraphPlannerCharges) {
   for (const char* version : {"v2", "v3", "v4", "v3-rp", "v-compute"}) {
-    Bench bench({.mesh = "2x3",
-                 .version = version,
-                 .planner = PlannerKind::kGraph,
-                 .compute = "roofline"});
+    Bench bench(
+        {.mesh = "2x3", .version = version, .planner = PlannerKind::kGraph, .compute = "roofline"});
     const TensorMeta meta = TensorMeta::parse("f32[12,18]");
     std::vector<Layout> layouts;
     for (const Layout& layout : all_layouts(2, 2, {ReduceOp::kSum})) {
