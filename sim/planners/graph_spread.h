@@ -10,15 +10,17 @@
 //
 // With a start cost for every layout, `onwards` finds the least sum of a start cost and a plan's
 // price for all targets at once, where a table of all pairs would have millions of entries: a
-// tensor of 5 dims on a mesh of 4 has 4,256 layouts and 60,000 moves. That takes a
-// fraction of a millisecond.
+// tensor of 5 dims on a mesh of 4 has 4,256 layouts and 60,000 moves. It takes a fraction of a
+// millisecond.
 //
 // The prices are lower bounds on Redistributor::cost_us with the graph planner and without merges
-// in the price, apart from rounding: the planner's path is one of this graph's, since the graph has
-// all its moves, and a plan that makes a P(sum) of a shard has an infinite price. Mostly they are
-// equal. A strided shard that encodes no shard order is a kind of placement of its own, as for the
-// planner, except that all strided shards of one tensor dim count as one kind, with the least price
-// of any. The structure of the graph does not depend on the tensor's shape, so that tensors share it.
+// in the price, apart from rounding: the planner's path is one of this graph's, since the graph
+// has all its moves, and a plan that makes a P(sum) of a shard has an infinite price. Mostly they
+// are equal. This holds for semantics whose prices know no more of a step than its kind and the
+// bytes that a rank holds: all but v0, v1 and functions of the user's. A strided shard that
+// encodes no shard order is a kind of placement of its own, as for the planner, except that all
+// strided shards of one tensor dim count as one kind, with the least price of any. The structure
+// of the graph does not depend on the tensor's shape, so that tensors share it.
 //
 // Throws LimitError for more than kMostStates layouts.
 #pragma once
@@ -39,8 +41,8 @@ class LayoutGraph {
  public:
   static constexpr std::size_t kMostStates = 1U << 20U;
 
-  // Has these layouts, and all to which moves lead from them. Assumes that their shards name dims of
-  // the tensor, and that no strided shards encode a shard order.
+  // Has these layouts, and all to which moves lead from them. Assumes that their shards name dims
+  // of the tensor, and that no strided shards encode a shard order.
   LayoutGraph(int mesh_ndim, int tensor_ndim, std::span<const Layout> layouts);
 
   [[nodiscard]] std::size_t size() const { return keys_.size(); }
@@ -52,8 +54,8 @@ class LayoutGraph {
  private:
   friend class LayoutSpread;
 
-  // A layout as a number: for each mesh dim a byte with the placement's code and its position in the
-  // shard order.
+  // A layout as a number: for each mesh dim a byte with the placement's code and its position in
+  // the shard order.
   using Key = std::uint64_t;
   struct Arc {
     std::uint32_t state = 0;  // where the move leads to, or comes from

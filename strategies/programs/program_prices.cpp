@@ -278,8 +278,8 @@ ProgramPrices::ProgramPrices(const Program& program, const ProgramStrategies& st
   if (pairs(strategies) > kMostCosts) {
     throw LimitError("mesh " + mesh.text() + ": the program has more than " +
                      std::to_string(static_cast<std::int64_t>(kMostCosts)) +
-                     " pairs of strategies to price; valid: a mesh with fewer dims, or a "
-                     "smaller mesh");
+                     " pairs of strategies to price; valid: a mesh with fewer dims, a smaller "
+                     "mesh, or the best plan alone under a stack with the planner graph");
   }
   // The tables that are about one tensor, whose strides may count as row-major.
   std::map<std::pair<std::uint32_t, bool>, std::vector<std::uint32_t>> tables_of;

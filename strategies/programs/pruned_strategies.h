@@ -6,9 +6,9 @@
 //   if (pruned.strategies) // an optimum over these is an optimum over `all`
 //
 // Sweeps of StrategyBounds give a bound on every assignment, and an excess for each strategy: an
-// assignment with the strategy costs at least the bound plus its excess. Assignments that the sweeps
-// decode are priced exactly; the best one costs UB. Then every strategy whose bound plus excess is
-// above UB is left out.
+// assignment with the strategy costs at least the bound plus its excess. Assignments that the
+// sweeps decode are priced exactly; the best one costs UB. Then every strategy whose bound plus
+// excess is above UB is left out.
 //
 // Why this is exact: the assignment at UB obeys all constraints and budgets and is priced exactly,
 // so an optimum costs at most UB. An assignment with a strategy that is left out costs more than UB
@@ -25,8 +25,8 @@
 // fractions of parameters, parameters keep all theirs, because the budget depends on the least
 // fraction that each could have.
 //
-// What an assignment beyond floor_us costs cannot be told from the rest: margins, further plans, and
-// other constraints than `options` need all strategies.
+// What an assignment beyond floor_us costs cannot be told from the rest: margins, further plans,
+// and other constraints than `options` need all strategies.
 #pragma once
 
 #include <cstddef>

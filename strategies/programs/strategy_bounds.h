@@ -12,12 +12,12 @@
 // price above the messages is found for all layouts at once, by spreading the messages over the
 // graph of layouts (sim/planners/graph_spread.h).
 //
-// Why the bounds hold: any messages move costs between edges and nodes without changing the cost of
-// an assignment, so the sum of the least costs that are left is a lower bound, whatever the messages
-// are. The spread never charges more than the redistributor does, so that each edge's least cost is
-// a lower bound too. Constraints are the problem's own: forbidden values, pairs of equal layouts,
-// and edges that must not communicate. Budgets and other limits, which only make assignments
-// dearer, are left out. Numbers are exact up to rounding, 1e-12 of the terms.
+// Why the bounds hold: any messages move costs between edges and nodes without changing the cost
+// of an assignment, so the sum of the least costs that are left is a lower bound, whatever the
+// messages are. The spread never charges more than the redistributor does, so that each edge's
+// least cost is a lower bound too. Constraints are the problem's own: forbidden values, pairs of
+// equal layouts, and edges that must not communicate. Budgets and other limits, which only make
+// assignments dearer, are left out. Numbers are exact up to rounding, 1e-12 of the terms.
 //
 // A sweep takes about 0.2 ms for each edge on a 4-D mesh. Not thread safe.
 #pragma once
@@ -54,7 +54,8 @@ class StrategyBounds {
                                      const ProgramStrategies& strategies);
 
   // Assumes hold_for(). `kernels` lists the edges; `values` has the costs of the strategies by
-  // themselves (make_values). Keeps references to the program, the strategies and the redistributor.
+  // themselves (make_values). Keeps references to the program, the strategies and the
+  // redistributor.
   StrategyBounds(const Program& program, const ProgramStrategies& strategies,
                  const ProgramPrices& kernels, const ShardingProblem& values,
                  const DTypeRules& rules, const Redistributor& redistributor);
@@ -87,8 +88,8 @@ class StrategyBounds {
     End second;
   };
 
-  // What the layouts of an edge may have besides R and plain shards, and the tensor's dims: edges that
-  // agree in it share a graph.
+  // What the layouts of an edge may have besides R and plain shards, and the tensor's dims: edges
+  // that agree in it share a graph.
   using GraphKey = std::pair<int, std::set<Placement>>;
   struct Spread {
     const LayoutGraph* graph = nullptr;

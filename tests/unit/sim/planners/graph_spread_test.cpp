@@ -72,12 +72,12 @@ TEST(LayoutSpread, ChargesWhatTheGraphPlannerCharges) {
 TEST(LayoutSpread, NeverChargesMoreThanTheRedistributor) {
   Random random(71);
   SHARDLAB_TRACE_SEED();
-  constexpr const char* kVersions[] = {"v1", "v2", "v3", "v4", "v3-rp", "v3-sp", "v-compute"};
+  constexpr const char* kVersions[] = {"v2", "v3", "v4", "v3-rp", "v3-sp", "v-compute"};
   for (int i = 0; i < random_cases(100); ++i) {
     const DeviceMesh mesh = random_mesh(random, 3, 4);
     Bench bench({.mesh = mesh.text(),
                  .devices_per_host = random.percent(50) ? 8 : 2,
-                 .version = kVersions[random.below(7)],
+                 .version = kVersions[random.below(6)],
                  .planner = PlannerKind::kGraph,
                  .compute = "roofline"});
     const TensorMeta meta = random_tensor(random, 3, 64);
