@@ -15,7 +15,8 @@ Interrupt::Interrupt() {
   interrupted = false;
   struct sigaction action = {};
   action.sa_handler = note_interrupt;
-  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);  // a second signal does what it did before
+  action.sa_flags =
+      static_cast<int>(SA_RESETHAND | SA_RESTART);  // a second signal does what it did before
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, &before_);
 }
