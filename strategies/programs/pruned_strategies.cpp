@@ -1,11 +1,14 @@
 #include "strategies/programs/pruned_strategies.h"
 
 #include <algorithm>
+#include <array>
+#include <set>
 #include <utility>
 #include <vector>
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/index.h"
+#include "strategies/programs/program_graph.h"
 #include "strategies/programs/program_prices.h"
 #include "strategies/programs/sharding_network.h"
 #include "strategies/programs/strategy_bounds.h"
@@ -40,6 +43,7 @@ class Pruner {
       result.before += strategies_.classes[of_class].strategies;
     }
     result.after = result.before;
+    if (most_pairs() < options_.least_pairs) return result;
     const ProgramPrices kernels =
         ProgramPrices::of_kernels(program_, strategies_, evaluator_, mesh_);
     if (kernels.pairs(strategies_) < options_.least_pairs ||
@@ -61,6 +65,25 @@ class Pruner {
   }
 
  private:
+  // At least as many pairs as the tables of all edges have, counted without any price: edges between
+  // the same classes share a table.
+  [[nodiscard]] double most_pairs() const {
+    std::set<std::array<std::size_t, 4>> seen;
+    double pairs = 0.0;
+    for (std::size_t reader = 0; reader < program_.nodes.size(); ++reader) {
+      const NodeClass& own = strategies_.of(reader);
+      std::size_t argument = 0;
+      for (const ValueRef& value : values_read(program_.nodes[reader])) {
+        const auto [it, is_new] = seen.insert({strategies_.class_of[value.node], value.output,
+                                               strategies_.class_of[reader], argument++});
+        if (!is_new) continue;
+        pairs += static_cast<double>(strategies_.of(value.node).strategies) *
+                 static_cast<double>(own.strategies);
+      }
+    }
+    return pairs;
+  }
+
   // Sweeps until the strategies that may cost less than the best assignment are few, or until the
   // bound stalls.
   void search(const ProgramPrices& kernels, StrategyBounds& bounds, PruneResult& result) {
