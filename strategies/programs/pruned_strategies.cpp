@@ -23,6 +23,10 @@ constexpr int kMostSweeps = 256;
 // A bound that rises by a smaller share than this is tight enough. Status: assumed.
 constexpr double kTight = 1e-6;
 
+// How many looks may find the bound as it was while no assignment is known: some sweeps decode one
+// where those before ran into constraints. Status: assumed.
+constexpr int kMostLooksInVain = 6;
+
 // By class and strategy: whether it is kept.
 using Kept = std::vector<std::vector<bool>>;
 
@@ -89,19 +93,25 @@ class Pruner {
   void search(const ProgramPrices& kernels, StrategyBounds& bounds, PruneResult& result) {
     Kept found = none();  // the strategies of all assignments that were decoded
     double last = 0.0;
+    int looks_in_vain = 0;
     while (true) {
-      for (int i = 1; i < kSweepsPerLook; ++i) bounds.sweep();
-      const double bound = bounds.sweep(true);
-      result.sweeps += kSweepsPerLook;
-      if (!(bound < kForbidden)) return;  // no assignment obeys the constraints
-      if (!bounds.decoded().empty()) {
+      for (int i = 2; i < kSweepsPerLook; ++i) bounds.sweep();
+      double bound = 0.0;
+      bool decodes = false;
+      for (int i = 0; i < 2; ++i) {  // in either direction
+        bound = bounds.sweep(true);
+        decodes = decodes || !bounds.decoded().empty();
         for (std::size_t n = 0; n < bounds.decoded().size(); ++n) {
           found[strategies_.class_of[n]][bounds.decoded()[n]] = true;
         }
-        result.upper_us = std::min(result.upper_us, solve(found));
       }
-      const bool stalls = bound - last <= kTight * bound || result.sweeps >= kMostSweeps;
+      result.sweeps += kSweepsPerLook;
+      if (!(bound < kForbidden)) return;  // no assignment obeys the constraints
+      if (decodes) result.upper_us = std::min(result.upper_us, solve(found));
+      if (bound - last <= kTight * bound) ++looks_in_vain;
       last = bound;
+      const int known = result.upper_us < kForbidden ? 1 : kMostLooksInVain;
+      const bool stalls = looks_in_vain >= known || result.sweeps >= kMostSweeps;
       if (!stalls && !(result.upper_us < kForbidden)) continue;
       const StrategyExcess excess = bounds.excess();
       result.bound_us = excess.bound;
