@@ -115,11 +115,13 @@ class Pruner {
       if (!stalls && !(result.upper_us < kForbidden)) continue;
       const StrategyExcess excess = bounds.excess();
       result.bound_us = excess.bound;
-      // Strategies near the bound may have an assignment where decoding runs into constraints.
+      // Strategies near the bound, beside those that were decoded, may have a better assignment, or
+      // one where decoding runs into constraints.
       for (const double pairs : {options_.least_left, options_.most_left}) {
-        if (!stalls || result.upper_us < kForbidden) break;
+        if (!stalls || result.upper_us <= (1.0 + kPruneSlack) * excess.bound) break;
         const double near = tolerance_for(kernels, excess, pairs);
-        result.upper_us = solve(joined(kept_within(excess, near), found));
+        result.upper_us =
+            std::min(result.upper_us, solve(joined(kept_within(excess, near), found)));
       }
       if (!(result.upper_us < kForbidden)) return;
       const double gap = (1.0 + kPruneSlack) * result.upper_us - excess.bound;
