@@ -1,7 +1,6 @@
 #include "runner/solve/plan_search.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <map>
 #include <utility>
@@ -78,7 +77,7 @@ std::string gigabytes(double bytes) { return format_fixed(bytes / 1e9, 2) + " GB
 }  // namespace
 
 bool PlanSearch::is_time_up() const {
-  return options_.patience.until && std::chrono::steady_clock::now() >= *options_.patience.until;
+  return options_.patience.seconds_left() <= 0.0;
 }
 
 FoundPlan PlanSearch::best(ProblemOptions options, const StepOptions& step_options) const {
@@ -104,6 +103,7 @@ FoundPlan PlanSearch::best_that_fits(const ProblemOptions& options,
                                      const StepOptions& step_options) {
   FoundPlan optimum = best(options, step_options);
   if (!optimum.step || optimum.fits()) return optimum;
+  if (!options_.has_all_strategies) return by_charges(std::move(optimum));
   ProblemOptions with_budget = options;
   with_budget.memory_budget_bytes = planner_.most_bytes();
   try {

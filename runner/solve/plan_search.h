@@ -45,6 +45,9 @@ struct FoundPlan {
 
 struct PlanSearchOptions {
   int jobs = 1;
+  // False if strategies were left out with which no plan is better than the optimum: then it is not
+  // known whether no plan fits.
+  bool has_all_strategies = true;
   Patience patience = {.takes_gap = true};
 };
 

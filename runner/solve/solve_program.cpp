@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "costmodel/base/text.h"
+#include "runner/base/interrupt.h"
 #include "runner/base/optional_values.h"
 #include "runner/base/stop_watch.h"
 #include "runner/base/write_file.h"
@@ -23,6 +24,7 @@
 #include "runner/solve/solve_sensitivity.h"
 #include "runner/solve/solve_then.h"
 #include "runner/solve/step_figures.h"
+#include "strategies/programs/pruned_strategies.h"
 #include "strategies/solvers/cfn.h"
 #include "strategies/solvers/exact.h"
 
@@ -32,6 +34,8 @@ namespace {
 struct Times {
   double read_ms = 0.0;
   double enumerate_ms = 0.0;
+  bool prunes = false;  // whether bounds left out strategies
+  double prune_ms = 0.0;
   double price_ms = 0.0;
   double solve_ms = 0.0;
   double total_ms = 0.0;
@@ -175,18 +179,18 @@ std::vector<FurtherQuestion> questions_of(const ProgramSolution& solved,
 }
 
 nlohmann::json to_json(const Times& times) {
-  return {{"read_ms", times.read_ms},
-          {"enumerate_ms", times.enumerate_ms},
-          {"price_ms", times.price_ms},
-          {"solve_ms", times.solve_ms},
-          {"total_ms", times.total_ms}};
+  return {{"read_ms", times.read_ms},   {"enumerate_ms", times.enumerate_ms},
+          {"prune_ms", times.prune_ms}, {"price_ms", times.price_ms},
+          {"solve_ms", times.solve_ms}, {"total_ms", times.total_ms}};
 }
 
 std::string text_of(const Times& times) {
   return "  read " + format_fixed(times.read_ms, 1) + " ms, enumerated " +
-         format_fixed(times.enumerate_ms, 1) + " ms, priced " + format_fixed(times.price_ms, 1) +
-         " ms, solved and checked " + format_fixed(times.solve_ms, 1) + " ms, " +
-         format_fixed(times.total_ms, 1) + " ms in all\n";
+         format_fixed(times.enumerate_ms, 1) +
+         (times.prunes ? " ms, pruned " + format_fixed(times.prune_ms, 1) : "") + " ms, priced " +
+         format_fixed(times.price_ms, 1) + " ms, solved and checked " +
+         format_fixed(times.solve_ms, 1) + " ms, " + format_fixed(times.total_ms, 1) +
+         " ms in all\n";
 }
 
 // What --objective step did: where it started, and how many plans it simulated.
@@ -207,6 +211,7 @@ struct PrintedPlan {
   const PricedProgram& priced;
   const ProgramSolution& solved;
   const FoundPlan& found;
+  const PruneResult& pruned;
   ExecutedPlan executed;
   std::optional<Searched> searched = {};  // with --objective step
   std::vector<std::string> notes = {};
@@ -224,6 +229,7 @@ nlohmann::json plan_json(const PrintedPlan& plan) {
   json["step_us"] = plan.found.step ? nlohmann::json(plan.found.step->step_us) : nullptr;
   json["memory"] = plan.found.step ? memory_json(*plan.found.step) : nullptr;
   if (plan.searched) json["searched"] = searched_json(*plan.searched);
+  if (plan.pruned.strategies) json["strategies"] = plan.pruned.before;
   for (const std::string& note : plan.notes) json["notes"].push_back(note);
   return json;
 }
@@ -324,6 +330,30 @@ void write_plan(const PrintedPlan& plan, const nlohmann::json& json, const Probl
                             .wall_ms = times.total_ms});
 }
 
+// Whether the questions are about more plans than the best one, or nodes run more than once. Only that one is known to have none
+// of the strategies that are left out.
+bool needs_all_strategies(const SolveProgramArguments& arguments, const SolveQuestions& asked) {
+  return asked.margins || asked.best > 1 || !asked.explain.empty() || !asked.diff.empty() ||
+         !asked.then.empty() || asked.budget_curve || asked.sensitivity || asked.greedy ||
+         arguments.compare_recipes || !arguments.export_problem.empty() ||
+         arguments.recompute != "none" || arguments.reshard_after_forward ||
+         arguments.objective != "sum";
+}
+
+// An assignment with a strategy that was left out costs at least the floor.
+void take_floor(const PruneResult& pruned, ExactSolution& solution) {
+  if (!pruned.strategies || !solution.feasible) return;
+  constexpr double kSame = 1e-9;
+  if (pruned.floor_us >= (1.0 - kSame) * solution.objective) return;
+  solution.lower_bound = std::min(solution.lower_bound, pruned.floor_us);
+  solution.optimal = false;
+}
+
+std::string note_of(const PruneResult& pruned) {
+  return "bounds left out " + std::to_string(pruned.before - pruned.after) + " of " +
+         std::to_string(pruned.before) + " strategies, with which no plan is better than this one";
+}
+
 }  // namespace
 
 void solve_program(const SolveProgramArguments& arguments, const SolveQuestions& asked,
@@ -349,7 +379,7 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
 
   StackEvaluator evaluator(stack, topology);
   const StopWatch enumerating;
-  const ProgramStrategies strategies = in_program(arguments.program, [&] {
+  ProgramStrategies strategies = in_program(arguments.program, [&] {
     return enumerate_strategies(
         program, mesh,
         {.rules = rules,
@@ -357,6 +387,19 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
          .links = arguments.strided ? std::vector<int>() : links_of(evaluator.on(mesh))});
   });
   times.enumerate_ms = enumerating.ms();
+
+  const StopWatch pruning;
+  PruneResult pruned;
+  if (!needs_all_strategies(arguments, asked)) {
+    pruned = prune_strategies(program, mesh, strategies, evaluator, options,
+                              {.jobs = session.threads()});
+  }
+  if (pruned.strategies) {
+    strategies = *pruned.strategies;
+    strategies.notes.push_back(note_of(pruned));
+    times.prunes = true;
+  }
+  times.prune_ms = pruning.ms();
 
   const StopWatch pricing;
   const ProgramPrices prices(program, strategies, evaluator, mesh, session.threads());
@@ -375,27 +418,36 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
   }
 
   const StopWatch solving;
-  PlanSearchOptions search_options{.jobs = session.threads()};
+  PlanSearchOptions search_options{.jobs = session.threads(),
+                                   .has_all_strategies = !pruned.strategies};
   if (arguments.time_limit_s) {
     search_options.patience.until =
         std::chrono::steady_clock::now() +
         std::chrono::duration_cast<std::chrono::steady_clock::duration>(
             std::chrono::duration<double>(*arguments.time_limit_s));
   }
-  PlanSearch search(priced, planner, search_options);
-  FoundPlan found = arguments.recompute == "auto" ? search.best_recomputation(options, step_options)
-                    : arguments.no_fit            ? search.best(options, step_options)
-                                                  : search.best_that_fits(options, step_options);
+  bool interrupted = false;
   std::optional<Searched> searched;
-  if (arguments.objective == "step" && found.solution.feasible && found.step) {
-    searched = {.plans = 0,
-                .least_sum_us = found.solution.objective,
-                .step_us_of_optimum = found.step->step_us};
-    PlanSearch::StepSearch shortest = search.shortest_step(
-        std::move(found), options, recipe_masks(priced, store), !arguments.no_fit);
-    searched->plans = shortest.plans;
-    found = std::move(shortest.found);
-  }
+  FoundPlan found = [&] {
+    const Interrupt interrupt;
+    search_options.patience.stop = interrupt.flag();
+    PlanSearch search(priced, planner, search_options);
+    FoundPlan plan = arguments.recompute == "auto" ? search.best_recomputation(options, step_options)
+                     : arguments.no_fit            ? search.best(options, step_options)
+                                                   : search.best_that_fits(options, step_options);
+    if (arguments.objective == "step" && plan.solution.feasible && plan.step) {
+      searched = {.plans = 0,
+                  .least_sum_us = plan.solution.objective,
+                  .step_us_of_optimum = plan.step->step_us};
+      PlanSearch::StepSearch shortest = search.shortest_step(
+          std::move(plan), options, recipe_masks(priced, store), !arguments.no_fit);
+      searched->plans = shortest.plans;
+      plan = std::move(shortest.found);
+    }
+    interrupted = interrupt.came() && !plan.solution.optimal;
+    return plan;
+  }();
+  take_floor(pruned, found.solution);
   if (!arguments.export_problem.empty()) {
     write_file(arguments.export_problem, write_cfn(*found.network, program.name));
   }
@@ -403,12 +455,14 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
   ExactSolver solver(*found.network);
   const ProgramSolution solved{program,        strategies,     prices,      *found.problem,
                                *found.network, found.solution, found.misfit};
-  PrintedPlan plan{arguments,
-                   priced,
-                   solved,
-                   found,
-                   found.solution.feasible ? executed_plan(solved, evaluator.on(mesh)) : ExecutedPlan(),
-                   searched};
+  PrintedPlan plan{
+      arguments,
+      priced,
+      solved,
+      found,
+      pruned,
+      found.solution.feasible ? executed_plan(solved, evaluator.on(mesh)) : ExecutedPlan(),
+      searched};
   const std::vector<FurtherQuestion> questions =
       questions_of(solved, priced, options, asked, solver, session);
   const bool prints_text = !recipes && !session.json() && !session.summary;
@@ -416,6 +470,10 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
     if (prints_text && !text.empty()) session.print(text);
   };
   print(plan_text(plan, asked.all_nodes));
+  if (interrupted) {
+    plan.notes.emplace_back("the search was interrupted; this is the best plan that it had");
+    print("  note: " + plan.notes.back() + "\n");
+  }
   answer_all(plan, found.solution, solver, asked, questions, session, print);
   if (!found.solution.feasible || std::ranges::any_of(plan.answers, &SolveAnswer::says_no)) {
     session.exit_code = kGateSaidNo;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
+#include <utility>
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/index.h"
@@ -48,6 +50,29 @@ struct GraphPlanner::State {
   Queue<Among::kLastIn> by_promise;
   std::vector<std::vector<std::uint32_t>> tight;  // by node: parents on equally cheap paths
   std::size_t visited = 0;
+
+  // The moves between the layouts that explorations have met. They do not depend on the tensor's
+  // bytes, so that an exploration only has to look for the cheapest paths along them.
+  struct Web {
+    struct Arc {
+      std::uint32_t node = 0;
+      std::uint32_t mask = 0;  // the mesh dims that shard before the move
+      EdgeKind kind = EdgeKind::kChunk;
+      std::int8_t mesh_dim = 0;
+    };
+    struct Range {
+      std::uint32_t begin = kNone;  // kNone: the node's moves are not listed yet
+      std::uint32_t end = 0;
+    };
+    int rank = 0;
+    std::uint32_t ops = 0;  // the partial ops that R may become
+    std::vector<Placement> codes;
+    NodeTable table;
+    std::vector<Range> moves;  // by node of the table
+    std::vector<Arc> arcs;
+  };
+  std::vector<std::unique_ptr<Web>> webs;
+  Web* web = nullptr;  // that of the last exploration; null if it had strided shards
 
   // The layout behind a key, in the form that its successors are made from: for each tensor dim the
   // list of mesh dims that shard it.
@@ -307,6 +332,12 @@ struct GraphPlanner::State {
     }
 
     void move(int m, std::uint32_t field, EdgeKind kind) {
+      if constexpr (requires(Key next) { visit.list(next, m, kind, view.mask); }) {
+        Key next = key;
+        next.set(m, field);
+        visit.list(next, m, kind, view.mask);
+        return;
+      }
       move_at(m, field, search.prices.price(kind, m, view.mask));
     }
     void move_opaque(int m, std::uint32_t field) {
@@ -425,6 +456,87 @@ struct GraphPlanner::State {
     return reached;
   }
 
+  // -- Exploration --------------------------------------------------------------------------------
+
+  // The web of the tensors with as many dims, for the partials of the current search. From here on
+  // the web's codes are those of the search.
+  void enter_web() {
+    std::uint32_t ops = 0;
+    for (const std::uint32_t code : partials) {
+      ops |= 1U << static_cast<unsigned>(placement(code).reduce_op());
+    }
+    const auto found = std::ranges::find_if(
+        webs, [&](const auto& known) { return known->rank == rank() && known->ops == ops; });
+    if (found == webs.end()) {
+      webs.push_back(std::make_unique<Web>());
+      webs.back()->rank = rank();
+      webs.back()->ops = ops;
+      webs.back()->codes = codes;
+      webs.back()->table.clear(256);
+      web = webs.back().get();
+      return;
+    }
+    web = found->get();
+    const std::vector<Placement> own = std::exchange(codes, web->codes);
+    for (std::uint32_t& code : partials) code = code_for(own[code]);
+    for (const Placement& p : own) code_for(p);
+    web->codes = codes;
+  }
+
+  struct MoveLister {
+    Web& web;
+    void operator()(const Key&, int, double, std::uint32_t) const {}
+    void list(const Key& next, int mesh_dim, EdgeKind kind, std::uint32_t mask) const {
+      web.arcs.push_back({.node = web.table.find_or_add(next),
+                          .mask = mask,
+                          .kind = kind,
+                          .mesh_dim = static_cast<std::int8_t>(mesh_dim)});
+    }
+  };
+
+  // The same search as run_by_cost() without a target, with the same path to every node.
+  void explore_web(const Key& from) {
+    std::vector<Node>& nodes = web->table.nodes;
+    for (Node& node : nodes) {
+      node.cost = kInfinity;
+      node.parent = kNone;
+      node.visited = false;
+    }
+    by_cost.clear();
+    visited = 0;
+    const std::uint32_t start = web->table.find_or_add(from);
+    nodes[start].cost = 0.0;
+    nodes[start].moved = -1;
+    by_cost.push(0.0, start);
+    while (!by_cost.empty()) {
+      const auto entry = by_cost.pop();
+      const std::uint32_t here = entry.node;
+      if (nodes[here].visited) continue;
+      nodes[here].visited = true;
+      ++visited;
+      web->moves.resize(nodes.size());
+      if (web->moves[here].begin == kNone) {
+        web->moves[here].begin = static_cast<std::uint32_t>(web->arcs.size());
+        const Key key = nodes[here].key;
+        for_each_successor(key, MoveLister{*web});
+        web->moves[here].end = static_cast<std::uint32_t>(web->arcs.size());
+      }
+      const Web::Range range = web->moves[here];
+      const double cost_here = nodes[here].cost;
+      for (std::uint32_t i = range.begin; i < range.end; ++i) {
+        const Web::Arc& arc = web->arcs[i];
+        Node& next = nodes[arc.node];
+        if (next.visited || cost_here >= next.cost) continue;
+        const double cost = cost_here + prices.price(arc.kind, arc.mesh_dim, arc.mask);
+        if (cost >= next.cost) continue;
+        next.cost = cost;
+        next.parent = here;
+        next.moved = arc.mesh_dim;
+        by_cost.push(cost, arc.node);
+      }
+    }
+  }
+
   // Keeps the parents of a node that lie on equally cheap paths.
   void note_parent(std::uint32_t index, double cost, std::uint32_t parent) {
     const double known = table.nodes[index].cost;
@@ -434,18 +546,18 @@ struct GraphPlanner::State {
     if (is_tight && parent != kNone) tight[index].push_back(parent);
   }
 
-  [[nodiscard]] GraphSearchResult trace(std::uint32_t node) const {
+  [[nodiscard]] GraphSearchResult trace(const NodeTable& among, std::uint32_t node) const {
     GraphSearchResult result;
     result.found = true;
-    result.cost_us = table.nodes[node].cost;
+    result.cost_us = among.nodes[node].cost;
     result.states_visited = visited;
-    const auto parent_of = [&](std::uint32_t i) { return table.nodes[i].parent; };
+    const auto parent_of = [&](std::uint32_t i) { return among.nodes[i].parent; };
     std::size_t left = 0;
     for (std::uint32_t i = node; parent_of(i) != kNone; i = parent_of(i)) ++left;
     result.moves.resize(left);
     for (std::uint32_t i = node; parent_of(i) != kNone; i = parent_of(i)) {
-      const Node& after = table.nodes[i];
-      const Node& before = table.nodes[after.parent];
+      const Node& after = among.nodes[i];
+      const Node& before = among.nodes[after.parent];
       result.moves[--left] = {after.moved, placement(code_of(before.key.field(after.moved))),
                               placement(code_of(after.key.field(after.moved))),
                               layout_of(after.key)};
@@ -492,7 +604,7 @@ GraphSearchResult GraphPlanner::search(const TensorMeta& meta, const Layout& fro
     result.states_visited = s.visited;
     return result;
   }
-  GraphSearchResult result = s.trace(reached);
+  GraphSearchResult result = s.trace(s.table, reached);
   if (count_paths) {
     std::vector<double> memo(s.table.nodes.size(), -1.0);
     std::vector<bool> on_path(s.table.nodes.size(), false);
@@ -507,14 +619,21 @@ void GraphPlanner::explore(const TensorMeta& meta, const Layout& from,
   State& s = *state_;
   s.begin(meta, from, targets);
   s.count_paths = false;
-  s.run_by_cost(*s.find_key(from));
+  if (from.has_strided() || !s.strided.empty()) {
+    s.web = nullptr;
+    s.run_by_cost(*s.find_key(from));
+    return;
+  }
+  s.enter_web();
+  s.explore_web(*s.find_key(from));
 }
 
 GraphSearchResult GraphPlanner::path_to(const Layout& to) const {
+  const NodeTable& table = state_->web != nullptr ? state_->web->table : state_->table;
   const std::optional<Key> key = state_->find_key(to);
-  const std::uint32_t node = key ? state_->table.find(*key) : kNone;
-  if (node == kNone || !state_->table.nodes[node].visited) return {};
-  return state_->trace(node);
+  const std::uint32_t node = key ? table.find(*key) : kNone;
+  if (node == kNone || !table.nodes[node].visited) return {};
+  return state_->trace(table, node);
 }
 
 }  // namespace shardlab

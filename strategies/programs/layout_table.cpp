@@ -1,6 +1,7 @@
 #include "strategies/programs/layout_table.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "costmodel/base/error.h"
@@ -51,6 +52,21 @@ LayoutListId LayoutTable::list(std::vector<LayoutId> layouts) {
   lists_by_hash_.emplace(hash, id);
   lists_.push_back(std::move(layouts));
   return id;
+}
+
+DistinctLayouts distinct_layouts(std::span<const LayoutId> list, std::size_t layouts) {
+  constexpr std::uint32_t kUnseen = std::numeric_limits<std::uint32_t>::max();
+  DistinctLayouts result;
+  result.position.reserve(list.size());
+  std::vector<std::uint32_t> seen(layouts, kUnseen);
+  for (const LayoutId id : list) {
+    if (seen[id] == kUnseen) {
+      seen[id] = static_cast<std::uint32_t>(result.ids.size());
+      result.ids.push_back(id);
+    }
+    result.position.push_back(seen[id]);
+  }
+  return result;
 }
 
 }  // namespace shardlab

@@ -61,4 +61,12 @@ class LayoutTable {
   std::unordered_multimap<std::size_t, LayoutListId> lists_by_hash_;
 };
 
+// The distinct layouts of a list in the order in which they come first, and for each entry of the
+// list which of them it is. All ids are below `layouts`.
+struct DistinctLayouts {
+  std::vector<LayoutId> ids;
+  std::vector<std::uint32_t> position;
+};
+[[nodiscard]] DistinctLayouts distinct_layouts(std::span<const LayoutId> list, std::size_t layouts);
+
 }  // namespace shardlab

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <boost/container_hash/hash.hpp>
-#include <limits>
 #include <map>
 #include <memory>
 #include <tuple>
@@ -99,25 +98,6 @@ std::vector<double> kernel_prices(const Program& program, const ProgramStrategie
 
 // -- Edges ------------------------------------------------------------------------------------
 
-// The distinct layouts of a list, and for each entry of the list which of them it is.
-struct Distinct {
-  std::vector<LayoutId> ids;
-  std::vector<std::uint32_t> position;
-};
-Distinct distinct(std::span<const LayoutId> list, std::size_t layouts) {
-  constexpr std::uint32_t kUnseen = std::numeric_limits<std::uint32_t>::max();
-  Distinct result;
-  std::vector<std::uint32_t> seen(layouts, kUnseen);
-  for (const LayoutId id : list) {
-    if (seen[id] == kUnseen) {
-      seen[id] = static_cast<std::uint32_t>(result.ids.size());
-      result.ids.push_back(id);
-    }
-    result.position.push_back(seen[id]);
-  }
-  return result;
-}
-
 // AutoParallel lays an einsum's result out row-major, whatever strides the traced node has. Status:
 // measured, on its costs for LLaMA3-8B.
 bool is_row_major(const ProgramNode& producer) { return producer.op == "aten.einsum.default"; }
@@ -135,15 +115,15 @@ class EdgePricer {
   void price(const TensorMeta& meta, std::span<PriceTable* const> tables) {
     struct Ends {
       PriceTable* table;
-      Distinct from;
-      Distinct to;
+      DistinctLayouts from;
+      DistinctLayouts to;
     };
     std::vector<Ends> all;
     std::vector<LayoutId> sources;
     std::vector<bool> is_source(layouts_.size(), false);
     for (PriceTable* table : tables) {
-      all.push_back({table, distinct(layouts_.list_at(table->made), layouts_.size()),
-                     distinct(layouts_.list_at(table->wanted), layouts_.size())});
+      all.push_back({table, distinct_layouts(layouts_.list_at(table->made), layouts_.size()),
+                     distinct_layouts(layouts_.list_at(table->wanted), layouts_.size())});
       for (const LayoutId id : all.back().from.ids) {
         if (!is_source[id]) sources.push_back(id);
         is_source[id] = true;
@@ -249,18 +229,16 @@ double kernel_us_of(const Program& program, std::size_t node, const OpRule* rule
   });
 }
 
-ProgramPrices::ProgramPrices(const Program& program, const ProgramStrategies& strategies,
-                             StackEvaluator& evaluator, const DeviceMesh& mesh, int jobs)
-    : transition_us_(evaluator.stack().transition_us) {
+ProgramPrices ProgramPrices::of_kernels(const Program& program, const ProgramStrategies& strategies,
+                                        const StackEvaluator& evaluator, const DeviceMesh& mesh) {
+  ProgramPrices prices;
+  prices.transition_us_ = evaluator.stack().transition_us;
   for (const NodeClass& node : strategies.classes) {
-    compute_us_.push_back(
+    prices.compute_us_.push_back(
         kernel_prices(program, strategies, node, evaluator.compute_model(), mesh));
   }
-  double costs = 0.0;  // number of costs in the tables of edges
   using Key = std::array<std::uint32_t, 4>;
   std::unordered_map<Key, std::uint32_t, boost::hash<Key>> by_key;
-  // The tables that are about one tensor, whose strides may count as row-major.
-  std::map<std::pair<std::uint32_t, bool>, std::vector<std::uint32_t>> tables_of;
   for (std::size_t reader = 0; reader < program.nodes.size(); ++reader) {
     const NodeClass& own = strategies.of(reader);
     std::uint32_t argument = 0;
@@ -269,26 +247,43 @@ ProgramPrices::ProgramPrices(const Program& program, const ProgramStrategies& st
       const LayoutListId wanted = own.tensors[own.outputs + argument];
       const std::uint32_t meta = strategies.meta(value.node, value.output);
       const bool row_major = is_row_major(program.nodes[value.node]);
-      const auto [it, is_new] = by_key.try_emplace(Key{meta, row_major ? 1U : 0U, made, wanted},
-                                                   static_cast<std::uint32_t>(tables_.size()));
+      const auto [it, is_new] =
+          by_key.try_emplace(Key{meta, row_major ? 1U : 0U, made, wanted},
+                             static_cast<std::uint32_t>(prices.tables_.size()));
       if (is_new) {
-        costs += static_cast<double>(strategies.layouts.list_at(made).size()) *
-                 static_cast<double>(strategies.layouts.list_at(wanted).size());
-        if (costs > kMostCosts) {
-          throw LimitError("mesh " + mesh.text() + ": the program has more than " +
-                           std::to_string(static_cast<std::int64_t>(kMostCosts)) +
-                           " pairs of strategies to price; valid: a mesh with fewer dims, or a "
-                           "smaller mesh");
-        }
-        tables_.push_back({.wanted = wanted, .made = made});
-        tables_of[{meta, row_major}].push_back(it->second);
+        prices.tables_.push_back({.wanted = wanted, .made = made});
+        prices.tensors_.push_back({meta, row_major});
       }
-      edges_.push_back({static_cast<std::uint32_t>(value.node),
-                        static_cast<std::uint32_t>(value.output),
-                        static_cast<std::uint32_t>(reader), argument, it->second});
+      prices.edges_.push_back({static_cast<std::uint32_t>(value.node),
+                               static_cast<std::uint32_t>(value.output),
+                               static_cast<std::uint32_t>(reader), argument, it->second});
       ++argument;
     }
   }
+  return prices;
+}
+
+double ProgramPrices::pairs(const ProgramStrategies& strategies) const {
+  double pairs = 0.0;
+  for (const PriceTable& table : tables_) {
+    pairs += static_cast<double>(strategies.layouts.list_at(table.made).size()) *
+             static_cast<double>(strategies.layouts.list_at(table.wanted).size());
+  }
+  return pairs;
+}
+
+ProgramPrices::ProgramPrices(const Program& program, const ProgramStrategies& strategies,
+                             StackEvaluator& evaluator, const DeviceMesh& mesh, int jobs)
+    : ProgramPrices(of_kernels(program, strategies, evaluator, mesh)) {
+  if (pairs(strategies) > kMostCosts) {
+    throw LimitError("mesh " + mesh.text() + ": the program has more than " +
+                     std::to_string(static_cast<std::int64_t>(kMostCosts)) +
+                     " pairs of strategies to price; valid: a mesh with fewer dims, a smaller "
+                     "mesh, or the best plan alone under a stack with the planner graph");
+  }
+  // The tables that are about one tensor, whose strides may count as row-major.
+  std::map<std::pair<std::uint32_t, bool>, std::vector<std::uint32_t>> tables_of;
+  for (std::uint32_t id = 0; id < tables_.size(); ++id) tables_of[tensors_[id]].push_back(id);
   const std::vector<std::pair<std::pair<std::uint32_t, bool>, std::vector<std::uint32_t>>> tensors(
       tables_of.begin(), tables_of.end());
   const auto price = [&](StackEvaluator& own, std::size_t i) {

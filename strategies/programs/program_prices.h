@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "sim/mesh.h"
@@ -67,6 +68,14 @@ class ProgramPrices {
   ProgramPrices(const Program& program, const ProgramStrategies& strategies,
                 StackEvaluator& evaluator, const DeviceMesh& mesh, int jobs = 1);
 
+  // The prices of the kernels alone: the tables of the edges are listed, but hold no prices.
+  [[nodiscard]] static ProgramPrices of_kernels(const Program& program,
+                                                const ProgramStrategies& strategies,
+                                                const StackEvaluator& evaluator,
+                                                const DeviceMesh& mesh);
+  // How many costs the tables of all edges hold together, or would hold if they had prices.
+  [[nodiscard]] double pairs(const ProgramStrategies& strategies) const;
+
   [[nodiscard]] double transition_us() const { return transition_us_; }
   [[nodiscard]] std::span<const double> compute_us(std::uint32_t node_class) const {
     return compute_us_[node_class];
@@ -77,9 +86,13 @@ class ProgramPrices {
   [[nodiscard]] const std::vector<PricedEdge>& edges() const { return edges_; }
 
  private:
-  double transition_us_;
+  ProgramPrices() = default;
+
+  double transition_us_ = 0.0;
   std::vector<std::vector<double>> compute_us_;  // by class
   std::vector<PriceTable> tables_;
+  // By table: the meta of its tensor, and whether the tensor counts as row-major.
+  std::vector<std::pair<std::uint32_t, bool>> tensors_;
   std::vector<PricedEdge> edges_;
 };
 

@@ -18,11 +18,10 @@
 #include "strategies/programs/dtype_chains.h"
 #include "strategies/programs/parameter_weights.h"
 #include "strategies/programs/program_graph.h"
+#include "strategies/solvers/network.h"
 
 namespace shardlab {
 namespace {
-
-constexpr double kForbidden = std::numeric_limits<double>::infinity();
 
 // Stores tables by their contents, so that equal tables become one.
 class TableStore {
@@ -65,21 +64,34 @@ class ProblemMaker {
         strategies_(strategies),
         prices_(prices),
         options_(options),
-        store_(problem_) {}
+        store_(problem_) {
+    problem_.runs =
+        options_.runs.empty() ? std::vector<int>(program_.nodes.size(), 1) : options_.runs;
+    SHARDLAB_CHECK(problem_.runs.size() == program_.nodes.size(), problem_.runs.size());
+  }
 
   ShardingProblem run() {
-    problem_.runs = options_.runs.empty() ? std::vector<int>(program_.nodes.size(), 1) : options_.runs;
-    SHARDLAB_CHECK(problem_.runs.size() == program_.nodes.size(), problem_.runs.size());
+    add_domains();
     add_variables();
     add_edges();
     add_pairs();
-    add_pins();
-    if (options_.parameter_budget) add_parameter_budget(*options_.parameter_budget);
-    if (options_.memory_budget_bytes) add_memory_budget(*options_.memory_budget_bytes);
+    add_limits();
+    return std::move(problem_);
+  }
+
+  ShardingProblem run_on_values() {
+    add_variables();
+    add_limits();
     return std::move(problem_);
   }
 
  private:
+  void add_limits() {
+    add_pins();
+    if (options_.parameter_budget) add_parameter_budget(*options_.parameter_budget);
+    if (options_.memory_budget_bytes) add_memory_budget(*options_.memory_budget_bytes);
+  }
+
   [[nodiscard]] std::span<const LayoutId> layouts_of(std::size_t node) const {
     return strategies_.layouts.list_at(strategies_.of(node).tensors[0]);
   }
@@ -87,7 +99,7 @@ class ProblemMaker {
     return program_.nodes[node].outputs[0];
   }
 
-  void add_variables() {
+  void add_domains() {
     for (const NodeClass& node : strategies_.classes) {
       std::vector<std::string>& domain = problem_.domains.emplace_back();
       domain.reserve(node.strategies);
@@ -95,6 +107,9 @@ class ProblemMaker {
         domain.push_back(strategies_.strategy_text(node, strategy));
       }
     }
+  }
+
+  void add_variables() {
     for (std::size_t n = 0; n < program_.nodes.size(); ++n) {
       const std::uint32_t of_class = strategies_.class_of[n];
       const std::span<const double> compute = prices_.compute_us(of_class);
@@ -515,6 +530,12 @@ ShardingProblem make_problem(const Program& program, const DeviceMesh& mesh,
                              const ProgramStrategies& strategies, const ProgramPrices& prices,
                              const ProblemOptions& options) {
   return ProblemMaker(program, mesh, strategies, prices, options).run();
+}
+
+ShardingProblem make_values(const Program& program, const DeviceMesh& mesh,
+                            const ProgramStrategies& strategies, const ProgramPrices& prices,
+                            const ProblemOptions& options) {
+  return ProblemMaker(program, mesh, strategies, prices, options).run_on_values();
 }
 
 }  // namespace shardlab

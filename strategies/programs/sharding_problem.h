@@ -137,6 +137,13 @@ struct ShardingProblem {
                                            const ProgramPrices& prices,
                                            const ProblemOptions& options = {});
 
+// The same problem without its edges, its tables and the names of its values: what each value costs
+// by itself, which values are forbidden, and the budgets. `prices` may be those of kernels alone.
+[[nodiscard]] ShardingProblem make_values(const Program& program, const DeviceMesh& mesh,
+                                          const ProgramStrategies& strategies,
+                                          const ProgramPrices& prices,
+                                          const ProblemOptions& options = {});
+
 // Says why a tensor cannot have this layout, when the reason is that a dim has fewer elements than
 // shards: ", where dim 0 has 16 elements, too few for 8 x 8 shards"; otherwise "". A placement that
 // is not given stands for any placement.

@@ -41,6 +41,13 @@ double mean_of_positive(const std::vector<double>& values) {
 
 }  // namespace
 
+double Patience::seconds_left() const {
+  if (stop != nullptr && *stop) return 0.0;
+  if (!until) return kForbidden;
+  const std::chrono::duration<double> left = *until - std::chrono::steady_clock::now();
+  return std::max(left.count(), 0.0);
+}
+
 BoundSearch::BoundSearch(const CutNetwork& cut, std::vector<double> extra)
     : whole_(cut),
       whole_extra_(std::move(extra)),
@@ -271,11 +278,7 @@ void BoundSearch::run(std::vector<double> messages, const Patience& patience) {
     const Reparametrisation costs = dual_->reparametrised();
     const bool is_near = is_feasible() && upper_ - costs.bound <= patience.gap * std::abs(upper_);
     if (patience.takes_gap && patience.gap > 0.0 && is_near) return give_up();
-    double seconds_left = kForbidden;
-    if (patience.until) {
-      const std::chrono::duration<double> left = *patience.until - std::chrono::steady_clock::now();
-      seconds_left = std::max(left.count(), 0.0);
-    }
+    const double seconds_left = patience.seconds_left();
     // Without any assignment there is no answer, whatever the time.
     const double possible_work =
         is_feasible() ? std::min(most_work, kWorkPerSecond * seconds_left) : most_work;

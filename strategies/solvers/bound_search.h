@@ -16,6 +16,7 @@
 // an optimum may be below it.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -48,6 +49,11 @@ struct Patience {
   bool takes_gap = false;  // whether it may end without the minimum at all
   double gap = 0.0;        // a gap with which it ends at once, relative to the best assignment
   std::optional<std::chrono::steady_clock::time_point> until = {};
+  // Once this is true, time is up. Null if nothing sets it; else it outlives the search.
+  const std::atomic<bool>* stop = nullptr;
+
+  // How many seconds are left: zero or more, infinite without a limit.
+  [[nodiscard]] double seconds_left() const;
 };
 
 class BoundSearch {

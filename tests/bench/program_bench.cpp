@@ -1,13 +1,19 @@
 // How long it takes from a program's file to its sharding problem (reading, enumerating, pricing,
 // constraining), for LLaMA3-8B of 2, 32 and 126 layers on 8x8. The argument is the number of layers.
-// Each part is timed alone.
+// Each part is timed alone. One layer on meshes of three and four dims, with bounds that leave out
+// strategies.
 #include <benchmark/benchmark.h>
 
+#include <chrono>
 #include <string>
+#include <utility>
 
 #include "runner/config/read_json.h"
 #include "strategies/programs/built_in_programs.h"
+#include "strategies/programs/pruned_strategies.h"
+#include "strategies/programs/sharding_network.h"
 #include "strategies/programs/sharding_problem.h"
+#include "strategies/solvers/exact.h"
 #include "tests/support/shipped.h"
 
 namespace shardlab {
@@ -87,6 +93,51 @@ void BM_FileToProblem(benchmark::State& state) {
   }
 }
 
+// One layer of LLaMA3-8B on a mesh of three or four dims under the default stack, from the program to
+// the proof.
+double solved_in_s(const char* mesh_text, bool prunes, double& objective_us, double& left) {
+  const auto begin = std::chrono::steady_clock::now();
+  const Program program =
+      find_built_in_program("llama3-8b")->make({.layers = 1, .batch = 16, .seqlen = 8192});
+  const DeviceMesh mesh = DeviceMesh::parse(mesh_text);
+  StackEvaluator evaluator(shipped().stack("calibrated-h100"), shipped().topology("h100"));
+  ProgramStrategies strategies = enumerate_strategies(
+      program, mesh,
+      {.rules = evaluator.stack().rules.set(), .links = links_of(evaluator.on(mesh))});
+  if (prunes) {
+    PruneResult pruned = prune_strategies(program, mesh, strategies, evaluator, {}, {.jobs = 2});
+    left = static_cast<double>(pruned.after);
+    if (pruned.strategies) strategies = std::move(*pruned.strategies);
+  }
+  const ProgramPrices prices(program, strategies, evaluator, mesh, 2);
+  const CostNetwork network = network_of(make_problem(program, mesh, strategies, prices));
+  objective_us = ExactSolver(network).solve({.jobs = 2}).objective;
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+void BM_PruneThreeDims(benchmark::State& state) {
+  double objective_us = 0.0;
+  double same_us = 0.0;
+  double left = 0.0;
+  for (auto _ : state) {
+    const double whole_s = solved_in_s("2x2x2", false, same_us, left);
+    const double pruned_s = solved_in_s("2x2x2", true, objective_us, left);
+    state.counters["ratio"] = whole_s / pruned_s;
+  }
+  state.counters["left"] = left;
+  state.counters["difference_us"] = objective_us - same_us;
+}
+
+void BM_PruneFourDims(benchmark::State& state) {
+  double objective_us = 0.0;
+  double left = 0.0;
+  for (auto _ : state) solved_in_s("2x2x2x2", true, objective_us, left);
+  state.counters["left"] = left;
+  state.counters["objective_us"] = objective_us;
+}
+
+BENCHMARK(BM_PruneThreeDims)->Iterations(1)->Unit(benchmark::kSecond);
+BENCHMARK(BM_PruneFourDims)->Iterations(1)->Unit(benchmark::kSecond);
 BENCHMARK(BM_Generate)->Arg(2)->Arg(32)->Unit(benchmark::kMillisecond);
 BENCHMARK(BM_Read)->Arg(2)->Arg(32)->Arg(126)->Unit(benchmark::kMillisecond);
 BENCHMARK(BM_Enumerate)->Arg(2)->Arg(32)->Arg(126)->Unit(benchmark::kMillisecond);

@@ -10,6 +10,7 @@
 #include "strategies/programs/program_execution.h"
 #include "strategies/programs/program_graph.h"
 #include "strategies/programs/program_prices.h"
+#include "strategies/programs/pruned_strategies.h"
 #include "strategies/programs/sharding_network.h"
 #include "strategies/select/evaluator.h"
 #include "strategies/solvers/exact.h"
@@ -203,6 +204,115 @@ void expect_random_programs(int count) {
 }
 TEST(RandomPrograms, HaveOptimaThatAreWhatRuns) { expect_random_programs(40); }
 TEST(RandomProgramsSlow, HaveOptimaThatAreWhatRuns) { expect_random_programs(200); }
+
+// -- Bounds that leave out strategies ----------------------------------------------------------------
+
+// Solves with all strategies and with those that bounds leave, and compares: the optimum, which of
+// several optima it is, and the floor under every plan with a strategy that was left out.
+void expect_same_optimum_without_what_bounds_leave_out(const Program& program,
+                                                       const DeviceMesh& mesh,
+                                                       const std::string& stack,
+                                                       const ProblemOptions& options,
+                                                       Random& random, double most_left = 2e6) {
+  SCOPED_TRACE(program.name + " on " + mesh.text() + ", " + stack);
+  StackEvaluator evaluator(shipped().stack(stack), shipped().topology("h100"));
+  const ProgramStrategies all = enumerate_strategies(
+      program, mesh,
+      {.rules = evaluator.stack().rules.set(), .links = links_of(evaluator.on(mesh))});
+  const auto network = [&](const ProgramStrategies& strategies) {
+    const ProgramPrices prices(program, strategies, evaluator, mesh);
+    return network_of(make_problem(program, mesh, strategies, prices, options));
+  };
+  const CostNetwork whole = network(all);
+  ExactSolver solver(whole);
+  const ExactSolution best = solver.solve();
+  const PruneResult pruned =
+      prune_strategies(program, mesh, all, evaluator, options,
+                       {.least_pairs = 0.0, .most_left = most_left, .least_left = 0.3 * most_left});
+  if (!best.feasible) {
+    EXPECT_FALSE(pruned.strategies);
+    return;
+  }
+  const double slack = kTolerance * best.objective;
+  EXPECT_LE(pruned.bound_us, best.objective + slack);
+  ASSERT_TRUE(pruned.strategies);
+  EXPECT_GE(pruned.upper_us, best.objective - slack);
+  EXPECT_LE(pruned.after, pruned.before);
+  const CostNetwork part = network(*pruned.strategies);
+  const ExactSolution again = ExactSolver(part).solve();
+  ASSERT_TRUE(again.feasible);
+  // The lesser of the floor and of what is left bounds all plans; mostly it is the optimum.
+  EXPECT_LE(std::min(again.lower_bound, pruned.floor_us), best.objective + slack);
+  if (pruned.floor_us < best.objective - slack) return;
+  EXPECT_NEAR(again.objective, best.objective, slack);
+  if (pruned.floor_us > pruned.upper_us) {
+    for (int n = 0; n < whole.variables(); ++n) {
+      EXPECT_EQ(part.value_name(n, again.assignment[to_index(n)]),
+                whole.value_name(n, best.assignment[to_index(n)]))
+          << whole.name(n);
+    }
+  }
+  for (int i = 0; i < 12; ++i) {
+    const auto n = static_cast<int>(index_below(random, to_index(whole.variables())));
+    const auto value = static_cast<int>(index_below(random, to_index(whole.values(n))));
+    if (part.find_value(n, whole.value_name(n, value)) >= 0) continue;
+    const ExactSolution forced =
+        solver.solve({.restrictions = {{.variable = n, .allowed = {value}}}, .explain = false});
+    if (!forced.feasible) continue;
+    EXPECT_GE(forced.objective, pruned.floor_us - slack)
+        << whole.name(n) << " " << whole.value_name(n, value);
+  }
+}
+
+TEST(PrunedStrategies, HaveTheOptimaOfBuiltInPrograms) {
+  Random random(5);
+  for (const char* mesh_text : {"8", "2x4", "8x8", "2x2x2"}) {
+    const DeviceMesh mesh = DeviceMesh::parse(mesh_text);
+    for (const std::string stack : {"alpha-beta", "calibrated-h100"}) {
+      // All strategies on three mesh dims take a while: one stack shows what the other would.
+      if (mesh.ndim() > 2 && stack == "alpha-beta") continue;
+      for (const char* name : {"mlp", "transformer-block"}) {
+        const Program program = shipped().program(name);
+        expect_same_optimum_without_what_bounds_leave_out(program, mesh, stack, {}, random);
+        expect_same_optimum_without_what_bounds_leave_out(
+            program, mesh, stack, {.parameter_budget = 1.0 / static_cast<double>(mesh.size())},
+            random);
+      }
+    }
+    const Program llama = whole_llama(MatmulForm::kEinsum);
+    expect_same_optimum_without_what_bounds_leave_out(llama, mesh, "calibrated-h100", {}, random);
+  }
+}
+
+TEST(PrunedStrategies, HaveTheOptimaOfRandomProgramsWithPins) {
+  SHARDLAB_TRACE_SEED();
+  constexpr const char* kMeshes[] = {"8", "2x4", "8x8", "2x2x2"};
+  for (int i = 0; i < random_cases(40); ++i) {
+    Random random(1000 + static_cast<std::uint64_t>(i));
+    const Program program = random_program(random);
+    const DeviceMesh mesh = DeviceMesh::parse(kMeshes[i % 4]);
+    ProblemOptions options;
+    if (random.percent(50)) {
+      options.pins.push_back({program.nodes[0].name, Layout::parse("S(0)", 1).placements});
+      options.pins[0].layout.resize(to_index(mesh.ndim()), Placement::replicate());
+    }
+    expect_same_optimum_without_what_bounds_leave_out(program, mesh,
+                                                      i % 2 == 0 ? "alpha-beta" : "calibrated-h100",
+                                                      options, random, i % 3 == 0 ? 500.0 : 2e6);
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+TEST(PrunedStrategies, AreNotKnownForPricesOfTheTwoEndsAlone) {
+  const Program program = shipped().program("mlp");
+  const DeviceMesh mesh = DeviceMesh::parse("2x2");
+  StackEvaluator evaluator(shipped().stack("ap-nccl"), shipped().topology("h100"));
+  const ProgramStrategies all = enumerate_strategies(program, mesh);
+  const PruneResult pruned =
+      prune_strategies(program, mesh, all, evaluator, {}, {.least_pairs = 0.0});
+  EXPECT_FALSE(pruned.strategies);
+  EXPECT_EQ(pruned.after, pruned.before);
+}
 
 // Gradients of weights are scattered along the fast links first, so that the slow links carry an eighth.
 TEST(ShardOrder, IsChosenWhereItPays) {

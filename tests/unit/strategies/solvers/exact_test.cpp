@@ -76,6 +76,22 @@ TEST(ExactSolver, AnAnswerWithAGapHasAProvedBound) {
   EXPECT_GT(gaps, 0);
 }
 
+TEST(ExactSolver, AStopIsTheEndOfTime) {
+  std::atomic<bool> stop = false;
+  const Patience patience{.takes_gap = true, .stop = &stop};
+  EXPECT_EQ(patience.seconds_left(), kForbidden);
+  stop = true;
+  EXPECT_EQ(patience.seconds_left(), 0.0);
+  Random random(706);
+  const CostNetwork network = testing_support::random_network(
+      random, {.variables = 18, .most_values = 5, .edges = 54, .most_cost = 1000});
+  const ExactSolution best = ExactSolver(network).solve();
+  const ExactSolution quick = ExactSolver(network).solve({.patience = patience});
+  ASSERT_EQ(quick.feasible, best.feasible);
+  EXPECT_LE(quick.lower_bound, best.objective + 1e-6);
+  EXPECT_GE(quick.objective, best.objective - 1e-6);
+}
+
 TEST(ExactSolver, AnEmptyNetworkCostsItsConstant) {
   CostNetwork network;
   network.add_constant(3.5);

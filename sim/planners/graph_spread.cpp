@@ -1,0 +1,324 @@
+#include "sim/planners/graph_spread.h"
+
+#include <algorithm>
+#include <array>
+
+#include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
+
+namespace shardlab {
+namespace {
+
+using graph_search::EdgeKind;
+using graph_search::kEdgeKinds;
+
+// A byte of a key: five bits of code, three of position.
+constexpr std::uint32_t kMostCodes = 32;
+constexpr std::uint32_t byte_of(std::uint32_t code, std::uint32_t position) {
+  return code | position << 5U;
+}
+constexpr std::uint32_t byte(std::uint64_t key, int m) {
+  return static_cast<std::uint32_t>(key >> (8U * static_cast<unsigned>(m))) & 0xffU;
+}
+constexpr std::uint64_t with_byte(std::uint64_t key, int m, std::uint32_t value) {
+  const unsigned shift = 8U * static_cast<unsigned>(m);
+  return (key & ~(std::uint64_t{0xff} << shift)) | std::uint64_t{value} << shift;
+}
+
+static_assert(kMaxMeshDims <= 8, "a key has a byte for each mesh dim");
+
+// Whether one layout may have a partial of this op beside partials of the ops in the set `ops`.
+bool may_join(ReduceOp op, std::uint32_t ops) {
+  constexpr std::uint32_t kLinear =
+      1U << static_cast<unsigned>(ReduceOp::kSum) | 1U << static_cast<unsigned>(ReduceOp::kAvg);
+  const std::uint32_t others = ops & ~(1U << static_cast<unsigned>(op));
+  return others == 0 || (is_linear(op) && (others & ~kLinear) == 0);
+}
+
+// The number of a price: by kind of edge, mesh dim, and the set of mesh dims that shard. Behind the
+// kinds of EdgeKind come two for each strided shard: it is made of R, and gathered.
+std::uint32_t price_id(std::uint32_t kind, int mesh_dim, std::uint32_t mask, int mesh_ndim) {
+  const auto ndim = static_cast<std::uint32_t>(mesh_ndim);
+  return ((kind * ndim + static_cast<std::uint32_t>(mesh_dim)) << ndim) + mask;
+}
+
+}  // namespace
+
+Placement LayoutGraph::kind_of(const Placement& p) {
+  return p.is_strided() ? Placement::strided_shard(p.dim(), 1) : p;
+}
+
+LayoutGraph::Key LayoutGraph::key_of(const Layout& layout) const {
+  Key key = 0;
+  for (int m = 0; m < mesh_ndim_; ++m) {
+    const auto found = std::find(codes_.begin(), codes_.end(), kind_of(layout[m]));
+    SHARDLAB_CHECK(found != codes_.end(), layout.text(), " is not in the graph");
+    const int position = layout[m].is_shard_like() ? layout.order.position(m) : 0;
+    key = with_byte(key, m,
+                    byte_of(static_cast<std::uint32_t>(found - codes_.begin()),
+                            static_cast<std::uint32_t>(position)));
+  }
+  return key;
+}
+
+std::uint32_t LayoutGraph::add(Key key) {
+  const auto [it, is_new] = states_.try_emplace(key, static_cast<std::uint32_t>(keys_.size()));
+  if (is_new) {
+    if (keys_.size() == kMostStates) {
+      throw LimitError("more than " + std::to_string(kMostStates) +
+                       " layouts of one tensor; valid: a mesh of fewer dims");
+    }
+    keys_.push_back(key);
+  }
+  return it->second;
+}
+
+std::uint32_t LayoutGraph::state(const Layout& layout) const {
+  const auto found = states_.find(key_of(layout));
+  SHARDLAB_CHECK(found != states_.end(), layout.text(), " is not in the graph");
+  return found->second;
+}
+
+// The moves of GraphPlanner, without those of strided shards and without sums made of shards.
+template <class Visit>
+void LayoutGraph::for_each_move(Key key, Visit&& visit) const {
+  std::array<int, kMaxTensorDims> count{};
+  std::array<int, kMaxTensorDims> last{};
+  std::uint32_t mask = 0;
+  std::uint32_t ops = 0;
+  const auto code_on = [&](int m) { return byte(key, m) & (kMostCodes - 1); };
+  for (int m = 0; m < mesh_ndim_; ++m) {
+    const Placement& p = codes_[code_on(m)];
+    if (p.is_shard_like()) {
+      ++count[to_index(p.dim())];
+      mask |= 1U << static_cast<unsigned>(m);
+    } else if (p.is_partial()) {
+      ops |= 1U << static_cast<unsigned>(p.reduce_op());
+    }
+  }
+  for (int m = 0; m < mesh_ndim_; ++m) {
+    const Placement& p = codes_[code_on(m)];
+    if (!p.is_shard_like()) continue;
+    const auto position = static_cast<int>(byte(key, m) >> 5U);
+    if (position + 1 == count[to_index(p.dim())]) last[to_index(p.dim())] = m;
+  }
+  const auto at_end = [&](std::uint32_t code, int dim) {
+    return byte_of(code, static_cast<std::uint32_t>(count[to_index(dim)]));
+  };
+  const auto shard_at_end = [&](int dim) {
+    return at_end(1U + static_cast<std::uint32_t>(dim), dim);
+  };
+  const auto move = [&](int m, std::uint32_t value, EdgeKind kind) {
+    visit(with_byte(key, m, value),
+          price_id(static_cast<std::uint32_t>(kind), m, mask, mesh_ndim_));
+  };
+  // `i` counts the strided shards; `gathers` tells the two moves of one apart.
+  const auto move_strided = [&](int m, std::uint32_t value, std::size_t i, bool gathers) {
+    const auto kind = static_cast<std::uint32_t>(kEdgeKinds + 2 * i + (gathers ? 1 : 0));
+    visit(with_byte(key, m, value), price_id(kind, m, mask, mesh_ndim_));
+  };
+  for (int a = 0; a < tensor_ndim_; ++a) {
+    if (count[to_index(a)] == 0) continue;
+    const int m = last[to_index(a)];
+    if (codes_[code_on(m)].is_strided()) {
+      const auto found = std::find(strided_.begin(), strided_.end(), code_on(m));
+      move_strided(m, 0, static_cast<std::size_t>(found - strided_.begin()), true);
+      continue;
+    }
+    move(m, 0, a == 0 ? EdgeKind::kGather0 : EdgeKind::kGather);
+    for (int b = 0; b < tensor_ndim_; ++b) {
+      if (b == a) continue;
+      move(m, shard_at_end(b),
+           a == 0   ? EdgeKind::kAllToAll0
+           : b == 0 ? EdgeKind::kAllToAllTo0
+                    : EdgeKind::kAllToAll);
+    }
+  }
+  for (int m = 0; m < mesh_ndim_; ++m) {
+    const Placement& p = codes_[code_on(m)];
+    if (p.is_shard_like()) continue;
+    if (p.is_partial()) move(m, 0, EdgeKind::kAllReduce);
+    for (int b = 0; b < tensor_ndim_; ++b) {
+      move(m, shard_at_end(b),
+           p.is_replicate() ? EdgeKind::kChunk
+           : b == 0         ? EdgeKind::kScatter0
+                            : EdgeKind::kScatter);
+    }
+    if (!p.is_replicate()) continue;
+    for (std::size_t i = 0; i < strided_.size(); ++i) {
+      move_strided(m, at_end(strided_[i], codes_[strided_[i]].dim()), i, false);
+    }
+    for (std::size_t code = to_index(tensor_ndim_) + 1; code < codes_.size(); ++code) {
+      const Placement& made = codes_[code];
+      if (!made.is_partial()) continue;
+      const ReduceOp op = made.reduce_op();
+      if (made != Placement::partial(op) || !may_join(op, ops)) continue;
+      move(m, static_cast<std::uint32_t>(code),
+           op == ReduceOp::kSum ? EdgeKind::kPartition : EdgeKind::kPartitionFree);
+    }
+  }
+}
+
+LayoutGraph::LayoutGraph(int mesh_ndim, int tensor_ndim, std::span<const Layout> layouts)
+    : mesh_ndim_(mesh_ndim), tensor_ndim_(tensor_ndim) {
+  codes_.push_back(Placement::replicate());
+  for (int d = 0; d < tensor_ndim; ++d) codes_.push_back(Placement::shard(d));
+  const auto add_code = [&](const Placement& p) {
+    if (std::find(codes_.begin(), codes_.end(), p) == codes_.end()) codes_.push_back(p);
+  };
+  // As in PyTorch, R becomes a partial of any op that some layout has; mask and norm partials count
+  // as sums.
+  for (const Layout& layout : layouts) {
+    for (const Placement& p : layout.placements) {
+      add_code(kind_of(p));
+      if (p.is_strided() && std::ranges::find(all_strided_, p) == all_strided_.end()) {
+        all_strided_.push_back(p);
+      }
+      if (p.is_partial()) add_code(Placement::partial(p.reduce_op()));
+    }
+  }
+  for (std::uint32_t code = 0; code < codes_.size(); ++code) {
+    if (codes_[code].is_strided()) strided_.push_back(code);
+  }
+  SHARDLAB_CHECK(codes_.size() <= kMostCodes, codes_.size(), " placements");
+  replicated_ = add(0);
+  for (const Layout& layout : layouts) add(key_of(layout));
+  for (std::size_t s = 0; s < keys_.size(); ++s) {
+    onwards_.begin.push_back(static_cast<std::uint32_t>(onwards_.arcs.size()));
+    for_each_move(keys_[s], [&](Key next, std::uint32_t price) {
+      onwards_.arcs.push_back({add(next), price});
+    });
+  }
+  onwards_.begin.push_back(static_cast<std::uint32_t>(onwards_.arcs.size()));
+  backwards_.begin.assign(keys_.size() + 1, 0);
+  for (const Arc& arc : onwards_.arcs) ++backwards_.begin[arc.state + 1];
+  for (std::size_t s = 0; s < keys_.size(); ++s) backwards_.begin[s + 1] += backwards_.begin[s];
+  backwards_.arcs.resize(onwards_.arcs.size());
+  std::vector<std::uint32_t> next(backwards_.begin.begin(), backwards_.begin.end() - 1);
+  for (std::uint32_t s = 0; s < keys_.size(); ++s) {
+    for (std::uint32_t i = onwards_.begin[s]; i < onwards_.begin[s + 1]; ++i) {
+      const Arc& arc = onwards_.arcs[i];
+      backwards_.arcs[next[arc.state]++] = {s, arc.price};
+    }
+  }
+}
+
+LayoutSpread::LayoutSpread(const LayoutGraph& graph, const TransitionPricer& pricer)
+    : graph_(graph),
+      prices_of_edges_(pricer),
+      replicated_is_free_(pricer.semantics().replicated_source_is_free()),
+      mesh_ndim_(pricer.mesh_ndim()) {
+  const auto ids = ((kEdgeKinds + 2 * graph.strided_.size()) * static_cast<std::size_t>(mesh_ndim_))
+                   << static_cast<unsigned>(mesh_ndim_);
+  prices_.assign(ids, kInfinity);
+  std::vector<bool> seen(ids, false);
+  for (const LayoutGraph::Arc& arc : graph.onwards_.arcs) {
+    if (!seen[arc.price]) used_.push_back(arc.price);
+    seen[arc.price] = true;
+  }
+}
+
+void LayoutSpread::begin(const TensorMeta& meta) {
+  prices_of_edges_.begin(meta);
+  const auto ndim = static_cast<std::uint32_t>(mesh_ndim_);
+  for (const std::uint32_t id : used_) {
+    const std::uint32_t mask = id & ((1U << ndim) - 1U);
+    const std::uint32_t kind = (id >> ndim) / ndim;
+    const auto m = static_cast<int>((id >> ndim) % ndim);
+    if (kind < kEdgeKinds) {
+      prices_[id] = prices_of_edges_.price(static_cast<EdgeKind>(kind), m, mask);
+      continue;
+    }
+    const int dim = graph_.codes_[graph_.strided_[(kind - kEdgeKinds) / 2]].dim();
+    const bool gathers = (kind - kEdgeKinds) % 2 == 1;
+    const Placement whole = Placement::replicate();
+    prices_[id] = kInfinity;
+    for (const Placement& strided : graph_.all_strided_) {
+      if (strided.dim() != dim) continue;
+      prices_[id] =
+          std::min(prices_[id], prices_of_edges_.opaque_price(gathers ? strided : whole,
+                                                              gathers ? whole : strided, m, mask));
+    }
+  }
+}
+
+// Semantics may say that an edge from a fully replicated source costs nothing, whatever the target.
+// Only a plan that starts there is free, not one that comes by. `replicated` and `least` are the
+// costs of that layout and of the cheapest one before the spread.
+void LayoutSpread::leave_replicated(std::span<double> costs, double replicated, double least,
+                                    bool ahead) const {
+  if (!replicated_is_free_) return;
+  if (ahead) {
+    for (double& cost : costs) cost = std::min(cost, replicated);
+  } else {
+    costs[graph_.replicated()] = std::min(costs[graph_.replicated()], least);
+  }
+}
+
+// Rounds over the states whose cost has fallen, in either direction in turn, until none falls. Most
+// states are reached within a few moves, so that this is faster than a queue in the order of costs.
+void LayoutSpread::spread(const LayoutGraph::Arcs& arcs, std::span<double> costs, bool ahead) {
+  const double replicated = costs[graph_.replicated()];
+  double least = kInfinity;
+  const std::size_t states = costs.size();
+  fell_.assign(states, 0);
+  for (std::size_t s = 0; s < states; ++s) {
+    least = std::min(least, costs[s]);
+    fell_[s] = costs[s] < kInfinity ? 1 : 0;
+  }
+  const double* prices = prices_.data();
+  double* out = costs.data();
+  char* fell = fell_.data();
+  bool again = true;
+  for (bool upwards = true; again; upwards = !upwards) {
+    again = false;
+    for (std::size_t i = 0; i < states; ++i) {
+      const std::size_t s = upwards ? i : states - 1 - i;
+      if (fell[s] == 0) continue;
+      fell[s] = 0;
+      again = true;
+      const double here = out[s];
+      const LayoutGraph::Arc* end = arcs.arcs.data() + arcs.begin[s + 1];
+      for (const LayoutGraph::Arc* arc = arcs.arcs.data() + arcs.begin[s]; arc != end; ++arc) {
+        const double cost = here + prices[arc->price];
+        if (!(cost < out[arc->state])) continue;
+        out[arc->state] = cost;
+        fell[arc->state] = 1;
+      }
+    }
+  }
+  leave_replicated(costs, replicated, least, ahead);
+}
+
+void LayoutSpread::spread_for_free(const LayoutGraph::Arcs& arcs, std::span<double> costs,
+                                   bool ahead) {
+  const double replicated = costs[graph_.replicated()];
+  std::vector<Entry> starts;
+  for (std::uint32_t s = 0; s < costs.size(); ++s) {
+    if (costs[s] < kInfinity) starts.push_back({costs[s], s});
+  }
+  std::ranges::sort(starts, {}, &Entry::cost);
+  const double least = starts.empty() ? kInfinity : starts.front().cost;
+  // States are taken by ascending cost, each followed by all that it reaches for free.
+  std::vector<bool> done(costs.size(), false);
+  std::vector<std::uint32_t> queue;
+  for (const Entry& entry : starts) {
+    if (done[entry.state]) continue;
+    done[entry.state] = true;
+    queue.push_back(entry.state);
+    while (!queue.empty()) {
+      const std::uint32_t s = queue.back();
+      queue.pop_back();
+      for (std::uint32_t i = arcs.begin[s]; i < arcs.begin[s + 1]; ++i) {
+        const LayoutGraph::Arc arc = arcs.arcs[i];
+        if (done[arc.state] || prices_[arc.price] > 0.0) continue;
+        done[arc.state] = true;
+        costs[arc.state] = entry.cost;
+        queue.push_back(arc.state);
+      }
+    }
+  }
+  leave_replicated(costs, replicated, least, ahead);
+}
+
+}  // namespace shardlab
