@@ -76,6 +76,12 @@ void add_constraints(const Command& command, SolveProgramArguments& program) {
               "8GiB")
       .check(not_empty());
   command.flag("--strided", program.strided, "let products and views keep strided shards");
+  command.flag("--tie-repeated", program.tie_repeated,
+               "give nodes at the same place of repeated layers the same strategy, as AutoParallel "
+               "does by default");
+  command.flag("--narrow-reduction", program.narrow_reduction,
+               "let gradients be reduced before the cast that widens them, as AutoParallel does "
+               "where reduce_dtype is not wider than param_dtype");
   command
       .option("--time-limit", program.time_limit_s,
               "seconds after which the search takes the best plan that it has, with a proved bound "
@@ -150,6 +156,8 @@ void add_solve_command(const Command& root, Session& session) {
                            "--parameter-budget",
                            "--memory-budget",
                            "--strided",
+                           "--tie-repeated",
+                           "--narrow-reduction",
                            "--time-limit",
                            "--explain",
                            "--diff",

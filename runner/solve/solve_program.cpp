@@ -68,12 +68,34 @@ ProblemOptions options_of(const SolveProgramArguments& arguments, const SolveQue
                      std::string(arguments.parameter_budget ? "parameter" : "memory") +
                      "-budget; valid: one of them");
   }
+  options.tie_repeated = arguments.tie_repeated;
+  options.gradient_dtype_rule = !arguments.narrow_reduction;
   options.parameter_budget = arguments.parameter_budget;
   if (!arguments.memory_budget.empty()) {
     options.memory_budget_bytes =
         parse_option("--memory-budget", [&] { return parse_bytes(arguments.memory_budget); });
   }
   return options;
+}
+
+// What the reader of a plan should know about the stack and the constraints, in sentences.
+std::vector<std::string> notes_on(const PricedProgram& priced, const ShardingProblem& problem,
+                                  const SolveProgramArguments& arguments) {
+  std::vector<std::string> notes;
+  const std::int64_t hosts = priced.topology.devices_per_host();
+  if (priced.stack.collective_model.entry->name == "ap_nccl" && priced.mesh.size() % hosts != 0) {
+    notes.push_back("the mesh has " + std::to_string(priced.mesh.size()) +
+                    " devices, which is no multiple of the " + std::to_string(hosts) +
+                    " of a host: AutoParallel then takes its default model, as the stack "
+                    "ap-default does, unless it is given a topology");
+  }
+  if (arguments.tie_repeated) {
+    notes.push_back(problem.ties.empty() ? "no layer repeats, so --tie-repeated ties nothing"
+                                         : std::to_string(problem.ties.size()) +
+                                               " nodes are tied to those at the same place of "
+                                               "another layer");
+  }
+  return notes;
 }
 
 // The answers in the form that a report's record holds.
@@ -182,6 +204,11 @@ nlohmann::json plan_json(const PrintedPlan& plan) {
   json["unexecutable"] = text_or_null(plan.executed.unexecutable);
   json["objective_name"] = objective_name(plan.priced.stack);
   for (const std::string& note : plan.notes) json["notes"].push_back(note);
+  json["ties"] = nlohmann::json::array();
+  for (const auto& [node, root] : plan.solved.problem.ties) {
+    json["ties"].push_back({{"node", plan.priced.program.nodes[node].name},
+                            {"to", plan.priced.program.nodes[root].name}});
+  }
   return json;
 }
 
@@ -327,6 +354,7 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
   const ProgramSolution solved{program, strategies, prices, problem, network, solution};
   PrintedPlan plan{arguments, priced, solved,
                    solution.feasible ? executed_plan(solved, evaluator.on(mesh)) : ExecutedPlan()};
+  plan.notes = notes_on(priced, problem, arguments);
   const std::vector<FurtherQuestion> questions =
       questions_of(solved, priced, options, asked, solver, session);
   const bool prints_text = !recipes && !session.json() && !session.summary;
@@ -334,6 +362,7 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
     if (prints_text && !text.empty()) session.print(text);
   };
   print(plan_text(plan, asked.all_nodes));
+  for (const std::string& note : plan.notes) print("  note: " + note + "\n");
   answer_all(plan, solution, solver, asked, questions, session, print);
   if (!solution.feasible || std::ranges::any_of(plan.answers, &SolveAnswer::says_no)) {
     session.exit_code = kGateSaidNo;

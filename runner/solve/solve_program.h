@@ -22,6 +22,9 @@ struct SolveProgramArguments {
   std::optional<double> parameter_budget;
   std::string memory_budget;  // "80GB"
   bool strided = false;
+  bool tie_repeated = false;
+  bool narrow_reduction =
+      false;  // whether gradients may be reduced before the cast that widens them
   std::optional<double> time_limit_s;  // after which the best plan so far is taken
   bool compare_recipes = false;        // prints a comparison of recipes instead of a plan
   std::string export_problem;

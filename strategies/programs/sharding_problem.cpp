@@ -16,6 +16,7 @@
 #include "strategies/programs/dtype_chains.h"
 #include "strategies/programs/parameter_weights.h"
 #include "strategies/programs/program_graph.h"
+#include "strategies/programs/repeated_regions.h"
 
 namespace shardlab {
 namespace {
@@ -69,6 +70,7 @@ class ProblemMaker {
     add_variables();
     add_edges();
     add_pairs();
+    if (options_.tie_repeated) add_ties();
     add_pins();
     if (options_.parameter_budget) add_parameter_budget(*options_.parameter_budget);
     if (options_.memory_budget_bytes) add_memory_budget(*options_.memory_budget_bytes);
@@ -161,6 +163,25 @@ class ProblemMaker {
       }
       problem_.edges.push_back(
           {static_cast<int>(first), static_cast<int>(second), store_.add(std::move(table))});
+    }
+  }
+
+  // -- Repeated layers ------------------------------------------------------------------------
+
+  void add_ties() {
+    const std::vector<std::uint32_t> roots = repeated_regions(program_, strategies_);
+    for (std::size_t n = 0; n < roots.size(); ++n) {
+      if (roots[n] == n) continue;
+      const auto values = static_cast<int>(strategies_.of(n).strategies);
+      ProblemTable table{.rows = values, .columns = values, .costs = {}};
+      for (int row = 0; row < values; ++row) {
+        for (int column = 0; column < values; ++column) {
+          table.costs.push_back(row == column ? 0.0 : kForbidden);
+        }
+      }
+      problem_.edges.push_back(
+          {static_cast<int>(roots[n]), static_cast<int>(n), store_.add(std::move(table))});
+      problem_.ties.emplace_back(static_cast<std::uint32_t>(n), roots[n]);
     }
   }
 
