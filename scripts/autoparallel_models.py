@@ -4,7 +4,7 @@
     made.optimizer.get_solution()
 
 No GPU is needed: the process group is PyTorch's fake one, the mesh is of CPUs, and the device says that it is an
-H100. On a CPU, fake tensors have a CPU's operators; those that choose a kernel are given CUDA's (exporting.as_cuda).
+H100, or another of DEVICES. On a CPU, fake tensors have a CPU's operators; those that choose a kernel are given CUDA's (exporting.as_cuda).
 
 Constraints are AutoParallel's defaults: the batch is cut by the first mesh dim, and each parameter is kept at its
 least fraction.
@@ -14,6 +14,7 @@ import contextlib
 import dataclasses
 import math
 import time
+import types
 from typing import Any
 from unittest.mock import patch
 
@@ -186,16 +187,16 @@ class Problem:
     seconds: float
 
 
-class Device:
-    """What torch.cuda.get_device_properties says of an H100."""
-
-    major, minor, name, total_memory, multi_processor_count = 9, 0, "H100", 80 * 1024**3, 132
+DEVICES = {"A100": (8, 0), "B200": (10, 0), "H100": (9, 0)}  # and their compute capabilities
 
 
-def pretend_gpu(stack):
-    """Lets PyTorch say that it runs on a host with 8 H100."""
-    answers = {"device_count": 8, "get_device_name": "H100", "get_device_properties": Device(), "current_device": 0,
-               "get_device_capability": (9, 0)}
+def pretend_gpu(stack, device):
+    """Lets PyTorch say that it runs on a host with 8 such devices."""
+    capability = DEVICES[device]
+    properties = types.SimpleNamespace(name=device, major=capability[0], minor=capability[1],
+                                       total_memory=80 * 1024**3, multi_processor_count=132)
+    answers = {"device_count": 8, "get_device_name": device, "get_device_properties": properties, "current_device": 0,
+               "get_device_capability": capability}
     for module, create in ((torch.cuda, False), (torch.cpu, True)):
         for name, answer in answers.items():
             if not create or not name.startswith("current"):
@@ -216,13 +217,13 @@ def mesh_of(text):
     return group.device_mesh.init_device_mesh("cpu", extents, mesh_dim_names=names)
 
 
-def problem(name, mesh_text, *, tied=True, mixed_precision=True):
+def problem(name, mesh_text, *, tied=True, mixed_precision=True, device="H100"):
     """The problem of a model, with the default constraints. It stays open until the process ends."""
     if name not in MODELS:
         raise exporting.ArgumentError(f'found --model "{name}"; valid: {", ".join(MODELS)}')
     make, inputs = MODELS[name]
     stack = contextlib.ExitStack()
-    pretend_gpu(stack)
+    pretend_gpu(stack, device)
     mesh = mesh_of(mesh_text)
     with torch.device("meta"):
         model = make()

@@ -257,6 +257,7 @@ def parser():
     made.add_argument("--factory", help="MODULE:FUNCTION that makes AutoParallel's problem")
     made.add_argument("--model", help="instead of --factory: a model of scripts/autoparallel_models.py")
     made.add_argument("--mesh", default="2x4", help="of --model; default: 2x4")
+    made.add_argument("--device", default="H100", choices=("A100", "B200", "H100"), help="of --model; default: H100")
     made.add_argument("--no-mixed-precision", action="store_true", help="of --model: compute in f32")
     made.add_argument("--untied", action="store_true", help="of --model: AutoParallel's repeated_subgraphs=False")
     made.add_argument("--keep", type=pathlib.Path,
@@ -279,7 +280,7 @@ def run(arguments):
         import autoparallel_models  # pylint: disable=import-outside-toplevel
 
         made = autoparallel_models.problem(arguments.model, arguments.mesh, tied=not arguments.untied,
-                                           mixed_precision=not arguments.no_mixed_precision)
+                                           mixed_precision=not arguments.no_mixed_precision, device=arguments.device)
         start = time.time() - made.seconds
         optimizer = made.optimizer
     optimizer.get_solution()

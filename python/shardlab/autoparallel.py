@@ -40,6 +40,8 @@ KINDS = {
     descriptors.PlainAOTInput: ("input", "forward"),
     descriptors.TangentAOTInput: ("tangent", "backward"),
 }
+# A frame of a stack trace: file, line, and the marks below the line.
+FRAME = re.compile(r'File "([^"]+)", line (\d+), in [^\n]*(?:\n(?! *File)[^\n]*)?(?:\n([ ~^]+)(?=\n|$))?')
 PHASES = {"is_forward": "forward", "is_backward": "backward"}
 # Regions that AutoParallel takes as they are, and for whose kernels it charges nothing.
 TOPOLOGIES = {"A100": ("a100", 8), "H100": ("h100", 8), "B200": ("b200", 8)}
@@ -279,12 +281,15 @@ def label_of(node):
 
 
 def trace_of(node):
-    """The lines of the model's code that a node comes from, and where in their storages the tensors begin that it reads.
+    """The places in the model's code that a node comes from, and where in their storages the tensors begin that it reads.
 
-    Nodes of repeated layers agree in both; the parts of one tensor, which one line may handle, differ in the latter.
+    A place is a file, a line and, where Python marks it, the part of the line. Nodes of repeated layers agree in all of
+    this; the parts of one tensor, which one expression may handle, differ in where they begin.
     """
-    frames = re.findall(r'File "([^"]+)", line (\d+), in \S+', node.meta.get("stack_trace") or "")
-    words = [f"{os.path.basename(file)}:{line}" for file, line in frames]
+    words = []
+    for file, line, mark in FRAME.findall(node.meta.get("stack_trace") or ""):
+        at = f":{len(mark) - len(mark.lstrip())}+{len(mark.strip())}" if mark.strip() else ""
+        words.append(f"{os.path.basename(file)}:{line}{at}")
     for each in node.all_input_nodes:
         value = each.meta.get("val")
         if isinstance(value, torch.Tensor) and value.storage_offset() != 0:
