@@ -95,7 +95,9 @@ class Clusters {
       for (const ValueRef& value : values_read(node)) {
         key.second.push_back(strategies_.meta(value.node, value.output));
         key.second.push_back(static_cast<std::uint32_t>(value.output));
-        const std::vector<LayoutListId>& lists = strategies_.of(value.node).tensors;
+        std::vector<LayoutListId> lists = strategies_.of(value.node).tensors;
+        // For AutoParallel, a node that reads nothing reads what it makes, as an alias does.
+        if (strategies_.of(value.node).inputs() == 0) lists.push_back(lists[0]);
         key.second.push_back(static_cast<std::uint32_t>(lists.size()));
         key.second.insert(key.second.end(), lists.begin(), lists.end());
       }

@@ -6,7 +6,7 @@
 //
 // Nodes are alike if they have the same op, phase, trace and arguments that are integers, read
 // tensors of equal dtypes, shapes and strides, and have, as their producers have, equal lists of
-// strategies. Groups of alike nodes are taken from the last to the first. Each node of a group
+// strategies; a source counts as one that reads what it makes. Groups of alike nodes are taken from the last to the first. Each node of a group
 // begins a region, and all regions of a group grow backwards together, breadth first, by the next
 // node that is alike in all of them, belongs to the phase in which they began, belongs to no other
 // region yet, and does not close a cycle. Regions of one node are dropped. The first region of a

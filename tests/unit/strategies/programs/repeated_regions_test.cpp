@@ -19,11 +19,12 @@ using testing_support::message_of;
 using Ties = std::map<std::string, std::string>;
 
 Program program_of(const nlohmann::json& nodes) {
-  return Program::from_json(
-      {{"schema", "shardlab/program/1"}, {"name", "p"}, {"nodes", nodes}, {"pairs", {}}},
-      {"p.json", ""});
+  return Program::from_json({{"schema", "shardlab/program/1"}, {"name", "p"}, {"nodes", nodes}},
+                            {"p.json", ""});
 }
-nlohmann::json outputs() { return {{{"dtype", "bf16"}, {"shape", {8, 8}}, {"stride", {8, 1}}}}; }
+nlohmann::json outputs() {
+  return nlohmann::json::array({{{"dtype", "bf16"}, {"shape", {8, 8}}, {"stride", {8, 1}}}});
+}
 nlohmann::json source(const std::string& name) {
   return {{"name", name}, {"kind", "parameter"}, {"outputs", outputs()}};
 }
@@ -98,10 +99,17 @@ TEST(RepeatedRegions, ANodeAloneIsNoRegion) {
   EXPECT_EQ(ties_of(nodes), Ties());
 }
 
+// The args of a region with one strategy.
+nlohmann::json listing(const std::vector<std::string>& layouts) {
+  nlohmann::json args = {{"positional", nlohmann::json::array()}};
+  args["positional"].push_back(layouts);
+  return args;
+}
+
 TEST(ListedOps, HaveTheStrategiesThatTheProgramLists) {
   nlohmann::json nodes = {source("x")};
   nodes.push_back(op("y", "autoparallel.local_map", {"x"}, ""));
-  nodes.back()["args"] = {{"positional", {{"S(0)", "S(1)"}}}};
+  nodes.back()["args"] = listing({"S(0)", "S(1)"});
   nodes.push_back(op("z", "aten.relu.default", {"y"}, ""));
   const auto strategies_of = [](const nlohmann::json& of) {
     return enumerate_strategies(program_of(of), DeviceMesh::parse("2"), {});
@@ -111,13 +119,13 @@ TEST(ListedOps, HaveTheStrategiesThatTheProgramLists) {
   EXPECT_EQ(all.strategy_text(all.of(1), 0), "S(0)<-S(1)");
   EXPECT_TRUE(all.notes.empty());
 
-  nodes[1]["args"] = {{"positional", {{"S(0)"}}}};
+  nodes[1]["args"] = listing({"S(0)"});
   EXPECT_EQ(
       message_of<InputError>([&] { static_cast<void>(strategies_of(nodes)); }),
       "node y: autoparallel.local_map: args.positional: found [\"S(0)\"]; valid: a list of at "
       "least one strategy, each a list of 2 layouts on the mesh 2, of the node's outputs and "
       "then of its inputs");
-  nodes[1]["args"] = {{"positional", {{"S(0)", "S(7)"}}}};
+  nodes[1]["args"] = listing({"S(0)", "S(7)"});
   EXPECT_EQ(message_of<InputError>([&] { static_cast<void>(strategies_of(nodes)); }),
             "node y: args.positional: found \"S(7)\"; valid: a layout of bf16[8,8] on the mesh 2");
 }
