@@ -168,21 +168,35 @@ class ProblemMaker {
 
   // -- Repeated layers ------------------------------------------------------------------------
 
+  // A node that is tied shares the variables of its root, which also say what strategies their
+  // producers have: a producer that is in no region has that of the root's producer.
   void add_ties() {
     const std::vector<std::uint32_t> roots = repeated_regions(program_, strategies_);
-    for (std::size_t n = 0; n < roots.size(); ++n) {
+    for (std::uint32_t n = 0; n < roots.size(); ++n) {
       if (roots[n] == n) continue;
-      const auto values = static_cast<int>(strategies_.of(n).strategies);
-      ProblemTable table{.rows = values, .columns = values, .costs = {}};
-      for (int row = 0; row < values; ++row) {
-        for (int column = 0; column < values; ++column) {
-          table.costs.push_back(row == column ? 0.0 : kForbidden);
-        }
+      tie(n, roots[n]);
+      problem_.ties.emplace_back(n, roots[n]);
+      const std::vector<ValueRef> own = values_read(program_.nodes[n]);
+      const std::vector<ValueRef> others = values_read(program_.nodes[roots[n]]);
+      for (std::size_t argument = 0; argument < own.size(); ++argument) {
+        const auto producer = static_cast<std::uint32_t>(own[argument].node);
+        if (roots[producer] != producer || producer == others[argument].node) continue;
+        tie(producer, static_cast<std::uint32_t>(others[argument].node));
       }
-      problem_.edges.push_back(
-          {static_cast<int>(roots[n]), static_cast<int>(n), store_.add(std::move(table))});
-      problem_.ties.emplace_back(static_cast<std::uint32_t>(n), roots[n]);
     }
+  }
+
+  // Gives two nodes with equal lists of strategies the same strategy.
+  void tie(std::uint32_t node, std::uint32_t to) {
+    const auto values = static_cast<int>(strategies_.of(node).strategies);
+    ProblemTable table{.rows = values, .columns = values, .costs = {}};
+    for (int row = 0; row < values; ++row) {
+      for (int column = 0; column < values; ++column) {
+        table.costs.push_back(row == column ? 0.0 : kForbidden);
+      }
+    }
+    problem_.edges.push_back(
+        {static_cast<int>(to), static_cast<int>(node), store_.add(std::move(table))});
   }
 
   // -- Pins -----------------------------------------------------------------------------------
