@@ -87,7 +87,8 @@ class Live(unittest.TestCase):
     def test_lists_prices_ties_and_optima_are_autoparallels(self):
         for model in LIVE:
             with self.subTest(model):
-                command = [sys.executable, str(ROOT / "scripts" / "compare_autoparallel.py"), "--model", model, "--json"]
+                command = [sys.executable, str(ROOT / "scripts" / "compare_autoparallel.py"), "--model", model, "--mesh", "8",
+                           "--json"]
                 done = subprocess.run(command, capture_output=True, text=True, check=False)
                 self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 

@@ -177,9 +177,15 @@ double einsum_flops(std::span<const Shape> local, const OpCall& call) {
 // -- Sums and means -------------------------------------------------------------------------------
 
 std::vector<TensorMeta> reduced_outputs(const OpCall& call) {
+  constexpr int kDTypeArg = 2;
   TensorMeta out = only_tensor(call).meta;
   out.shape = reduced_dims(call, out.ndim()).output_shape(out.shape);
   out.strides.clear();
+  if (call.op.find("sum") != std::string::npos) {
+    out.dtype = accumulated_dtype(call, kDTypeArg, out.dtype);
+  } else {
+    out.dtype = dtype_arg(call, kDTypeArg).value_or(out.dtype);
+  }
   return {out};
 }
 
