@@ -133,6 +133,9 @@ def parser():
     made.add_argument("--out", required=True, type=pathlib.Path, help="file to write")
     made.add_argument("--mixed-precision", choices=list(exporting.MIXED_PRECISION),
                       help="read the parameters through a cast to this dtype, and compute in it")
+    made.add_argument("--decompositions", choices=exporting.DECOMPOSITIONS, default="core",
+                      help="break operators up by PyTorch's core table, or as a compiled model does, and AutoParallel "
+                      "with it; default: core")
     made.add_argument("--no-backward", action="store_true", help="export the forward pass alone, for inference")
     return made
 
@@ -145,6 +148,7 @@ def run(arguments):
     program = exporting.export(
         module, inputs, kwargs, name=arguments.name or (None if arguments.factory else "transformer-block"),
         mixed_precision=arguments.mixed_precision, backward=not arguments.no_backward,
+        decompositions=arguments.decompositions,
         source="scripts/export_program.py",
     )
     try:

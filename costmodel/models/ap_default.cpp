@@ -2,8 +2,8 @@
 // with an all-to-all at five times the price of its ring.
 //
 //   t = base + hops * hop_latency + (b * hops / n) / bandwidth * 1e6; 5 t for all_to_all
-//   t and base in us; b full_bytes in GiB, divided by GB/s as DTensor does; n ranks; hops n-1, for
-//   all_reduce 2(n-1); hop_latency in us; bandwidth in GB/s
+//   t and base in us; b full_bytes, rounded down, in GiB, divided by GB/s as DTensor does; n ranks;
+//   hops n-1, for all_reduce 2(n-1); hop_latency in us; bandwidth in GB/s
 // A group counts as being between hosts if its mesh dim's walk (GroupSpan::walk) exceeds the number
 // of devices in an NVLink domain. Source: meta-pytorch/autoparallel at a54c252,
 // cost_models/collective_runtime_estimation.py. Valid: for what AutoParallel decides without a
@@ -48,9 +48,8 @@ class ApDefaultModel final : public CostModel {
     const double n = static_cast<double>(query.group.ranks);
     const double hops = query.kind == Collective::kAllReduce ? 2 * (n - 1) : n - 1;
     const bool all_to_all = query.kind == Collective::kAllToAll;
-    // AutoParallel rounds bytes down for an all_to_all, and for no other collective.
-    const double gib =
-        (all_to_all ? std::floor(query.full_bytes) : query.full_bytes) / kBytesPerGiB;
+    // AutoParallel rounds bytes down before it asks for a price.
+    const double gib = std::floor(query.full_bytes) / kBytesPerGiB;
     const double latency = base_latency_ + hops * (inter_host ? inter_hop_ : intra_hop_);
     const double transfer =
         (gib * hops / n) / (inter_host ? inter_bandwidth_ : intra_bandwidth_) * 1e6;

@@ -5,7 +5,7 @@
 
 Texts are shardlab's: a mesh "8x8" or "dp=8,tp=8", a tensor "bf16[8192,4096]" (dtype and global shape), a
 layout "S(0)R" (a placement per mesh dim). Where a layout is wanted, a DTensorSpec of torch.distributed.tensor
-will do; mesh and tensor come from it then. torch is imported by export alone.
+will do; mesh and tensor come from it then. torch is imported by the exports alone.
 
 Prices are in microseconds, bytes are those of the whole array. Every dict has the keys of the command of the same
 name (`shardlab plan --format json`). Bad input raises InputError, a ValueError, whose message names what was found
@@ -34,7 +34,7 @@ from .specs import Layout, layout_text, mesh_text, spec_texts, tensor_text  # no
 
 __all__ = [
     "ConfigError", "CostStack", "EnvironmentError", "InputError", "LimitError", "Pricer", "calibrate", "compare", "describe",
-    "export", "layout_text", "measurements", "mesh_text", "names", "plan", "price", "program", "run", "select", "simulate",
+    "export", "export_autoparallel", "layout_text", "measurements", "mesh_text", "names", "plan", "price", "program", "run", "select", "simulate",
     "solve", "stack", "suite", "tensor_text", "topology", "validate",
 ]
 
@@ -196,8 +196,8 @@ def simulate(src: Layout, dst: Layout, *, mesh: str | None = None, tensor: str |
 def solve(program: Config, *, mesh: str, stack: Config | None = None, topology: Config | None = None,
           pins: Mapping[str, str] | None = None, pin_inputs: str | None = None, pin_outputs: str | None = None,
           parameter_budget: float | None = None, memory_budget_bytes: float | None = None, margins: bool = False,
-          best: int | None = None, explain: str | None = None, strided: bool = False,
-          recipe: Config | None = None, greedy: bool = False, sensitivity: bool = False,
+          best: int | None = None, explain: str | None = None, strided: bool = False, tie_repeated: bool = False,
+          narrow_reduction: bool = False, recipe: Config | None = None, greedy: bool = False, sensitivity: bool = False,
           budget_curve: int | None = None, time_limit: float | None = None,
           set: Mapping[str, Any] | None = None) -> Json:
     """The best layouts of a whole program, with a proof.
@@ -217,6 +217,7 @@ def solve(program: Config, *, mesh: str, stack: Config | None = None, topology: 
         words.add("--pin-inputs", pin_inputs).add("--pin-outputs", pin_outputs)
         words.add("--parameter-budget", parameter_budget).add("--memory-budget", memory_budget_bytes)
         words.add("--margins", margins).add("--best", best).add("--explain", explain).add("--strided", strided)
+        words.add("--tie-repeated", tie_repeated).add("--narrow-reduction", narrow_reduction)
         words.add("--recipe", None if recipe is None else words.file(recipe)).add("--greedy", greedy)
         words.add("--sensitivity", sensitivity).add("--budget-curve", budget_curve)
         return words.common(topology, set).run()
@@ -298,18 +299,34 @@ def program(name: str | os.PathLike) -> Json:
 
 
 def export(model: Any, inputs: Any, kwargs: Mapping[str, Any] | None = None, *, name: str | None = None,
-           mixed_precision: str | None = None, backward: bool = True) -> Json:
+           mixed_precision: str | None = None, backward: bool = True, decompositions: str = "core") -> Json:
     """A PyTorch module's training step, or with backward=False its forward pass, as a program for solve.
 
         shardlab.solve(shardlab.export(model, (tokens,)), mesh="2x4")
 
     inputs, kwargs: the arguments of forward; only their shapes and dtypes matter, so that tensors of the device
-    "meta" will do. mixed_precision: "bf16" or "f16" reads parameters and inputs through a cast. Nothing is computed, and no
+    "meta" will do. mixed_precision: "bf16" or "f16" reads parameters and inputs through a cast. decompositions: "core", or
+    "inductor" for those of a compiled model, which AutoParallel has too. Nothing is computed, and no
     GPU is needed. Imports torch, 2.13 or newer. A module that cannot be exported raises a ValueError.
     """
     from .exporting import export as exported  # here, since it imports torch
 
-    return exported(model, inputs, kwargs, name=name, mixed_precision=mixed_precision, backward=backward)
+    return exported(model, inputs, kwargs, name=name, mixed_precision=mixed_precision, backward=backward,
+                    decompositions=decompositions)
+
+
+def export_autoparallel(optimizer: Any, *, name: str = "autoparallel") -> Any:
+    """The problem of a live ShardingOptimizer of AutoParallel, such as autop.sharding_optimizer, with its constraints.
+
+        exported = shardlab.export_autoparallel(autop.sharding_optimizer)
+        shardlab.run("solve", str(exported.write("mlp")["program"]), *exported.arguments)["objective_us"]
+
+    Fields: program (a dict), arguments (the words of `shardlab solve` after the program), plan (what AutoParallel chose,
+    or None), notes (what its problem has and shardlab's has not). Call it inside `with AutoParallel(...)`.
+    """
+    from .autoparallel import export_autoparallel as exported  # here, since it imports torch
+
+    return exported(optimizer, name=name)
 
 
 def measurements(name: str | os.PathLike) -> Json:

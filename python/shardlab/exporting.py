@@ -75,6 +75,21 @@ WHOLE = (
     "silu",
     "silu_backward",
 )
+DECOMPOSITIONS = ("core", "inductor")
+# What AutoParallel keeps whole of what Inductor would break up (docs/autoparallel.md, "The graph"), and casts, by which
+# the rules of precision know those of mixed precision.
+WHOLE_FOR_INDUCTOR = (
+    "_to_copy",
+    "full_like",
+    "empty_like",
+    "threshold_backward",
+    "native_layer_norm",
+    "native_layer_norm_backward",
+    "embedding_dense_backward",
+    "_softmax",
+    "_softmax_backward_data",
+    "stack",
+)
 # What CUDA's autocast computes in f32 and CPU's leaves as it is, by the operator's name in the dispatcher.
 AUTOCAST_F32 = """acos asin cosh erfinv exp expm1 log log10 log2 log1p reciprocal rsqrt sinh tan
     pow.Tensor_Scalar pow.Tensor_Tensor pow.Scalar softplus layer_norm group_norm cosine_similarity poisson_nll_loss
@@ -490,10 +505,22 @@ def compiling():
             setattr(of, name, value)
 
 
-def decompositions():
-    """The core table without the ops that stay whole."""
-    table = core_aten_decompositions()
-    return {op: how for op, how in table.items() if op.overloadpacket.__name__ not in WHOLE}
+def decomposition_table(name):
+    """The table of that name without the ops that stay whole."""
+    if name == "core":
+        table = core_aten_decompositions()
+        return {op: how for op, how in table.items() if op.overloadpacket.__name__ not in WHOLE}
+    from torch._inductor.decomposition import select_decomp_table  # pylint: disable=import-outside-toplevel
+
+    aten = torch.ops.aten
+    table = {
+        op: how
+        for op, how in select_decomp_table().items()
+        if getattr(getattr(op, "overloadpacket", op), "__name__", "") not in WHOLE_FOR_INDUCTOR
+    }
+    table[aten.addmm.default] = lambda bias, a, b, beta=1, alpha=1: bias * beta + (a @ b) * alpha if (
+        beta != 1 or alpha != 1) else bias + a @ b
+    return table
 
 
 def where(error, module=None, script=__file__):
@@ -541,7 +568,7 @@ def quiet():
             logger.disabled = before
 
 
-def trace(traced, tensors, mode, stack):
+def trace(traced, tensors, mode, stack, table):
     """The joint graph: of what the module does when it runs, or else of what it does when it knows that it is traced.
 
     The two differ where code looks at values, or takes kernels that a trace does not know. Where both can be had, the
@@ -553,7 +580,7 @@ def trace(traced, tensors, mode, stack):
             try:
                 with context():
                     joint = aot_export_joint_with_descriptors(
-                        attempt, traced, tuple(tensors), decompositions=decompositions()
+                        attempt, traced, tuple(tensors), decompositions=decomposition_table(table)
                     )
                 stack.push(attempt)
                 break
@@ -617,6 +644,32 @@ def module_label(node):
     return next(reversed(stack.values()))[0] if stack else ""
 
 
+def tensors_json(value, names):
+    """A tensor argument: a name, null, or a list of those."""
+    if isinstance(value, (list, tuple)):
+        return [tensors_json(each, names) for each in value]
+    return names[value] if isinstance(value, torch.fx.Node) else None
+
+
+def call_json(node, names):
+    """The arguments of a call: tensors are inputs, all else are arguments in the schema's order."""
+    inputs, args = [], []
+    values = list(node.args)
+    schema = node.target._schema.arguments  # pylint: disable=protected-access
+    for argument in schema[len(values) :]:
+        values.append(node.kwargs.get(argument.name, argument.default_value))
+    for argument, value in zip(schema, values):
+        absent = "Tensor" in str(argument.type) and value is None
+        if absent or isinstance(value, torch.fx.Node) or is_tensors(value):
+            inputs.append(tensors_json(value, names))
+        else:
+            args.append(plain(value))
+    call = {"inputs": without_tail(inputs)}
+    if without_tail(args):
+        call["args"] = {"positional": args}
+    return call
+
+
 class Writer:
     """Nodes of a joint graph, written one by one."""
 
@@ -648,12 +701,6 @@ class Writer:
         self.add(name, label, [meta_json(node.meta["val"])], phase, **rest)
         return name
 
-    def tensors_of(self, value):
-        """A tensor argument: a name, null, or a list of those."""
-        if isinstance(value, (list, tuple)):
-            return [self.tensors_of(each) for each in value]
-        return self.names[value] if isinstance(value, torch.fx.Node) else None
-
     def add_op(self, node, phase):
         """A call of an operator: tensors are inputs, all else are arguments in the schema's order."""
         if not isinstance(node.target, torch._ops.OpOverload):  # pylint: disable=protected-access
@@ -663,20 +710,7 @@ class Writer:
         self.parts[node] = [i for i, tensor in enumerate(tensors) if isinstance(tensor, torch.Tensor)]
         if not self.parts[node]:
             return  # an assertion
-        inputs, args = [], []
-        values = list(node.args)
-        schema = node.target._schema.arguments  # pylint: disable=protected-access
-        for argument in schema[len(values) :]:
-            values.append(node.kwargs.get(argument.name, argument.default_value))
-        for argument, value in zip(schema, values):
-            absent = "Tensor" in str(argument.type) and value is None
-            if absent or isinstance(value, torch.fx.Node) or is_tensors(value):
-                inputs.append(self.tensors_of(value))
-            else:
-                args.append(plain(value))
-        rest = {"op": str(node.target), "inputs": without_tail(inputs)}
-        if without_tail(args):
-            rest["args"] = {"positional": args}
+        rest = {"op": str(node.target), **call_json(node, self.names)}
         outputs = [meta_json(tensors[i]) for i in self.parts[node]]
         self.add(node.name, module_label(node), outputs, phase, **rest)
         self.names[node] = node.name
@@ -773,7 +807,7 @@ class Writer:
 # --- The whole --------------------------------------------------------------------------------------------
 
 
-def checked(module, inputs, kwargs, mixed_precision):
+def checked(module, inputs, kwargs, mixed_precision, decomposed):
     """The positional and the keyword arguments."""
     if not isinstance(module, nn.Module):
         raise ArgumentError(f"found a model of type {type(module).__name__}; valid: a torch.nn.Module")
@@ -786,20 +820,24 @@ def checked(module, inputs, kwargs, mixed_precision):
     if kwargs is not None and not isinstance(kwargs, collections.abc.Mapping):
         found = f"found keyword inputs of type {type(kwargs).__name__}"
         raise ArgumentError(f"{found}; valid: a dict of forward's arguments")
+    if decomposed not in DECOMPOSITIONS:
+        raise ArgumentError(f'found decompositions "{decomposed}"; valid: {", ".join(DECOMPOSITIONS)}')
     if mixed_precision is not None and mixed_precision not in MIXED_PRECISION:
         raise ArgumentError(f'found mixed precision "{mixed_precision}"; valid: {", ".join(MIXED_PRECISION)}')
     return tuple(inputs), dict(kwargs or {})
 
 
-def export(model, inputs, kwargs=None, *, name=None, mixed_precision=None, backward=True, source="shardlab.export"):
+def export(model, inputs, kwargs=None, *, name=None, mixed_precision=None, backward=True, decompositions="core",
+           source="shardlab.export"):
     """The training step of a module, or with backward=False its forward pass, as a program: shardlab/program/1.
 
     `inputs` are forward's positional arguments and `kwargs` its keyword arguments, with tensors of any kind: fake
     ones and those of the device "meta" will do, since only their shapes and dtypes matter. With mixed_precision="bf16"
     parameters are read through a cast to bf16, inputs are cast too, and gradients are cast back, as by FSDP's
-    MixedPrecisionPolicy(param_dtype=torch.bfloat16). Raises ExportError, a ValueError.
+    MixedPrecisionPolicy(param_dtype=torch.bfloat16). decompositions="inductor" breaks operators up as a compiled model
+    does, and AutoParallel with it: addmm into a product and a sum, gelu and the like into single operators. Raises ExportError, a ValueError.
     """
-    args, kwargs = checked(model, inputs, kwargs, mixed_precision)
+    args, kwargs = checked(model, inputs, kwargs, mixed_precision, decompositions)
     model = getattr(model, "_orig_mod", model)  # what torch.compile wraps
     call = Call(model, args, kwargs)
     held = [*model.parameters(), *model.buffers(), *(value for _, value in plain_attributes(model)), *call.tensors]
@@ -807,7 +845,8 @@ def export(model, inputs, kwargs=None, *, name=None, mixed_precision=None, backw
     try:
         with fakes.inside(model, backward), torch.set_grad_enabled(backward), contextlib.ExitStack() as stack:
             traced = Traced(model, call, MIXED_PRECISION.get(mixed_precision))
-            graph_module = trace(traced, [fakes.of(tensor, backward) for tensor in call.tensors], fakes.mode, stack)
+            graph_module = trace(traced, [fakes.of(tensor, backward) for tensor in call.tensors], fakes.mode, stack,
+                                 decompositions)
             with fakes.mode:
                 simplify(graph_module)
                 as_cuda_makes(graph_module.graph)

@@ -104,6 +104,12 @@ void add_constraints(const Command& command, SolveProgramArguments& program) {
       .check(one_of({"sum", "step"}))
       .show_default();
   command.flag("--strided", program.strided, "let products and views keep strided shards");
+  command.flag("--tie-repeated", program.tie_repeated,
+               "give nodes at the same place of repeated layers the same strategy, as AutoParallel "
+               "does by default");
+  command.flag("--narrow-reduction", program.narrow_reduction,
+               "let gradients be reduced before the cast that widens them, as AutoParallel does "
+               "where reduce_dtype is not wider than param_dtype");
   command
       .option("--time-limit", program.time_limit_s,
               "seconds after which the search takes the best plan that it has, with a proved bound "
@@ -184,6 +190,8 @@ void add_solve_command(const Command& root, Session& session) {
                            "--prefetch",
                            "--objective",
                            "--strided",
+                           "--tie-repeated",
+                           "--narrow-reduction",
                            "--time-limit",
                            "--explain",
                            "--diff",

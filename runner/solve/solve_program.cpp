@@ -73,6 +73,8 @@ ProblemOptions options_of(const SolveProgramArguments& arguments, const SolveQue
                      std::string(arguments.parameter_budget ? "parameter" : "memory") +
                      "-budget; valid: one of them");
   }
+  options.tie_repeated = arguments.tie_repeated;
+  options.gradient_dtype_rule = !arguments.narrow_reduction;
   options.parameter_budget = arguments.parameter_budget;
   return options;
 }
@@ -102,6 +104,26 @@ StepOptions step_options_of(const SolveProgramArguments& arguments) {
   }
   options.recomputation.reshards_weights = arguments.reshard_after_forward;
   return options;
+}
+
+// What the reader of a plan should know about the stack and the constraints, in sentences.
+std::vector<std::string> notes_on(const PricedProgram& priced, const ShardingProblem& problem,
+                                  const SolveProgramArguments& arguments) {
+  std::vector<std::string> notes;
+  const std::int64_t hosts = priced.topology.devices_per_host();
+  if (priced.stack.collective_model.entry->name == "ap_nccl" && priced.mesh.size() % hosts != 0) {
+    notes.push_back("the mesh has " + std::to_string(priced.mesh.size()) +
+                    " devices, which is no multiple of the " + std::to_string(hosts) +
+                    " of a host: AutoParallel then takes its default model, as the stack "
+                    "ap-default does, unless it is given a topology");
+  }
+  if (arguments.tie_repeated) {
+    notes.push_back(problem.ties.empty() ? "no layer repeats, so --tie-repeated ties nothing"
+                                         : std::to_string(problem.ties.size()) +
+                                               " nodes are tied to those at the same place of "
+                                               "another layer");
+  }
+  return notes;
 }
 
 // The answers in the form that a report's record holds.
@@ -231,6 +253,11 @@ nlohmann::json plan_json(const PrintedPlan& plan) {
   if (plan.searched) json["searched"] = searched_json(*plan.searched);
   if (plan.pruned.strategies) json["strategies"] = plan.pruned.before;
   for (const std::string& note : plan.notes) json["notes"].push_back(note);
+  json["ties"] = nlohmann::json::array();
+  for (const auto& [node, root] : plan.solved.problem.ties) {
+    json["ties"].push_back({{"node", plan.priced.program.nodes[node].name},
+                            {"to", plan.priced.program.nodes[root].name}});
+  }
   return json;
 }
 
@@ -337,7 +364,7 @@ bool needs_all_strategies(const SolveProgramArguments& arguments, const SolveQue
          !asked.then.empty() || asked.budget_curve || asked.sensitivity || asked.greedy ||
          arguments.compare_recipes || !arguments.export_problem.empty() ||
          arguments.recompute != "none" || arguments.reshard_after_forward ||
-         arguments.objective != "sum";
+         arguments.objective != "sum" || arguments.tie_repeated;
 }
 
 // An assignment with a strategy that was left out costs at least the floor.
@@ -462,7 +489,11 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
       found,
       pruned,
       found.solution.feasible ? executed_plan(solved, evaluator.on(mesh)) : ExecutedPlan(),
-      searched};
+      searched,
+      notes_on(priced, *found.problem, arguments)};
+  if (interrupted) {
+    plan.notes.emplace_back("the search was interrupted; this is the best plan that it had");
+  }
   const std::vector<FurtherQuestion> questions =
       questions_of(solved, priced, options, asked, solver, session);
   const bool prints_text = !recipes && !session.json() && !session.summary;
@@ -470,10 +501,7 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
     if (prints_text && !text.empty()) session.print(text);
   };
   print(plan_text(plan, asked.all_nodes));
-  if (interrupted) {
-    plan.notes.emplace_back("the search was interrupted; this is the best plan that it had");
-    print("  note: " + plan.notes.back() + "\n");
-  }
+  for (const std::string& note : plan.notes) print("  note: " + note + "\n");
   answer_all(plan, found.solution, solver, asked, questions, session, print);
   if (!found.solution.feasible || std::ranges::any_of(plan.answers, &SolveAnswer::says_no)) {
     session.exit_code = kGateSaidNo;

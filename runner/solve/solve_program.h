@@ -28,6 +28,9 @@ struct SolveProgramArguments {
   bool no_fit = false;  // prints a plan even if it does not fit into a device
   std::string objective = "sum";
   bool strided = false;
+  bool tie_repeated = false;
+  bool narrow_reduction =
+      false;  // whether gradients may be reduced before the cast that widens them
   std::optional<double> time_limit_s;  // after which the best plan so far is taken
   bool compare_recipes = false;        // prints a comparison of recipes instead of a plan
   std::string export_problem;

@@ -3,15 +3,17 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <set>
 
 #include "strategies/programs/program_graph.h"
 
 namespace shardlab {
 namespace {
 
-constexpr std::array<std::string_view, 3> kCasts = {"aten._to_copy.default",
-                                                    "autoparallel.dtype_cast.default",
-                                                    "prims.convert_element_type.default"};
+// The casts of mixed precision: AutoParallel's own, and the one of other exports. What the model
+// itself casts is prims.convert_element_type in AutoParallel's graphs, and no rule is about it.
+constexpr std::array<std::string_view, 2> kCasts = {"aten._to_copy.default",
+                                                    "autoparallel.dtype_cast.default"};
 
 bool is_cast(const ProgramNode& node) {
   return std::find(kCasts.begin(), kCasts.end(), node.op) != kCasts.end();
@@ -69,10 +71,15 @@ class Chains {
 
 std::vector<bool> silent_nodes(const Program& program, const DTypeRules& rules) {
   Chains chains(program);
+  std::set<std::size_t> of_inputs;  // the gradients of inputs, which nothing reduces
+  for (const auto& [first, second] : program.pairs) {
+    if (program.nodes[first].kind == NodeKind::kInput) of_inputs.insert(second);
+  }
   for (std::uint32_t n = 0; n < program.nodes.size(); ++n) {
     const NodeKind kind = program.nodes[n].kind;
     if (rules.forward && kind == NodeKind::kParameter) chains.follow_parameter(n);
-    if (rules.gradient && kind == NodeKind::kGradient) chains.follow_gradient(n);
+    const bool of_input = of_inputs.contains(n);
+    if (rules.gradient && kind == NodeKind::kGradient && !of_input) chains.follow_gradient(n);
   }
   return std::move(chains).silent();
 }

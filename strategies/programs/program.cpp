@@ -171,6 +171,7 @@ ProgramNode read_node(const nlohmann::json& json, const JsonPlace& place, const 
     reader.place("name").fail("found \"" + node.name + "\" a second time; valid: a new name");
   }
   node.label = reader.text_or("label", "");
+  node.trace = reader.text_or("trace", "");
   node.kind = find_enum<NodeKind>(reader, "kind").value_or(NodeKind::kOp);
   node.phase = find_enum<Phase>(reader, "phase").value_or(Phase::kForward);
   if (node.computes()) {
@@ -227,6 +228,10 @@ ProgramNode read_node(const nlohmann::json& json, const JsonPlace& place, const 
 
 }  // namespace
 
+bool is_listed(const ProgramNode& node) {
+  return std::find(kListedOps.begin(), kListedOps.end(), node.op) != kListedOps.end();
+}
+
 Program Program::from_json(const nlohmann::json& json, const JsonPlace& place) {
   ObjectReader reader(json, place);
   reader.expect_schema("shardlab/program/1");
@@ -280,6 +285,7 @@ std::string Program::text() const {
   for (const ProgramNode& node : nodes) {
     nlohmann::ordered_json json = {{"name", node.name}};
     if (!node.label.empty()) json["label"] = node.label;
+    if (!node.trace.empty()) json["trace"] = node.trace;
     if (node.kind != NodeKind::kOp) json["kind"] = to_string(node.kind);
     if (!node.op.empty()) json["op"] = node.op;
     if (!node.inputs.empty()) {

@@ -16,8 +16,14 @@
 // that the traced graph shows there), and no node reads them. Parameters, buffers, inputs and
 // tangents have one output each. One part of an op with several outputs may be a node of its own,
 // of the op _operator.getitem. `label` is what a value is called in the model
-// ("layers.0.attention.wq.weight", or the module that it comes from); recipes select nodes by it. A
-// program is not changed after it has been read.
+// ("layers.0.attention.wq.weight", or the module that it comes from); recipes select nodes by it.
+// `trace` says which lines of the model's code made a node ("model.py:31 model.py:12"); nodes of
+// repeated layers share it (strategies/programs/repeated_regions.h). A program is not changed after
+// it has been read.
+//
+// Ops in kListedOps are regions that do as the program says: args.positional lists their
+// strategies, each a list of layouts, those of the outputs before those of the inputs. Their
+// kernels are not priced.
 #pragma once
 
 #include <array>
@@ -87,6 +93,7 @@ struct ProgramInput {
 struct ProgramNode {
   std::string name;
   std::string label = {};
+  std::string trace = {};
   NodeKind kind = NodeKind::kOp;
   Phase phase = Phase::kForward;
   std::string op;  // never empty for kOp
@@ -137,5 +144,9 @@ class NodeError : public InputError {
 inline constexpr std::string_view kAlias = "aten.alias.default";
 // The op of a node that selects one of another node's outputs.
 inline constexpr std::string_view kGetItem = "_operator.getitem";
+// The ops whose strategies are those that the program lists.
+inline constexpr std::array<std::string_view, 2> kListedOps = {"autoparallel.flex_attention",
+                                                               "autoparallel.local_map"};
+[[nodiscard]] bool is_listed(const ProgramNode& node);
 
 }  // namespace shardlab

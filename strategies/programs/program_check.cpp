@@ -20,6 +20,12 @@ bool is_alike(const ProgramNode& node, const TensorMeta& said, const TensorMeta&
   return said.shape == made.shape && (said.dtype == made.dtype || node.inputs.empty());
 }
 
+// Whether an output is one of the statistics of a layer norm. A GPU keeps those of 16-bit inputs in
+// f32, and a CPU in the dtype of the inputs.
+bool may_be_narrow(const ProgramNode& node, std::size_t output) {
+  return output > 0 && node.op == "aten.native_layer_norm.default";
+}
+
 [[noreturn]] void refuse_outputs(const ProgramNode& node, std::span<const TensorMeta> made) {
   throw InputError("its outputs are declared as " + text_of(node.outputs) +
                    "; valid: " + text_of(made));
@@ -76,7 +82,10 @@ std::vector<std::optional<std::size_t>> match_outputs(const ProgramNode& node, c
       continue;
     }
     skip_state();
-    if (next == made.size() || !is_alike(node, meta, made[next])) refuse_outputs(node, made);
+    if (next == made.size()) refuse_outputs(node, made);
+    TensorMeta own = made[next];
+    if (may_be_narrow(node, next) && is_floating_point(meta.dtype)) own.dtype = meta.dtype;
+    if (!is_alike(node, meta, own)) refuse_outputs(node, made);
     matches.emplace_back(next++);
   }
   skip_state();

@@ -40,7 +40,7 @@ class NodeKernel {
   }
 
   [[nodiscard]] bool is_free() const {
-    return own_.is_source() || own_.op == kGetItem || kind_ == Kernel::kView;
+    return own_.is_source() || own_.op == kGetItem || is_listed(own_) || kind_ == Kernel::kView;
   }
   // The tensors that the node makes, then those that it reads.
   [[nodiscard]] const std::vector<const TensorMeta*>& metas() const { return metas_; }

@@ -182,6 +182,7 @@ class Enumerator {
     }
     if (is_alias(n)) return expanded(n, call, *alias_, alias_->rows(call, *alias_));
     if (own.op == kGetItem) return kept(n);
+    if (is_listed(own)) return listed(n);
     if (rule == nullptr) {
       all_.notes.push_back(own.op + " has no sharding rule, so node " + own.name +
                            " is replicated");
@@ -352,9 +353,28 @@ class Enumerator {
     if (options_.strided && takes_strided(node(n))) factors = observed_factors(n);
     std::vector<std::vector<Placements>> layouts =
         expand_over_mesh(filled(whole, factors), metas, mesh_);
+    if (node(n).inputs.empty() && kAutoParallels.contains(options_.rules)) {
+      drop_scarce(node(n).outputs[0], layouts);
+    }
     if (rule.filter != nullptr) apply_filter(call, rule, node(n).outputs.size(), layouts);
     add_orders(metas, layouts, [](const auto&) { return true; });
     return {.rule = rule.outputs == nullptr ? nullptr : &rule, .tensors = layout_lists(layouts)};
+  }
+
+  // AutoParallel asks more of a tensor that an op makes from numbers than of others: each dim has at
+  // least one element for each of the ranks that cut it together.
+  void drop_scarce(const TensorMeta& made, std::vector<std::vector<Placements>>& layouts) const {
+    std::erase_if(layouts[0], [&](const Placements& layout) {
+      for (int d = 0; d < made.ndim(); ++d) {
+        std::int64_t ranks = 1;
+        for (int m = 0; m < mesh_.ndim(); ++m) {
+          const Placement& p = layout[to_index(m)];
+          if (p.is_shard() && p.dim() == d) ranks *= mesh_.size(m);
+        }
+        if (ranks > 1 && made.shape[to_index(d)] < ranks) return true;
+      }
+      return false;
+    });
   }
 
   void apply_filter(const OpCall& call, const OpRule& rule, std::size_t outputs,
@@ -368,6 +388,37 @@ class Enumerator {
       ++kept;
     }
     for (std::vector<Placements>& tensor : layouts) tensor.resize(kept);
+  }
+
+  // The strategies that the program itself lists.
+  NodeClass listed(std::size_t n) {
+    const std::vector<const TensorMeta*> metas = metas_of(n);
+    std::vector<std::vector<Placements>> layouts(metas.size());
+    const auto fail = [&](const nlohmann::json& found) {
+      throw InputError(node(n).op + ": --args: found " + found.dump() +
+                       "; valid: a list of at least one strategy, each a list of " +
+                       std::to_string(metas.size()) + " layouts on the mesh " + mesh_.text() +
+                       ", of the node's outputs and then of its inputs");
+    };
+    if (node(n).args.empty()) fail(node(n).args);
+    for (const nlohmann::json& strategy : node(n).args) {
+      if (!strategy.is_array() || strategy.size() != metas.size()) fail(strategy);
+      for (std::size_t t = 0; t < metas.size(); ++t) {
+        if (!strategy[t].is_string()) fail(strategy);
+        layouts[t].push_back(listed_layout(strategy[t], *metas[t]));
+      }
+    }
+    return {.tensors = layout_lists(layouts)};
+  }
+
+  [[nodiscard]] Placements listed_layout(const nlohmann::json& text, const TensorMeta& meta) const {
+    try {
+      Placements placements = Layout::parse(text.get<std::string>(), mesh_.ndim()).placements;
+      if (is_layout_of(meta, placements, mesh_)) return placements;
+    } catch (const TextError&) {  // refused below
+    }
+    throw InputError("--args: found " + text.dump() + "; valid: a layout of " + meta.text() +
+                     " on the mesh " + mesh_.text());
   }
 
   // The distinct layouts in which the producer may leave a value.
@@ -413,8 +464,12 @@ class Enumerator {
       for (std::size_t t = 0; t < strategy.size(); ++t) layouts[t].push_back(strategy[t]);
     };
     const Placements whole(static_cast<std::size_t>(mesh_.ndim()), Placement::replicate());
-    add({.outputs = std::vector<Placements>(outputs, whole),
-         .inputs = std::vector<Placements>(values.size(), whole)});
+    const FollowCandidate replicated = {.outputs = std::vector<Placements>(outputs, whole),
+                                        .inputs = std::vector<Placements>(values.size(), whole)};
+    // AutoParallel lists no more than what follows from the layouts of the inputs. Behind a region
+    // with one strategy, that is one.
+    const bool follows_alone = kAutoParallels.contains(options_.rules);
+    if (!follows_alone) add(replicated);
     for (const LayoutId id : from) {
       // Strategies in another shard order follow from those in the default order.
       if (!all_.layouts.layout(id).has_default_order()) continue;
@@ -430,6 +485,7 @@ class Enumerator {
         add(candidate);
       }
     }
+    if (layouts[0].empty()) add(replicated);
     // Which rows a reshaped dim is cut into depends on the order: of [16] as [2,8], cut by mesh dims
     // of 2 and 4, the first mesh dim cuts the 2 only where it cuts first.
     add_orders(metas, layouts, [&](const std::vector<Placements>& strategy) {

@@ -18,6 +18,7 @@
 #include "strategies/programs/dtype_chains.h"
 #include "strategies/programs/parameter_weights.h"
 #include "strategies/programs/program_graph.h"
+#include "strategies/programs/repeated_regions.h"
 #include "strategies/solvers/network.h"
 
 namespace shardlab {
@@ -75,6 +76,7 @@ class ProblemMaker {
     add_variables();
     add_edges();
     add_pairs();
+    if (options_.tie_repeated) add_ties();
     add_limits();
     return std::move(problem_);
   }
@@ -188,6 +190,39 @@ class ProblemMaker {
       problem_.edges.push_back(
           {static_cast<int>(first), static_cast<int>(second), store_.add(std::move(table))});
     }
+  }
+
+  // -- Repeated layers ------------------------------------------------------------------------
+
+  // A node that is tied shares the variables of its root, which also say what strategies their
+  // producers have: a producer that is in no region has that of the root's producer.
+  void add_ties() {
+    const std::vector<std::uint32_t> roots = repeated_regions(program_, strategies_);
+    for (std::uint32_t n = 0; n < roots.size(); ++n) {
+      if (roots[n] == n) continue;
+      tie(n, roots[n]);
+      problem_.ties.emplace_back(n, roots[n]);
+      const std::vector<ValueRef> own = values_read(program_.nodes[n]);
+      const std::vector<ValueRef> others = values_read(program_.nodes[roots[n]]);
+      for (std::size_t argument = 0; argument < own.size(); ++argument) {
+        const auto producer = static_cast<std::uint32_t>(own[argument].node);
+        if (roots[producer] != producer || producer == others[argument].node) continue;
+        tie(producer, static_cast<std::uint32_t>(others[argument].node));
+      }
+    }
+  }
+
+  // Gives two nodes with equal lists of strategies the same strategy.
+  void tie(std::uint32_t node, std::uint32_t to) {
+    const auto values = static_cast<int>(strategies_.of(node).strategies);
+    ProblemTable table{.rows = values, .columns = values, .costs = {}};
+    for (int row = 0; row < values; ++row) {
+      for (int column = 0; column < values; ++column) {
+        table.costs.push_back(row == column ? 0.0 : kForbidden);
+      }
+    }
+    problem_.edges.push_back(
+        {static_cast<int>(to), static_cast<int>(node), store_.add(std::move(table))});
   }
 
   // -- Pins -----------------------------------------------------------------------------------

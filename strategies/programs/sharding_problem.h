@@ -16,6 +16,7 @@
 //   gradient dtype rule                            nothing is communicated from the op that makes a
 //                                                  gradient to the cast that widens it, so it is
 //                                                  reduced after it
+//   ties of repeated layers                        give their nodes the same value
 //   budgets                                        limit the sum of the values' weights
 // Domains and tables are shared: 32 equal layers need no more of them than two. Source:
 // meta-pytorch/autoparallel at a54c252 (optimize_sharding.py). AutoParallel ties only a node's
@@ -26,6 +27,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/mesh.h"
@@ -56,6 +58,8 @@ struct LayoutMask {
 struct ProblemOptions {
   bool forward_dtype_rule = true;
   bool gradient_dtype_rule = true;
+  // Whether nodes at the same place of repeated layers take the same strategy (repeated_regions.h).
+  bool tie_repeated = false;
   std::vector<NodePin> pins = {};
   std::vector<LayoutMask> masks = {};
   std::optional<Placements> pin_inputs = {};
@@ -118,7 +122,10 @@ struct ShardingProblem {
   // "parameter budget".
   std::vector<std::vector<std::string>> forbidden_by;
   std::vector<ProblemTable> tables;
-  std::vector<ProblemEdge> edges;  // first the edges of `priced`, in order; then the pairs
+  // First the edges of `priced`, in order; then the pairs; then the ties of repeated layers.
+  std::vector<ProblemEdge> edges;
+  // The ties of tie_repeated, in order: a node, and the node whose strategy it takes.
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> ties;
   std::vector<ProblemBudget> budgets;
   std::vector<PricedEdge> priced;
   std::vector<int> runs;  // by node: how often it runs in a step

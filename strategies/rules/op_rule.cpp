@@ -10,10 +10,11 @@
 namespace shardlab {
 namespace {
 
-// The rule that autoparallel borrows. A rule with rows is preferred to a follow rule, and DTensor's
-// rule to shardlab's.
-const OpRule* borrowed(std::string_view op) {
-  const std::vector<const OpRule*> dtensor = rule_table(kReferenceRelease).named(op);
+// The rule that a set of AutoParallel's borrows. A rule with rows is preferred to a follow rule, and
+// DTensor's rule to shardlab's.
+const OpRule* borrowed(std::string_view op, RuleSet set) {
+  const Release release = set == kAutoParallel2_15 ? Release::k2_15 : kReferenceRelease;
+  const std::vector<const OpRule*> dtensor = rule_table(release).named(op);
   const std::vector<const OpRule*> shardlab = rule_table(kShardlab).named(op);
   for (const auto* rules : {&dtensor, &shardlab}) {
     const auto with_rows = std::find_if(rules->begin(), rules->end(),
@@ -72,7 +73,7 @@ std::vector<std::string_view> all_op_names() {
 
 const OpRule& find_op_rule(std::string_view op, RuleSet set) {
   const OpRule* rule = rule_table(set).find(op);
-  if (rule == nullptr && set == kAutoParallel) rule = borrowed(op);
+  if (rule == nullptr && kAutoParallels.contains(set)) rule = borrowed(op, set);
   if (rule == nullptr) fail_to_find(op, set);
   return *rule;
 }

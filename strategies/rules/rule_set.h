@@ -47,7 +47,12 @@ class RuleSet {
   constexpr RuleSet(Release release)  // NOLINT: find_op_rule("aten.mm.default", Release::k2_13)
       : number_(static_cast<std::uint8_t>(kFirstOfDTensor + static_cast<std::uint8_t>(release))) {}
 
-  enum class Unversioned : std::uint8_t { kDTensorLegacy, kShardlab, kAutoParallel };
+  enum class Unversioned : std::uint8_t {
+    kDTensorLegacy,
+    kShardlab,
+    kAutoParallel,
+    kAutoParallel2_15
+  };
   constexpr explicit RuleSet(Unversioned set) : number_(static_cast<std::uint8_t>(set)) {}
 
   // The release; nothing for a rule set without releases.
@@ -59,7 +64,7 @@ class RuleSet {
 
  private:
   friend class RuleSets;
-  static constexpr std::uint8_t kFirstOfDTensor = 3;  // smaller numbers are those of Unversioned
+  static constexpr std::uint8_t kFirstOfDTensor = 4;  // smaller numbers are those of Unversioned
 
   std::uint8_t number_;
 };
@@ -71,6 +76,8 @@ inline constexpr RuleSet kDTensorLegacy{RuleSet::Unversioned::kDTensorLegacy};
 inline constexpr RuleSet kShardlab{RuleSet::Unversioned::kShardlab};
 // What AutoParallel lists for the nodes of a program. It has rules of its own for few ops.
 inline constexpr RuleSet kAutoParallel{RuleSet::Unversioned::kAutoParallel};
+// The same under PyTorch 2.15, whose rules it borrows where it has none of its own.
+inline constexpr RuleSet kAutoParallel2_15{RuleSet::Unversioned::kAutoParallel2_15};
 
 // The rule sets in which a rule, or one row of a rule, holds: kDTensor | kShardlab.
 class RuleSets {
@@ -118,19 +125,22 @@ constexpr RuleSets until(Release last) { return RuleSets::until(last); }
 inline constexpr RuleSets kDTensor = since(Release{});
 
 inline constexpr RuleSets kNoRuleSet = RuleSets::none();
-inline constexpr RuleSets kEveryRuleSet = kDTensor | kDTensorLegacy | kShardlab | kAutoParallel;
+// AutoParallel's rule sets.
+inline constexpr RuleSets kAutoParallels = kAutoParallel | kAutoParallel2_15;
+inline constexpr RuleSets kEveryRuleSet = kDTensor | kDTensorLegacy | kShardlab | kAutoParallels;
 
 // The newest release comes first.
 template <>
 struct EnumNames<RuleSet> {
   static constexpr std::string_view kKind = "rule set";
   static constexpr auto kNames = [] {
-    std::array<Named<RuleSet>, kReleases.size() + 3> names{};
+    std::array<Named<RuleSet>, kReleases.size() + 4> names{};
     std::size_t count = kReleases.size();
     for (const ReleaseEntry& entry : kReleases) names[--count] = {entry.release, entry.rule_set};
     names[kReleases.size()] = {kDTensorLegacy, "dtensor-legacy"};
     names[kReleases.size() + 1] = {kShardlab, "shardlab"};
     names[kReleases.size() + 2] = {kAutoParallel, "autoparallel"};
+    names[kReleases.size() + 3] = {kAutoParallel2_15, "autoparallel-2.15"};
     return names;
   }();
 };

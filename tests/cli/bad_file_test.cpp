@@ -201,7 +201,8 @@ INSTANTIATE_TEST_SUITE_P(
                 "bad.json: missing key \"transitions\""},
         BadFile{"UnknownRuleSet", kStack, stack_with(R"({"rules": "dtensor-2.12"})"),
                 "bad.json:/rules: found \"dtensor-2.12\" (did you mean \"dtensor-2.15\"?); valid: "
-                "dtensor-2.15, dtensor-2.14, dtensor-2.13, dtensor-legacy, shardlab, autoparallel"},
+                "dtensor-2.15, dtensor-2.14, dtensor-2.13, dtensor-legacy, shardlab, autoparallel, "
+                "autoparallel-2.15"},
         BadFile{"UnknownTransitions", kStack, stack_with(R"({"transitions": "v9"})"),
                 "bad.json:/transitions: unknown transition version \"v9\" (did you mean \"v0\"?); "
                 "valid: "

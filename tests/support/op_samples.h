@@ -16,9 +16,12 @@ std::vector<SampleCall> sample_calls_with_values(std::string_view op, int mesh_n
 
 // Whether the op is not executed here: complex numbers hold no data, and some ops take no tensor at all.
 inline bool holds_no_data(std::string_view op) {
-  return op == "aten.arange.start_step" || op == "aten.empty_permuted.default" ||
-         op == "aten.full.default" || op == "aten.scalar_tensor.default" ||
-         op == "aten.view_as_complex.default" || op == "aten.view_as_real.default";
+  return op == "aten.arange.start_step" || op == "aten.empty.memory_format" ||
+         op == "aten.empty_permuted.default" || op == "aten.full.default" ||
+         op == "aten.ones.default" || op == "aten.rand.default" || op == "aten.randn.default" ||
+         op == "aten.scalar_tensor.default" || op == "aten.view_as_complex.default" ||
+         op == "aten.view_as_real.default" || op == "aten.zeros.default" ||
+         op == "prims.iota.default";
 }
 
 }  // namespace shardlab::testing_support

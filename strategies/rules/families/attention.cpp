@@ -525,11 +525,11 @@ constexpr OpRule kRules[] = {
     forward(kFlash, rows::kBeforeRows, plain_forward_rows),
     forward(kFlash, rows::kSinceRows, forward_rows),
     of_whole_groups(forward(kFlash, kShardlab, all_forward_rows)),
-    of_whole_groups(forward(kFlash, kAutoParallel, plain_forward_rows)),
+    of_whole_groups(forward(kFlash, kAutoParallels, plain_forward_rows)),
     backward(kFlashBackward, rows::kBeforeRows, plain_backward_rows),
     backward(kFlashBackward, rows::kSinceRows, backward_rows),
     of_whole_groups(backward(kFlashBackward, kShardlab, all_backward_rows)),
-    of_whole_groups(backward(kFlashBackward, kAutoParallel, plain_backward_rows)),
+    of_whole_groups(backward(kFlashBackward, kAutoParallels, plain_backward_rows)),
 };
 
 }  // namespace attention_rules

@@ -6,6 +6,7 @@
 // take no partials. Source: meta-pytorch/autoparallel at a54c252 (propagation_rules.py,
 // dtensor_extension.py). The rows equal the strategy lists that it makes for LLaMA3-8B.
 #include <algorithm>
+#include <array>
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/index.h"
@@ -56,14 +57,29 @@ Rows clone_rows(const OpCall& call, const OpRule& rule) {
   return all;
 }
 
-// Ops that make tensors from numbers. Each rank writes its own shard of aten.full, or leaves its own
-// shard of aten.empty_permuted as it is; ranges and single numbers are replicated.
+// Ops that make tensors from numbers. Each rank makes its own shard of a tensor whose extents are
+// the op's first argument (kOfShape); ranges and single numbers are replicated.
+constexpr std::array<std::string_view, 7> kOfShape = {
+    "aten.empty.memory_format", "aten.empty_permuted.default", "aten.full.default",
+    "aten.ones.default",        "aten.rand.default",           "aten.randn.default",
+    "aten.zeros.default"};
+
 std::vector<TensorMeta> made_outputs(const OpCall& call) {
   if (!call.tensors().empty()) throw InputError(call.op + ": takes no tensors");
   TensorMeta out;
   const bool permuted = call.op == "aten.empty_permuted.default";
-  if (permuted || call.op == "aten.full.default") out.shape = required_shape(call, 0);
+  if (std::find(kOfShape.begin(), kOfShape.end(), call.op) != kOfShape.end()) {
+    out.shape = required_shape(call, 0);
+  }
   if (permuted) out.dtype = named_dtype(call, 2, out.dtype);
+  if (call.op == "prims.iota.default") {
+    const std::int64_t length = required_integer(call, 0);
+    if (length < 0 || length > (std::int64_t{1} << 40U)) {
+      throw InputError(call.op + ": found " + call.args.dump() + "; valid: a length of 0 to 2^40");
+    }
+    out.dtype = DType::kI64;
+    out.shape = {length};
+  }
   if (call.op == "aten.arange.start_step") {
     const std::int64_t start = required_integer(call, 0);
     const std::int64_t end = required_integer(call, 1);
@@ -161,9 +177,15 @@ double einsum_flops(std::span<const Shape> local, const OpCall& call) {
 // -- Sums and means -------------------------------------------------------------------------------
 
 std::vector<TensorMeta> reduced_outputs(const OpCall& call) {
+  constexpr int kDTypeArg = 2;
   TensorMeta out = only_tensor(call).meta;
   out.shape = reduced_dims(call, out.ndim()).output_shape(out.shape);
   out.strides.clear();
+  if (call.op.find("sum") != std::string::npos) {
+    out.dtype = accumulated_dtype(call, kDTypeArg, out.dtype);
+  } else {
+    out.dtype = dtype_arg(call, kDTypeArg).value_or(out.dtype);
+  }
   return {out};
 }
 
@@ -185,7 +207,7 @@ Rows reduced_rows(const OpCall& call, const OpRule&) {
 constexpr OpRule with_rows(std::string_view op, OutputsOf outputs, RowsOf rows, Kernel kernel,
                            decltype(OpRule::flops) flops = nullptr) {
   return {.op = op,
-          .sets = kAutoParallel,
+          .sets = kAutoParallels,
           .outputs = outputs,
           .rows = rows,
           .kernel = kernel,
@@ -193,7 +215,7 @@ constexpr OpRule with_rows(std::string_view op, OutputsOf outputs, RowsOf rows, 
 }
 constexpr OpRule cast(std::string_view op) {
   return {.op = op,
-          .sets = kAutoParallel,
+          .sets = kAutoParallels,
           .outputs = cast_outputs,
           .follow = follow_input,
           .kernel = Kernel::kCopy};
@@ -205,15 +227,21 @@ constexpr OpRule kRules[] = {
     with_rows("aten.arange.start_step", made_outputs, rows::no_rows, Kernel::kCopy),
     with_rows("aten.clone.default", same_outputs, clone_rows, Kernel::kCopy),
     with_rows("aten.einsum.default", einsum_outputs, einsum_rows, Kernel::kGemm, einsum_flops),
+    with_rows("aten.empty.memory_format", made_outputs, full_rows, Kernel::kCopy),
     with_rows("aten.empty_permuted.default", made_outputs, full_rows, Kernel::kCopy),
     with_rows("aten.full.default", made_outputs, full_rows, Kernel::kCopy),
     with_rows("aten.mean.dim", reduced_outputs, reduced_rows, Kernel::kReduction),
+    with_rows("aten.ones.default", made_outputs, full_rows, Kernel::kCopy),
+    with_rows("aten.rand.default", made_outputs, full_rows, Kernel::kCopy),
+    with_rows("aten.randn.default", made_outputs, full_rows, Kernel::kCopy),
     with_rows("aten.scalar_tensor.default", made_outputs, rows::no_rows, Kernel::kCopy),
     with_rows("aten.sum.dim_IntList", reduced_outputs, reduced_rows, Kernel::kReduction),
     with_rows("aten.view_as_complex.default", complex_outputs, complex_rows, Kernel::kView),
     with_rows("aten.view_as_real.default", real_outputs, complex_rows, Kernel::kView),
+    with_rows("aten.zeros.default", made_outputs, full_rows, Kernel::kCopy),
     cast("autoparallel.dtype_cast.default"),
     cast("prims.convert_element_type.default"),
+    with_rows("prims.iota.default", made_outputs, rows::no_rows, Kernel::kCopy),
 };
 
 }  // namespace autoparallel_rules

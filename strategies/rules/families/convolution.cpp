@@ -345,6 +345,13 @@ double backward_flops(std::span<const Shape> local, const OpCall& call) {
   return products * once + sum;
 }
 
+// AutoParallel counts no operations for the gradient of the bias.
+double products_flops(std::span<const Shape> local, const OpCall& call) {
+  const Gradients asked = gradients_of(call);
+  const double once = work(asked.window, local[1], local[2], call.required_tensor(1).meta.shape);
+  return ((asked.of_input ? 1.0 : 0.0) + (asked.of_weight ? 1.0 : 0.0)) * once;
+}
+
 constexpr OpRule kRules[] = {
     {.op = "aten.convolution.default",
      .sets = rows::kBeforeRows,
@@ -379,6 +386,19 @@ constexpr OpRule kRules[] = {
      .filter = pytorch_backward_filter,
      .kernel = Kernel::kGemm,
      .flops = backward_flops},
+    {.op = "aten.convolution_backward.default",
+     .sets = kAutoParallel,
+     .outputs = backward_outputs,
+     .rows = backward_batch_rows,
+     .kernel = Kernel::kGemm,
+     .flops = products_flops},
+    {.op = "aten.convolution_backward.default",
+     .sets = kAutoParallel2_15,
+     .outputs = backward_outputs,
+     .rows = pytorch_backward_rows,
+     .filter = pytorch_backward_filter,
+     .kernel = Kernel::kGemm,
+     .flops = products_flops},
     {.op = "aten.convolution_backward.default",
      .sets = kShardlab,
      .outputs = backward_outputs,

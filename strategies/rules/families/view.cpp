@@ -316,7 +316,7 @@ constexpr OpRule as_rows(std::string_view op) {
 template <View view>
 constexpr OpRule without_strides(std::string_view op) {
   return {.op = op,
-          .sets = kAutoParallel,
+          .sets = kAutoParallels,
           .outputs = view_outputs<view>,
           .follow = follow_without_strides<view>,
           .kernel = rows::moving_kernel(op)};

@@ -59,21 +59,26 @@ TEST(OpNames, SayWhatTheOpWritesTo) {
 }
 
 TEST(RuleSets, ReadBackByTheirNames) {
-  for (const RuleSet set : {RuleSet(Release::k2_13), kDTensorLegacy, kShardlab, kAutoParallel}) {
+  for (const RuleSet set :
+       {RuleSet(Release::k2_13), kDTensorLegacy, kShardlab, kAutoParallel, kAutoParallel2_15}) {
     EXPECT_EQ(from_name<RuleSet>(name_of(set)), set);
   }
   EXPECT_EQ(valid_names<RuleSet>(),
-            "dtensor-2.15, dtensor-2.14, dtensor-2.13, dtensor-legacy, shardlab, autoparallel");
+            "dtensor-2.15, dtensor-2.14, dtensor-2.13, dtensor-legacy, shardlab, autoparallel, "
+            "autoparallel-2.15");
   EXPECT_FALSE(from_name<RuleSet>("autoparalel").has_value());
 }
 
 TEST(RuleSets, AutoParallelBorrowsWhatItHasNoRuleOfItsOwnFor) {
-  EXPECT_EQ(find_op_rule("aten.einsum.default", kAutoParallel).sets, kAutoParallel);
+  EXPECT_EQ(find_op_rule("aten.einsum.default", kAutoParallel).sets, kAutoParallels);
   EXPECT_EQ(&find_op_rule("aten.mm.default", kAutoParallel),
             &find_op_rule("aten.mm.default", Release::k2_13));
   // DTensor derives whole layouts here, so shardlab's rule is borrowed, which has rows.
   EXPECT_EQ(&find_op_rule("aten._softmax.default", kAutoParallel),
             &find_op_rule("aten._softmax.default", kShardlab));
+  // Under PyTorch 2.15 it borrows the rules of that release, which has rows there.
+  EXPECT_EQ(&find_op_rule("aten._softmax.default", kAutoParallel2_15),
+            &find_op_rule("aten._softmax.default", Release::k2_15));
 }
 
 Texts rows_of(const char* op, const std::vector<std::string>& inputs, RuleSet set = Release::k2_13,

@@ -108,7 +108,7 @@ INSTANTIATE_TEST_SUITE_P(
         StackError{"UnknownRules", R"({"rules": "dtensor-2.16"})",
                    "s.json:/rules: found \"dtensor-2.16\" (did you mean \"dtensor-2.15\"?); valid: "
                    "dtensor-2.15, dtensor-2.14, dtensor-2.13, dtensor-legacy, shardlab, "
-                   "autoparallel"},
+                   "autoparallel, autoparallel-2.15"},
         StackError{"UnknownVersion", R"({"transitions": "v9"})",
                    "s.json:/transitions: unknown transition version \"v9\" (did you mean \"v0\"?); "
                    "valid: v0, v1, v2, v3, v4, v3-rp, v3-sp, v-compute, autoparallel"},
