@@ -674,7 +674,10 @@ class Writer:
                 inputs.append(self.tensors_of(value))
             else:
                 args.append(plain(value))
-        rest = {"op": str(node.target), "inputs": without_tail(inputs)}
+        op = str(node.target)
+        if op == "aten.sub.Tensor" and not isinstance(node.args[0], torch.fx.Node):
+            op = "aten.rsub.Scalar"  # 1 - x: a number in a tensor's place is read as the second operand
+        rest = {"op": op, "inputs": without_tail(inputs)}
         if without_tail(args):
             rest["args"] = {"positional": args}
         outputs = [meta_json(tensors[i]) for i in self.parts[node]]
