@@ -17,50 +17,48 @@ def update(buffers, parameters, updates):
         held.copy_(value)
 
 
-def place_of(model, name):
-    """The module that holds a tensor, and the tensor's name there."""
-    path, _, key = name.rpartition(".")
-    return model.get_submodule(path), key
+def own_part(ranks, tensor, layout, name):
+    """What this rank holds of a parameter or buffer, in memory of its own."""
+    if tensor.is_meta and not isinstance(tensor, DTensor):
+        ranks = ranks.on("meta")
+    return ranks.local(tensor, layout, name).clone()
 
 
 def distribute(ranks, model):
-    """Puts a DTensor in the place of each parameter and buffer, under all of its names."""
-    held = {}
+    """Puts a DTensor in the place of each parameter and buffer, under all of its names. Returns tensors that are
+    plain attributes of modules, which stay as they are, as DTensors."""
+    plain = {}
     for kind, table in (("parameter", PARAMETERS), ("buffer", BUFFERS)):
-        named = model.named_parameters if kind == "parameter" else model.named_buffers
-        there = dict(named())
+        there = dict(model.named_parameters() if kind == "parameter" else model.named_buffers())
         for name in there:
-            if name not in table and (kind == "parameter" or there[name] is not None):
-                if kind == "parameter":
-                    raise ValueError(f"{name}: found a parameter that the plan lacks; valid: {', '.join(table)}")
+            if kind == "parameter" and name not in table:
+                raise ValueError(f"{name}: found a parameter that the plan lacks; valid: {', '.join(table)}")
         for name, layout in table.items():
-            module, key = place_of(model, name)
-            tensor = there.get(name, getattr(module, key, None))
-            if not isinstance(tensor, torch.Tensor):
+            tensor = there.get(name)
+            if tensor is None and kind == "buffer":
+                tensor = plain_attribute(model, name)
+            if tensor is None:
                 raise ValueError(f"{name}: found no {kind} of this name in the model; valid: the model of the plan")
-            local = tensor.detach()
-            if not isinstance(tensor, DTensor):
-                if local.device.type != "meta":
-                    local = local.to(ranks.device)
-                found = (tuple(local.shape), local.dtype)
-                if found != (tuple(layout.shape), layout.dtype):
-                    raise ValueError(
-                        f"{name}: found {found[1]} of shape {found[0]}; valid: {layout.dtype} of shape "
-                        f"{tuple(layout.shape)}, for which the plan was made"
-                    )
-                local = ranks.cut_all(local, layout.placements).clone()
-            else:
-                local = ranks.local(tensor, layout, name)
-            made = ranks.tensor(local, layout)
+            made = ranks.tensor(own_part(ranks, tensor, layout, name), layout)
+            if name not in there:
+                plain[name] = made
+                continue
             if isinstance(tensor, nn.Parameter):
                 made = nn.Parameter(made, requires_grad=tensor.requires_grad)
-            elif name not in there:  # a plain attribute, which stays as it is
-                held[name] = made
-                continue
-            for each in model.modules():
-                for names in (each._parameters, each._buffers):
+            for module in model.modules():
+                for names in (module._parameters, module._buffers):
                     names.update({key: made for key, value in names.items() if value is tensor})
-    return held
+    return plain
+
+
+def plain_attribute(model, name):
+    """A tensor that a module holds as a plain attribute, or None."""
+    path, _, key = name.rpartition(".")
+    try:
+        tensor = getattr(model.get_submodule(path), key, None)
+    except AttributeError:
+        return None
+    return tensor if isinstance(tensor, torch.Tensor) else None
 
 
 def apply(model, mesh):
@@ -72,20 +70,19 @@ def apply(model, mesh):
     if tuple(mesh.shape) != MESH:
         raise ValueError(f"mesh: found a DeviceMesh of shape {tuple(mesh.shape)}; valid: {MESH}, which the plan is for")
     ranks = Ranks(mesh)
-    held = distribute(ranks, model)
+    plain = distribute(ranks, model)
     signature = inspect.signature(model.forward)
 
-    def find(name):
-        if name in held:
-            return held[name]
-        module, key = place_of(model, name)
-        return getattr(module, key)
-
     def run(*args, **kwargs):
-        sources = [find(name) for name in [*PARAMETERS, *BUFFERS]]
-        sources += inputs_of(signature, args, kwargs)
+        held = {**dict(model.named_parameters()), **dict(model.named_buffers()), **plain}
+        sources = [held[name] for name in [*PARAMETERS, *BUFFERS]]
+        for tensor in inputs_of(signature, args, kwargs):
+            if tensor.requires_grad and not isinstance(tensor, DTensor):  # so that its gradient is a whole tensor too
+                tensor = DTensor.from_local(tensor, mesh, [Replicate()] * mesh.ndim, run_check=False)
+            sources.append(tensor)
 @CALL@
         return nested({name.removeprefix("output"): result for name, result in zip(OUTPUTS, results)})
 
+    run.__signature__ = signature
     model.forward = run
     return model

@@ -681,7 +681,8 @@ class Writer {
       text += "\nNot as planned: " + text_in_docstring(note) + ".\n";
     }
     text +=
-        "\"\"\"\n\nimport collections.abc\nimport dataclasses\nimport inspect\nimport math\nimport "
+        "\"\"\"\n\nimport collections.abc\nimport copy\nimport dataclasses\nimport inspect\nimport "
+        "math\nimport "
         "re\n"
         "from typing import NamedTuple\n\nimport torch\nimport torch.distributed as dist\n"
         "from torch import nn\nfrom torch.distributed.tensor import DTensor, Partial, Replicate, "

@@ -46,6 +46,12 @@ class Ranks:
         if mesh.device_type != "cpu":
             self.device = torch.device(mesh.device_type, torch.get_device_module(mesh.device_type).current_device())
 
+    def on(self, device):
+        """The same ranks, which put tensors on another device."""
+        other = copy.copy(self)
+        other.device = torch.device(device)
+        return other
+
     def all_gather(self, x, over, dim, extent=None, factor=1):
         """S(dim) to R."""
         ranks = self.sizes[over]
@@ -139,9 +145,8 @@ class Ranks:
         """The rows that this rank holds where these mesh dims cut `extent` rows one after another."""
         rows = range(extent)
         for over in overs:
-            rows = rows[chunk(len(rows), self.sizes[over], self.place[over]).start :][
-                : len(chunk(len(rows), self.sizes[over], self.place[over]))
-            ]
+            part = chunk(len(rows), self.sizes[over], self.place[over])
+            rows = rows[part.start : part.stop]
         return rows
 
     def drawn(self, placements, draw):

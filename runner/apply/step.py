@@ -1,5 +1,11 @@
 
 
+def before_update(saved, buffers, parameters, updates):
+    """The saved tensors, with copies of those that share memory with a buffer that is about to change."""
+    changing = {(buffers | parameters)[name].untyped_storage().data_ptr() for name in updates}
+    return [each.clone() if each.untyped_storage().data_ptr() in changing else each for each in saved]
+
+
 class Step(torch.autograd.Function):
     """forward() and backward() above, between DTensors and what the ranks hold of them."""
 
@@ -7,11 +13,11 @@ class Step(torch.autograd.Function):
     def forward(ctx, ranks, *sources):
         parameters, buffers, inputs = by_kind(ranks, sources)
         outputs, updates, saved = forward(ranks, parameters, buffers, inputs)
+        if any(ctx.needs_input_grad):
+            ctx.save_for_backward(*before_update(saved, buffers, parameters, updates))
         update(buffers, parameters, updates)
         ctx.ranks = ranks
         ctx.set_materialize_grads(False)
-        if any(ctx.needs_input_grad):
-            ctx.save_for_backward(*saved)
         results = {name: ranks.tensor(local, OUTPUTS[name]) for name, local in outputs.items()}
         ctx.mark_non_differentiable(*(result for name, result in results.items() if name not in TANGENTS))
         return tuple(results.values())

@@ -2,15 +2,19 @@
 """`shardlab apply` writes plans that PyTorch runs with the results of the unsharded module. Skipped without PyTorch.
 
 This file runs in three roles: as a test; with --export FOLDER under PyTorch's Python, where it writes one program for
-each of CASES; and with --run FOLDER MESH, where it starts one process per rank (gloo, on the CPU) and runs all plans
-that were written for that mesh.
+each of CASES; and with --run FOLDER MESH..., where it starts one process per rank (gloo, on the CPU) and runs all
+plans that were written for these meshes.
 """
 
+import collections
 import contextlib
 import copy
+import functools
 import importlib.util
 import json
+import math
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -239,24 +243,26 @@ def step_of(model, inputs, kwargs, counts=None, recorder=None):
     if recorder:
         recorder.calls.append("backward")
     with counting() as backward:
-        loss.backward()
+        if loss.requires_grad:
+            loss.backward()
     if counts is not None:
         for phase, mode in (("forward", forward), ("backward", backward)):
             counts[phase] = {COUNTED.get(str(op).rsplit(".", 1)[-1], str(op)): count
                              for op, count in mode.get_comm_counts().items() if count}
     gradients = {name: each.grad for name, each in model.named_parameters() if each.grad is not None}
-    given = {f"input {i}": each.grad for i, each in enumerate(tensors_in([list(inputs), kwargs])) if each.requires_grad}
+    every = enumerate(tensors_in([list(inputs), kwargs]))
+    given = {f"input {i}": each.grad for i, each in every if each.requires_grad}
     before = {name: each.detach().clone() for name, each in gradients.items()}
-    if optimizer:
+    if optimizer and before:
         optimizer.step()
     return loss, outputs, before, given
 
 
-def run_plan(name, module, inputs, kwargs, path, mesh):
+def run_plan(cases, path, mesh):
     """Runs a written file against the module as it is; returns errors by name, counts and the calls in order."""
-    spec = importlib.util.spec_from_file_location("written_" + path.stem.replace("-", "_"), path)
-    written = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(written)
+    module, inputs, *kwargs = cases(path.stem.split("-")[0])
+    kwargs = kwargs[0] if kwargs else {}
+    written = loaded(path)
     reference, sharded = copy.deepcopy(module), copy.deepcopy(module)
     given, others = copy.deepcopy((inputs, kwargs)), copy.deepcopy((inputs, kwargs))
     errors, counts = {}, {}
@@ -267,63 +273,322 @@ def run_plan(name, module, inputs, kwargs, path, mesh):
     difference("loss", found[0], expected[0], errors)
     for i, (one, other) in enumerate(zip(tensors_in(found[1]), tensors_in(expected[1]))):
         difference(f"output {i}", one, other, errors)
-    for table, label in ((2, "gradient of "), (3, "gradient of ")):
+    for table in (2, 3):
         if found[table].keys() != expected[table].keys():
-            errors[label] = f"{sorted(found[table])}, not {sorted(expected[table])}"
+            errors[f"gradients {table}"] = f"{sorted(found[table])}, not {sorted(expected[table])}"
             continue
         for key, value in expected[table].items():
-            difference(label + key, found[table][key], value, errors)
+            difference(f"gradient of {key}", found[table][key], value, errors)
+    for name, gradient in found[3].items():
+        if hasattr(gradient, "placements"):
+            errors[f"gradient of {name}"] = "a DTensor, where the input is a plain tensor"
+    placements = {name: each.placements for name, each in sharded.named_parameters()}
+    for name, gradient in found[2].items():
+        if gradient.placements != placements[name]:
+            errors[f"layout of {name}"] = f"{gradient.placements}, not {placements[name]}"
     for kind in ("named_parameters", "named_buffers"):
         for key, value in getattr(reference, kind)():
             difference(key, dict(getattr(sharded, kind)())[key], value, errors)
     return {"errors": errors, "counts": counts, "calls": recorder.calls}
 
 
+def loaded(path):
+    """A written file as a module."""
+    spec = importlib.util.spec_from_file_location("written_" + path.stem.replace("-", "_"), path)
+    written = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(written)
+    return written
+
+
+def refusal(function):
+    """What a call that must fail says."""
+    try:
+        function()
+    except ValueError as error:
+        return str(error)
+    return "no error"
+
+
+def run_others(folder, mesh):
+    """What else a written file does: DTensors as inputs, no gradients, a model without data, and refusals."""
+    from torch.distributed.tensor import Replicate, Shard, distribute_tensor  # pylint: disable=import-outside-toplevel
+
+    path = Path(folder) / "mlp-2x2-sharded.py"
+    module, inputs = made("mlp")
+    expected = module(*inputs)
+    errors = {}
+    written, sharded = loaded(path), copy.deepcopy(module)
+    assert written.apply(sharded, mesh) is sharded
+    for placements in ([Shard(0), Shard(1)], [Replicate(), Shard(0)]):
+        found = sharded(distribute_tensor(inputs[0], mesh, placements))
+        difference(f"a DTensor in {placements}", found, expected, errors)
+    with torch.no_grad():
+        found = sharded(*inputs)
+    errors["no gradient"] = "a graph" if found.requires_grad else 0.0
+    difference("without gradients", found, expected, errors)
+    again = loaded(path).apply(sharded, mesh)  # parameters that are DTensors already
+    difference("applied twice", again(*inputs), expected, errors)
+    empty = loaded(path).apply(copy.deepcopy(module).to("meta"), mesh)
+    lies = {name: (each.placements, each.device.type) for name, each in empty.named_parameters()}
+    same = {name: (each.placements, "meta") for name, each in sharded.named_parameters()}
+    errors["on the device meta"] = 0.0 if lies == same else f"{lies}, not {same}"
+    narrow = nn.Sequential(nn.Linear(64, 96), nn.GELU(), nn.Linear(96, 64), nn.LayerNorm(64)).double()
+    more = nn.Sequential(*copy.deepcopy(module), nn.Linear(64, 64)).double()
+    other = loaded(Path(folder) / "mlp-4-optimum.py")
+    refused = {
+        "mesh": refusal(lambda: other.apply(copy.deepcopy(module), mesh)),
+        "shape": refusal(lambda: written.apply(narrow, mesh)),
+        "less": refusal(lambda: written.apply(copy.deepcopy(module)[:3], mesh)),
+        "more": refusal(lambda: written.apply(more, mesh)),
+        "input": refusal(lambda: sharded(inputs[0][:8])),
+        "name": refusal(lambda: sharded(x=inputs[0])),
+    }
+    return {"errors": errors, "refused": refused}
+
+
 def run_rank(rank, size, folder, mesh_text, port, cases):
+    """What one process does."""
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
     torch.set_num_threads(1)
     dist.init_process_group("gloo", rank=rank, world_size=size)
-    sizes = tuple(map(int, mesh_text.split("x")))
-    mesh = dist.device_mesh.init_device_mesh("cpu", sizes)
-    results = {}
+    mesh = dist.device_mesh.init_device_mesh("cpu", tuple(map(int, mesh_text.split("x"))))
+    works = {}
     for path in sorted(Path(folder).glob(f"*-{mesh_text}-*.py")):
-        name = path.stem.split("-")[0]
+        works[path.stem] = functools.partial(run_plan, cases or made, path, mesh)
+    if mesh_text == "2x2" and cases is None:
+        works["others"] = functools.partial(run_others, folder, mesh)
+    results = {}
+    for name, work in works.items():
         try:
-            module, inputs, *kwargs = (cases or made)(name)
-            result = run_plan(name, module, inputs, kwargs[0] if kwargs else {}, path, mesh)
+            result = work()
         except Exception:  # pylint: disable=broad-except
             result = {"failure": traceback.format_exc()}
         every = [None] * size
         dist.all_gather_object(every, result)
-        failures = [each["failure"] for each in every if "failure" in each]
-        results[path.stem] = {"failure": failures[0]} if failures else every[0]
-        for each in every:
-            for key, error in each.get("errors", {}).items():
-                worst = results[path.stem].get("errors", {}).get(key, 0)
-                if not failures and (isinstance(error, str) or not isinstance(worst, str) and not error <= worst):
-                    results[path.stem]["errors"][key] = error
+        results[name] = joined(every)
     if rank == 0:
         (Path(folder) / f"results-{mesh_text}.json").write_text(json.dumps(results))
     dist.destroy_process_group()
 
 
+def joined(results):
+    """The first rank's result with the largest errors of all ranks."""
+    failures = [each for each in results if "failure" in each]
+    if failures:
+        return failures[0]
+    for each in results[1:]:
+        for key, error in each["errors"].items():
+            worst = results[0]["errors"][key]
+            if isinstance(error, str) or not (isinstance(worst, str) or error <= worst):
+                results[0]["errors"][key] = error
+        for key in ("calls", "counts", "refused"):
+            if each.get(key) != results[0].get(key):
+                results[0]["errors"][key] = f"{each.get(key)} on one rank, {results[0].get(key)} on another"
+    return results[0]
+
+
 def run_all(folder, mesh_text, cases=None):
-    """Starts the ranks, and waits for them."""
+    """Starts the ranks, and waits for them. Forks of a process that has imported all start faster than new ones."""
+    import torch.distributed.tensor.debug  # pylint: disable=import-outside-toplevel,unused-import
     import torch.multiprocessing as mp  # pylint: disable=import-outside-toplevel
 
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    size = 1
-    for each in mesh_text.split("x"):
-        size *= int(each)
-    mp.spawn(run_rank, (size, folder, mesh_text, port, cases), size)
+    size = math.prod(map(int, mesh_text.split("x")))
+    torch.set_num_threads(1)
+    mp.start_processes(run_rank, (size, folder, mesh_text, port, cases), size, start_method="fork")
+
+
+# --- The test -------------------------------------------------------------------------------------------------
+
+
+def oracle_python():
+    given = os.environ.get("SHARDLAB_ORACLE_PYTHON")
+    installed = ROOT / "build" / "oracle" / "bin" / "python"
+    return given or (str(installed) if installed.exists() else "")
+
+
+BINARY = os.environ.get("SHARDLAB_BINARY")
+ALL_RANKS = {"4": 4, "2x2": 4, "2x4": 8}
+ROWS = {"4": "S(0)", "2x2": "S(0)R", "2x4": "S(0)R"}
+# As Megatron cuts products: the first weight by columns, the second by rows, over the last mesh dim.
+COLUMNS = {"mlp": ["0.weight"], "encoder_layer": ["linear1.weight"], "llama_block": ["wq.weight", "w1.weight"],
+           "convolutions": ["0.weight"], "language_model": ["embedding.weight"], "nested": []}
+LINES = {"mlp": ["2.weight"], "encoder_layer": ["linear2.weight"], "llama_block": ["wo.weight", "w2.weight"],
+         "convolutions": ["10.weight"], "language_model": [], "nested": []}
+
+
+def meshes_of(case_name):
+    return MESHES if case_name not in ("language_model", "nested") else ("2x2",)
+
+
+def plans_of(case_name, mesh):
+    """The options of solve for each plan of a case."""
+    outer = "R" if mesh != "4" else ""
+    pins = [f"{name}={outer}S(0)" for name in COLUMNS[case_name]] + [f"{name}={outer}S(1)" for name in LINES[case_name]]
+    sharded = ["--parameter-budget", str(1 / ALL_RANKS[mesh]), "--pin-inputs", ROWS[mesh]]
+    if case_name not in ("language_model", "nested"):
+        sharded += ["--pin-outputs", ROWS[mesh]]
+    if case_name == "mlp":  # from rows to columns by an all-to-all
+        sharded += [f"--pin=addmm={ROWS[mesh]}", f"--pin=gelu={ROWS[mesh].replace('0', '1')}",
+                    "--stack=alpha-beta"]
+    small = {"optimum": []} if mesh == "4" else {}
+    return small | {
+        "sharded": [*sharded, "--set", "devices_per_host=2"],  # with shard orders, since links differ
+        "tensor": [*(f"--pin={pin}" for pin in pins), "--pin-inputs", ROWS[mesh]],
+    }
+
+
+def communicates(move):
+    """Whether ranks exchange anything: some mesh dim shards or is partial, and does not stay as it is."""
+    ends = [re.findall(r"((?:_S|MP|NP|[SPR])(?:\([^)]*\))?)(\[\d\])?", move[end]) for end in ("from", "to")]
+    changed = any(one[0] not in ("R", other[0]) for one, other in zip(*ends))
+    return changed or [one[0] for one in ends[0]] == [other[0] for other in ends[1]]  # in another order
+
+
+def shardlab(*words):
+    return subprocess.run([BINARY, *map(str, words)], check=False, capture_output=True, text=True)
+
+
+@unittest.skipUnless(oracle_python(), "no PyTorch: run scripts/setup --with-oracle")
+@unittest.skipUnless(BINARY, "SHARDLAB_BINARY is not set")
+class AppliedPlans(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        kept = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(kept.cleanup)
+        cls.folder = Path(kept.name)
+        cls.plans, cls.reports, cls.results = {}, {}, {}
+        cls.python(__file__, "--export", cls.folder)
+        for path in sorted(cls.folder.glob("*.json")):
+            for mesh in meshes_of(path.stem):
+                for plan, options in plans_of(path.stem, mesh).items():
+                    cls.write(path, mesh, plan, options)
+        cls.python(__file__, "--run", cls.folder, *MESHES)
+        for mesh in MESHES:
+            cls.results.update(json.loads((cls.folder / f"results-{mesh}.json").read_text()))
+
+    @staticmethod
+    def python(*words):
+        ran = subprocess.run([oracle_python(), *words], check=False, capture_output=True, text=True)
+        if ran.returncode:
+            raise AssertionError(ran.stderr[-4000:])
+
+    @classmethod
+    def write(cls, program, mesh, plan, options):
+        """Solves and applies; keeps the plan and what apply says."""
+        name = f"{program.stem}-{mesh}-{plan}"
+        solved = shardlab("solve", program, "--mesh", mesh, "--format", "json", "--no-timing", *options)
+        if solved.returncode:
+            raise AssertionError(f"{name}: {solved.stderr}{solved.stdout[:1000]}")
+        file = cls.folder / f"{name}.plan"
+        file.write_text(solved.stdout)
+        sets = options[-2:] if "--set" in options else []
+        applied = shardlab("apply", program, "--plan", file, "--out", cls.folder / f"{name}.py", "--format", "json", *sets)
+        if applied.returncode:
+            raise AssertionError(f"{name}: {applied.stderr}")
+        cls.plans[name] = json.loads(solved.stdout)
+        cls.reports[name] = json.loads(applied.stdout)
+
+    def test_loss_gradients_buffers_and_an_optimizer_step_are_those_of_the_whole_module(self):
+        self.assertEqual(len(self.results), len(self.plans) + 1)
+        for name, result in self.results.items():
+            with self.subTest(plan=name):
+                self.assertNotIn("failure", result, result.get("failure"))
+                wrong = {key: error for key, error in result["errors"].items()
+                         if isinstance(error, str) or not error <= TOLERANCE}
+                self.assertEqual(wrong, {})
+
+    def test_every_collective_runs_where_and_when_the_plan_has_it(self):
+        for name, report in self.reports.items():
+            with self.subTest(plan=name):
+                expected = {
+                    phase: [[step["collective"], step["mesh_dim"]] for step in report["steps"] if step["phase"] == phase]
+                    for phase in ("forward", "backward")
+                }
+                result = self.results[name]
+                self.assertEqual(result["calls"], [*expected["forward"], "backward", *expected["backward"]])
+                for phase, calls in expected.items():
+                    counts = dict(collections.Counter(kind for kind, _ in calls))
+                    found = dict(result["counts"][phase])
+                    if name.startswith("nested"):  # the gradient of a plain input is made whole, which no plan counts
+                        found.pop("c10d_functional.all_gather_into_tensor", None)
+                    self.assertEqual(found, counts, "as CommDebugMode counts")
+                self.assertEqual(report["notes"], [])
+
+    def test_the_collectives_are_those_of_the_moves_of_the_plan(self):
+        kinds = set()
+        for name, report in self.reports.items():
+            with self.subTest(plan=name):
+                moves = {(node["node"], move["input"]): move for node in self.plans[name]["assignment"]
+                         for move in node["moves"]}
+                run = {(step["node"], step["input"]) for step in report["steps"]}
+                self.assertLessEqual(run, moves.keys())
+                self.assertEqual(run, {place for place, move in moves.items() if communicates(move)})
+                kinds |= {step["collective"] for step in report["steps"]}
+        self.assertEqual(kinds, set(COUNTED.values()))
+
+    def test_the_plans_of_a_case_differ_and_have_orders_and_uneven_shards(self):
+        for case_name in CASES or COLUMNS:
+            for mesh in meshes_of(case_name):
+                layouts = {json.dumps([node["layout_out"] for node in self.plans[f"{case_name}-{mesh}-{plan}"]["assignment"]])
+                           for plan in ("tensor", "sharded")}
+                self.assertEqual(len(layouts), 2, f"{case_name} on {mesh}")
+        texts = [path.read_text().split("def chunk")[0] for path in self.folder.glob("*.py")]
+        self.assertTrue(any("_StridedShard(" in text for text in texts))
+        self.assertTrue(any("extent=" in text for text in texts))
+
+    def test_a_written_file_needs_pytorch_alone_and_names_its_layouts(self):
+        text = (self.folder / "mlp-4-tensor.py").read_text()
+        imported = {line.split()[1].split(".")[0] for line in text.splitlines() if line.startswith(("import ", "from "))}
+        self.assertEqual(imported - set(sys.stdlib_module_names), {"torch"})
+        self.assertIn('    "0.weight": Layout((128, 64), torch.float64, [Shard(0)]),\n', text)
+        self.assertLessEqual(max(map(len, text.splitlines())), 120)
+
+    def test_wrong_meshes_models_and_inputs_are_refused(self):
+        plan = "for which the plan was made"
+        self.assertEqual(self.results["others"]["refused"], {
+            "mesh": "mesh: found a DeviceMesh of shape (2, 2); valid: (4,), which the plan is for",
+            "shape": "0.weight: found torch.float64 of shape (96, 64); valid: torch.float64 of shape (128, 64), " + plan,
+            "less": "3.weight: found no parameter of this name in the model; valid: the model of the plan",
+            "more": "4.weight: found a parameter that the plan lacks; valid: 0.weight, 0.bias, 2.weight, 2.bias, "
+                    "3.weight, 3.bias",
+            "input": "input: found torch.float64 of shape (8, 64); valid: torch.float64 of shape (16, 64), " + plan,
+            "name": "x: found a tensor; valid: input, " + plan,
+        })
+
+    def refused(self, plan, code=3, program="mlp.json"):
+        file = self.folder / "wrong.plan"
+        file.write_text(plan if isinstance(plan, str) else json.dumps(plan))
+        ran = shardlab("apply", self.folder / program, "--plan", file, "--out", self.folder / "wrong")
+        self.assertEqual((ran.returncode, ran.stdout), (code, ""))
+        self.assertFalse((self.folder / "wrong").exists())
+        return ran.stderr.replace(f"shardlab: {file}", "").strip()
+
+    def test_plans_that_are_none_of_this_program_are_refused(self):
+        plan = self.plans["mlp-4-optimum"]
+        less = {**plan, "assignment": plan["assignment"][:-1]}
+        self.assertEqual(self.refused(less), f': has no node "{plan["assignment"][-1]["node"]}"')
+        twice = {**plan, "assignment": plan["assignment"] + plan["assignment"][:1]}
+        self.assertRegex(self.refused(twice), r'^:/assignment/\d+: found the node "\w+" a second time$')
+        self.assertRegex(self.refused(self.plans["llama_block-4-optimum"]), r'found the node "\w+", which the program lacks$')
+        self.assertEqual(self.refused({key: each for key, each in plan.items() if key != "mesh"}), ': missing key "mesh"')
+        self.assertEqual(self.refused({**plan, "mesh": "0x4"})[:6], ":/mesh")
+        self.assertRegex(self.refused({}), 'missing key "nodes"|missing key "mesh"')
+        self.assertNotEqual(self.refused("no JSON"), "")
+        infeasible = shardlab("solve", self.folder / "mlp.json", "--mesh", "4", "--format", "json", "--pin-inputs=R",
+                              "--memory-budget", "1")
+        self.assertEqual(infeasible.returncode, 1)
+        self.assertRegex(self.refused(infeasible.stdout), r"^:/infeasible: found no plan \(no assignment satisfies .*\); "
+                                                          r"valid: a feasible plan$")
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--export"]:
         export_all(sys.argv[2])
     elif sys.argv[1:2] == ["--run"]:
-        run_all(*sys.argv[2:])
+        for each_mesh in sys.argv[3:]:
+            run_all(sys.argv[2], each_mesh)
     else:
         unittest.main()
