@@ -38,7 +38,9 @@ def distribute(ranks, model):
             if tensor is None and kind == "buffer":
                 tensor = plain_attribute(model, name)
             if tensor is None:
-                raise ValueError(f"{name}: found no {kind} of this name in the model; valid: the model of the plan")
+                made = "; a tensor that forward makes from numbers has to be a buffer" if kind == "buffer" else ""
+                valid = f"the model of the plan{made}"
+                raise ValueError(f"{name}: found no {kind} of this name in the model; valid: {valid}")
             made = ranks.tensor(own_part(ranks, tensor, layout, name), layout)
             if name not in there:
                 plain[name] = made
@@ -80,7 +82,7 @@ def apply(model, mesh):
             if tensor.requires_grad and not isinstance(tensor, DTensor):  # so that its gradient is a whole tensor too
                 tensor = DTensor.from_local(tensor, mesh, [Replicate()] * mesh.ndim, run_check=False)
             sources.append(tensor)
-@CALL@
+        results = run_step(ranks, sources)
         return nested({name.removeprefix("output"): result for name, result in zip(OUTPUTS, results)})
 
     run.__signature__ = signature

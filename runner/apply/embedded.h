@@ -13,9 +13,10 @@ using EmbeddedFile = std::span<const std::string_view>;
 
 [[nodiscard]] EmbeddedFile embedded_op_schemas();
 [[nodiscard]] EmbeddedFile embedded_runtime();  // the steps of a plan, and nested arguments
-[[nodiscard]] EmbeddedFile embedded_step();   // the autograd function, for programs with a backward
-[[nodiscard]] EmbeddedFile embedded_apply();  // apply(model, mesh)
-[[nodiscard]] EmbeddedFile embedded_lookups();  // lookups in tables whose rows are sharded
+[[nodiscard]] EmbeddedFile embedded_step();  // the autograd function, for programs with a backward
+[[nodiscard]] EmbeddedFile embedded_forward_only();  // what stands in its place for all others
+[[nodiscard]] EmbeddedFile embedded_apply();         // apply(model, mesh)
+[[nodiscard]] EmbeddedFile embedded_lookups();       // lookups in tables whose rows are sharded
 [[nodiscard]] EmbeddedFile
 embedded_attention();  // CUDA's attention kernels, and what a CPU has instead
 

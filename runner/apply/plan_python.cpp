@@ -549,19 +549,8 @@ class Writer {
     text += "\n\n" + text_of(embedded_runtime());
     if (uses_lookups_) text += text_of(embedded_lookups());
     if (uses_attention_) text += text_of(embedded_attention());
-    if (has_backward_) text += text_of(embedded_step());
-    std::string apply = text_of(embedded_apply());
-    const std::string call = has_backward_
-                                 ? "        results = Step.apply(ranks, *sources)\n"
-                                 : "        with torch.no_grad():\n"
-                                   "            local = by_kind(ranks, sources)\n"
-                                   "            outputs, updates = forward(ranks, *local)\n"
-                                   "            update(local[1], local[0], updates)\n"
-                                   "            results = [ranks.tensor(outputs[name], layout) for "
-                                   "name, layout in OUTPUTS.items()]\n";
-    const std::string mark = "@CALL@\n";
-    apply.replace(apply.find(mark), mark.size(), call);
-    return text + apply;
+    text += text_of(has_backward_ ? embedded_step() : embedded_forward_only());
+    return text + text_of(embedded_apply());
   }
 
   std::string functions_text(const Named& outputs, const std::string& take_tangents) {

@@ -62,7 +62,7 @@ class Ranks:
         longest = max(map(len, rows))
         part = padded(x, dim, longest).movedim(dim, 0).contiguous()
         whole = part.new_empty([ranks * longest, *part.shape[1:]])
-        dist.all_gather_into_tensor(whole, part, group=self.groups[over])
+        dist.all_gather_single(whole, part, group=self.groups[over])
         if factor > 1 or ranks * longest != extent:
             place = {row: rank * longest + i for rank in range(ranks) for i, row in enumerate(rows[rank])}
             whole = whole[torch.tensor([place[row] for row in range(extent)], device=x.device, dtype=torch.int64)]
@@ -88,7 +88,7 @@ class Ranks:
         if factor > 1 or ranks * longest != x.shape[0]:
             x = torch.cat([padded(x[each], 0, longest) for each in rows])
         part = x.new_empty([longest, *x.shape[1:]])
-        dist.reduce_scatter_tensor(part, x.contiguous(), self.REDUCTIONS[op], group=self.groups[over])
+        dist.reduce_scatter_single(part, x.contiguous(), self.REDUCTIONS[op], group=self.groups[over])
         part = part[: len(rows[rank])].movedim(0, dim).contiguous()
         return part / ranks if op == "avg" else part
 

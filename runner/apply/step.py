@@ -40,3 +40,8 @@ class Step(torch.autograd.Function):
         results += [of_inputs.get(name) for name in INPUTS]
         layouts = [PARAMETERS[name] for name in PARAMETERS] + [None] * len(BUFFERS) + list(INPUTS.values())
         return None, *(None if each is None else ranks.tensor(each, layout) for each, layout in zip(results, layouts))
+
+
+def run_step(ranks, sources):
+    """The outputs for these parameters, buffers and inputs."""
+    return Step.apply(ranks, *sources)

@@ -21,7 +21,8 @@ struct ApplyArguments {
   std::string program;
   std::string plan;
   std::string out;
-  std::string stack;
+  std::string stack;     // "" for the plan's
+  std::string topology;  // "" for the plan's
 };
 
 nlohmann::json steps_json(const Program& program, const apply::PlanPython& written) {
@@ -52,7 +53,7 @@ std::string counts_text(const apply::PlanPython& written, bool in_backward) {
   return text.empty() ? "no collectives" : text;
 }
 
-void run_apply(const ApplyArguments& arguments, bool names_topology, Session& session) {
+void run_apply(const ApplyArguments& arguments, Session& session) {
   const ConfigStore store = session.store();
   const Program program = store.program(arguments.program);
   const JsonPlace place{arguments.plan, ""};
@@ -69,8 +70,8 @@ void run_apply(const ApplyArguments& arguments, bool names_topology, Session& se
       place.at("mesh").fail(error.what());
     }
   }();
-  const Topology topology =
-      store.topology(names_topology ? session.topology : run.topology.value_or(session.topology));
+  const Topology topology = store.topology(
+      arguments.topology.empty() ? run.topology.value_or(session.topology) : arguments.topology);
   const Stack stack = program_stack(
       store, arguments.stack.empty() ? run.stack.value_or("") : arguments.stack, topology);
   StackEvaluator evaluator(stack, topology);
@@ -113,7 +114,6 @@ void add_apply_command(const Command& root, Session& session) {
   const Command command =
       root.subcommand("apply",
                       "write a solved plan as a Python file that runs it in PyTorch\n"
-                      "  shardlab solve llama.json --mesh 2x4 --format json > plan.json\n"
                       "  shardlab apply llama.json --plan plan.json --out sharded.py");
   command.option("program", arguments->program, "shipped name, or path of shardlab/program/1")
       .required();
@@ -125,11 +125,11 @@ void add_apply_command(const Command& root, Session& session) {
       .required()
       .check(not_empty());
   command.option("--stack", arguments->stack,
-                 "whose steps the moves take; shipped name or path; default: the plan's");
-  const CommandOption topology = add_topology_option(command, session);
+                 "whose planner chooses the steps; shipped name or path; default: the plan's");
+  command.option("--topology", arguments->topology,
+                 "whose links decide the steps; shipped name or path; default: the plan's");
   add_common_options(command, session);
-  command.runs(
-      [arguments, topology, &session] { run_apply(*arguments, topology.is_given(), session); });
+  command.runs([arguments, &session] { run_apply(*arguments, session); });
 }
 
 }  // namespace shardlab
