@@ -15,6 +15,7 @@ import json
 import math
 import os
 import re
+import shlex
 import socket
 import subprocess
 import sys
@@ -37,8 +38,8 @@ MESHES = ("4", "2x2", "2x4")
 TOLERANCE = 1e-10
 # Collectives, as CommDebugMode and the written file call them.
 KINDS = {
-    "all_gather_into_tensor": "all_gather",
-    "reduce_scatter_tensor": "reduce_scatter",
+    "all_gather_single": "all_gather",
+    "reduce_scatter_single": "reduce_scatter",
     "all_reduce": "all_reduce",
     "all_to_all_single": "all_to_all",
 }
@@ -346,6 +347,25 @@ def run_others(folder, mesh):
     return {"errors": errors, "refused": refused}
 
 
+def run_in_python(rank, size, port):
+    """What one process does with a plan that never was a file: shardlab.solve(...).apply(model)."""
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), RANK=str(rank), WORLD_SIZE=str(size))
+    import shardlab as module  # pylint: disable=import-outside-toplevel,import-error
+
+    model, inputs = made("mlp")
+    whole_model = copy.deepcopy(model)
+    plan = module.solve(module.export(model, inputs), mesh="dp=2,tp=2", set={"devices_per_host": 2},
+                        pins={"0.weight": "S(0)[1]S(0)[0]", "2.weight": "RS(1)"})
+    assert plan.apply(model) is model
+    held = {name: list(each.placements) for name, each in model.named_parameters()}
+    assert held == plan.placements(), f"{held}, not {plan.placements()}"
+    assert model[0].weight.device_mesh.mesh_dim_names == ("dp", "tp")
+    errors = {}
+    difference("output", model(*inputs), whole_model(*inputs), errors)
+    assert errors["output"] <= TOLERANCE, errors
+    dist.destroy_process_group()
+
+
 def run_rank(rank, size, folder, mesh_text, port, cases):
     """What one process does."""
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
@@ -387,17 +407,20 @@ def joined(results):
     return results[0]
 
 
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
 def run_all(folder, mesh_text, cases=None):
     """Starts the ranks, and waits for them. Forks of a process that has imported all start faster than new ones."""
     import torch.distributed.tensor.debug  # pylint: disable=import-outside-toplevel,unused-import
     import torch.multiprocessing as mp  # pylint: disable=import-outside-toplevel
 
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     size = math.prod(map(int, mesh_text.split("x")))
     torch.set_num_threads(1)
-    mp.start_processes(run_rank, (size, folder, mesh_text, port, cases), size, start_method="fork")
+    mp.start_processes(run_rank, (size, folder, mesh_text, free_port(), cases), size, start_method="fork")
 
 
 # --- The test -------------------------------------------------------------------------------------------------
@@ -465,9 +488,25 @@ class AppliedPlans(unittest.TestCase):
             for mesh in meshes_of(path.stem):
                 for plan, options in plans_of(path.stem, mesh).items():
                     cls.write(path, mesh, plan, options)
+        cls.write_lookup()
         cls.python(__file__, "--run", cls.folder, *MESHES)
         for mesh in MESHES:
             cls.results.update(json.loads((cls.folder / f"results-{mesh}.json").read_text()))
+
+    @classmethod
+    def write_lookup(cls):
+        """A plan by hand: a lookup in a table whose rows are cut, which solve cannot choose."""
+        plan = copy.deepcopy(cls.plans["language_model-2x2-tensor"])
+        rows = {row["node"]: row for row in plan["assignment"]}
+        lookup = next(row for row in plan["assignment"] if row["op"] == "aten.embedding.default")
+        lookup["layout_in"], lookup["layout_out"] = ["RS(0)", "S(0)R"], "S(0)MP(0,96)"
+        file = cls.folder / "lookup.plan"
+        file.write_text(json.dumps({**plan, "assignment": list(rows.values())}))
+        applied = shardlab("apply", cls.folder / "language_model.json", "--plan", file, "--out",
+                           cls.folder / "language_model-2x2-lookup.py", "--format", "json")
+        if applied.returncode:
+            raise AssertionError(f"lookup: {applied.stderr}")
+        cls.lookup = json.loads(applied.stdout)
 
     @staticmethod
     def python(*words):
@@ -492,7 +531,8 @@ class AppliedPlans(unittest.TestCase):
         cls.reports[name] = json.loads(applied.stdout)
 
     def test_loss_gradients_buffers_and_an_optimizer_step_are_those_of_the_whole_module(self):
-        self.assertEqual(len(self.results), len(self.plans) + 1)
+        self.assertEqual(len(self.results), len(self.plans) + 2)
+        self.assertIn("= lookup(", (self.folder / "language_model-2x2-lookup.py").read_text())
         for name, result in self.results.items():
             with self.subTest(plan=name):
                 self.assertNotIn("failure", result, result.get("failure"))
@@ -558,6 +598,32 @@ class AppliedPlans(unittest.TestCase):
             "name": "x: found a tensor; valid: input, " + plan,
         })
 
+    def test_python_applies_what_it_solved(self):
+        package = Path(BINARY).resolve().parents[1] / "python"
+        if not (package / "shardlab").exists():
+            self.skipTest("the Python module was not built")
+        ran = subprocess.run([oracle_python(), __file__, "--python"], check=False, capture_output=True, text=True,
+                             env={**os.environ, "PYTHONPATH": str(package)})
+        if "_shardlab" in ran.stderr and "ImportError" in ran.stderr:
+            self.skipTest("the module was built for another Python")
+        self.assertEqual(ran.returncode, 0, ran.stderr[-3000:])
+
+    def test_the_example_of_the_page_trains_as_the_page_shows(self):
+        page = (ROOT / "docs" / "run-a-plan.md").read_text()
+        blocks = re.findall(r"^```(sh|text)\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+        words = next(text for kind, text in blocks if kind == "sh" and text.startswith("torchrun")).split()
+        printed = next(text for kind, text in blocks if kind == "text")
+        program = ROOT / "docs" / "samples" / "block.json"
+        solve = re.search(r"^\$ build/release/bin/shardlab (solve .*) > ", page, re.MULTILINE).group(1)
+        plan = self.folder / "page.plan"
+        plan.write_text(shardlab(*shlex.split(solve.replace("docs/", f"{ROOT}/docs/"))).stdout)
+        self.assertEqual(shardlab("apply", program, "--plan", plan, "--out", self.folder / "sharded.py").returncode, 0)
+        ran = subprocess.run([oracle_python(), "-m", "torch.distributed.run", *words[1:3], "--master-port",
+                              str(free_port()), ROOT / words[3], self.folder], check=False, capture_output=True, text=True,
+                             env={**os.environ, "OMP_NUM_THREADS": "1"})
+        self.assertEqual(ran.returncode, 0, ran.stderr[-3000:])
+        self.assertEqual(ran.stdout, printed)
+
     def refused(self, plan, code=3, program="mlp.json"):
         file = self.folder / "wrong.plan"
         file.write_text(plan if isinstance(plan, str) else json.dumps(plan))
@@ -590,5 +656,7 @@ if __name__ == "__main__":
     elif sys.argv[1:2] == ["--run"]:
         for each_mesh in sys.argv[3:]:
             run_all(sys.argv[2], each_mesh)
+    elif sys.argv[1:2] == ["--python"]:
+        torch.multiprocessing.start_processes(run_in_python, (4, free_port()), 4, start_method="fork")
     else:
         unittest.main()
