@@ -163,6 +163,11 @@ def made(name):
     return module.double(), inputs, *kwargs
 
 
+def dropout():
+    """A module that draws numbers."""
+    return nn.Sequential(nn.Linear(64, 128), nn.Dropout(0.5)).double(), (normal(64, 64),)
+
+
 def export_all(folder):
     """Writes FOLDER/CASE.json for each case."""
     sys.path.insert(0, str(SCRIPTS))
@@ -172,6 +177,8 @@ def export_all(folder):
         module, inputs, *kwargs = made(name)
         program = exporting.export(module, inputs, *kwargs, name=name)
         (Path(folder) / f"{name}.json").write_text(exporting.text_of(program))
+    drawing = exporting.export(*dropout(), name="dropout")
+    (Path(folder) / "dropout.program").write_text(exporting.text_of(drawing))
 
 
 # --- One rank -------------------------------------------------------------------------------------------------
@@ -344,7 +351,26 @@ def run_others(folder, mesh):
         "input": refusal(lambda: sharded(inputs[0][:8])),
         "name": refusal(lambda: sharded(x=inputs[0])),
     }
+    run_dropout(folder, mesh, errors)
     return {"errors": errors, "refused": refused}
+
+
+def run_dropout(folder, mesh, errors):
+    """Replicas drop the same elements, shards drop others, and the backward pass drops what the forward pass did."""
+    torch.manual_seed(3)
+    module, inputs = dropout()
+    written = loaded(Path(folder) / "dropout.py")
+    sharded = written.apply(module, mesh)
+    outputs = sharded(*inputs)
+    outputs.sum().backward()
+    found = outputs.full_tensor().detach()
+    every = [torch.empty_like(found) for _ in range(dist.get_world_size())]
+    dist.all_gather(every, found)
+    difference("dropout on replicas", every[-1], every[0], errors)
+    kept = found != 0
+    errors["dropped share"] = 0.0 if 0.4 < float(kept.double().mean()) < 0.6 else f"{kept.double().mean()}"
+    errors["shards drop alike"] = "yes" if torch.equal(kept[:32], kept[32:]) else 0.0
+    difference("gradient of dropout", sharded[0].bias.grad, 2 * kept.double().sum(0), errors)
 
 
 def run_in_python(rank, size, port):
@@ -489,6 +515,13 @@ class AppliedPlans(unittest.TestCase):
                 for plan, options in plans_of(path.stem, mesh).items():
                     cls.write(path, mesh, plan, options)
         cls.write_lookup()
+        plan = shardlab("solve", cls.folder / "dropout.program", "--mesh", "2x2", "--pin-inputs", "S(0)R", "--pin",
+                        "native_dropout=S(0)R", "--format", "json").stdout
+        (cls.folder / "dropout.plan").write_text(plan)
+        drawing = shardlab("apply", cls.folder / "dropout.program", "--plan", cls.folder / "dropout.plan", "--out",
+                           cls.folder / "dropout.py")
+        if drawing.returncode:
+            raise AssertionError(f"dropout: {drawing.stderr}")
         cls.python(__file__, "--run", cls.folder, *MESHES)
         for mesh in MESHES:
             cls.results.update(json.loads((cls.folder / f"results-{mesh}.json").read_text()))
