@@ -52,8 +52,6 @@ struct Argument {
   std::string text;
 };
 
-std::string fallback_text(const SchemaArgument& argument) { return argument.fallback; }
-
 class Call {
  public:
   explicit Call(const NodeToWrite& node)
@@ -254,11 +252,11 @@ class Call {
     for (const Argument& argument : arguments_) {
       if (argument.of->only_by_name) break;
       ++position;
-      if (argument.text != fallback_text(*argument.of)) last = position;
+      if (argument.text != argument.of->fallback) last = position;
     }
     for (std::size_t i = 0; i < last; ++i) parts.push_back(arguments_[i].text);
     for (const Argument& argument : arguments_) {
-      if (!argument.of->only_by_name || argument.text == fallback_text(*argument.of)) continue;
+      if (!argument.of->only_by_name || argument.text == argument.of->fallback) continue;
       parts.push_back(argument.of->name + "=" + argument.text);
     }
     return join(parts, ", ");

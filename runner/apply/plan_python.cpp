@@ -41,7 +41,6 @@ std::string broken(const std::string& indent, const std::string& head, const std
   std::string out = indent + head + value.substr(0, bracket + 1) + "\n";
   const std::string inner = value.substr(bracket + 1, value.size() - bracket - 2);
   std::string line = indent + "    ";
-  int depth = 0;
   std::string part;
   const auto put = [&] {
     if (line.size() + part.size() > kWidth && line.size() > indent.size() + 4) {
@@ -53,7 +52,6 @@ std::string broken(const std::string& indent, const std::string& head, const std
     part.clear();
   };
   for (const char c : inner) {
-    depth += (c == '(' || c == '[') ? 1 : (c == ')' || c == ']') ? -1 : 0;
     if (c == ' ' && part.empty() && line.size() == indent.size() + 4) continue;
     part += c;
     if (c == ' ' && part.size() > 1 && part[part.size() - 2] == ',') put();
