@@ -641,7 +641,7 @@ class Writer {
         ", sharded by a plan.\n\n"
         "Written by `shardlab apply " +
         text_in_docstring(plan_.program_name) + " --plan " + text_in_docstring(plan_.plan_name) +
-        "`; it needs PyTorch 2.13 or newer alone.\n\n"
+        "`.\nIt needs PyTorch 2.13 or newer, and nothing else.\n\n"
         "    mesh = torch.distributed.device_mesh.init_device_mesh(\"cuda\", " +
         python_tuple(sizes) +
         ")\n"
