@@ -75,9 +75,10 @@ ROOMS = {
     "runner/evaluation": _runner("base", "config", "session"),
     "runner/simulate": _runner("base", "config", "session"),
     "runner/solve": _runner("base", "config", "session", "simulate"),
+    "runner/apply": _runner("base"),
     "runner/commands": _runner(
         *("base", "config", "session", "launch", "nccl"),
-        *("choices", "measure", "evaluation", "simulate", "solve"),
+        *("choices", "measure", "evaluation", "simulate", "solve", "apply"),
     ),
     "runner": _runner("base", "session", "commands", "torch")._replace(third_party=("CLI",)),
 }

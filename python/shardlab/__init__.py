@@ -5,7 +5,7 @@
 
 Texts are shardlab's: a mesh "8x8" or "dp=8,tp=8", a tensor "bf16[8192,4096]" (dtype and global shape), a
 layout "S(0)R" (a placement per mesh dim). Where a layout is wanted, a DTensorSpec of torch.distributed.tensor
-will do; mesh and tensor come from it then. torch is imported by the exports alone.
+will do; mesh and tensor come from it then. torch is imported by the exports and by the methods of a Plan alone.
 
 Prices are in microseconds, bytes are those of the whole array. Every dict has the keys of the command of the same
 name (`shardlab plan --format json`). Bad input raises InputError, a ValueError, whose message names what was found
@@ -30,11 +30,13 @@ from ._shardlab import Pricer as _Pricer  # noqa: E402
 from ._shardlab import run as _run  # noqa: E402
 from ._shardlab import version as __version__  # noqa: E402
 from .costs import CostStack  # noqa: E402
+from .plans import Plan  # noqa: E402
 from .specs import Layout, layout_text, mesh_text, spec_texts, tensor_text  # noqa: E402
 
 __all__ = [
-    "ConfigError", "CostStack", "EnvironmentError", "InputError", "LimitError", "Pricer", "calibrate", "compare", "describe",
-    "export", "export_autoparallel", "layout_text", "measurements", "mesh_text", "names", "plan", "price", "program", "run", "select", "simulate",
+    "ConfigError", "CostStack", "EnvironmentError", "InputError", "LimitError", "Plan", "Pricer", "calibrate", "compare",
+    "describe", "export", "export_autoparallel", "layout_text", "measurements", "mesh_text", "names", "plan", "price", "program",
+    "run", "select", "simulate",
     "solve", "stack", "suite", "tensor_text", "topology", "validate",
 ]
 
@@ -199,8 +201,12 @@ def solve(program: Config, *, mesh: str, stack: Config | None = None, topology: 
           best: int | None = None, explain: str | None = None, strided: bool = False, tie_repeated: bool = False,
           narrow_reduction: bool = False, recipe: Config | None = None, greedy: bool = False, sensitivity: bool = False,
           budget_curve: int | None = None, time_limit: float | None = None,
-          set: Mapping[str, Any] | None = None) -> Json:
+          set: Mapping[str, Any] | None = None) -> Plan:
     """The best layouts of a whole program, with a proof.
+
+        plan = shardlab.solve(shardlab.export(model, (tokens,)), mesh="2x4")
+        plan.placements()       # {"layers.0.wq.weight": [Shard(0), Replicate()], ...}
+        plan.apply(model)       # the model is distributed, and runs the plan
 
     stack: None is the stack that was fitted to the topology's GPU, or else alpha-beta. time_limit: seconds after which
     the best plan so far is taken, with its gap to the proved bound.
@@ -220,7 +226,18 @@ def solve(program: Config, *, mesh: str, stack: Config | None = None, topology: 
         words.add("--tie-repeated", tie_repeated).add("--narrow-reduction", narrow_reduction)
         words.add("--recipe", None if recipe is None else words.file(recipe)).add("--greedy", greedy)
         words.add("--sensitivity", sensitivity).add("--budget-curve", budget_curve)
-        return words.common(topology, set).run()
+        document = words.common(topology, set).run()
+
+    def write(path: str) -> None:
+        with _Words("apply") as again:
+            again.words.append(again.file(program))
+            again.add("--plan", again.file(document)).add("--stack", None if stack is None else again.file(stack))
+            again.add("--out", path).common(topology, set).run()
+
+    def nodes() -> list[Json]:
+        return list((program if isinstance(program, Mapping) else describe("program", program))["nodes"])
+
+    return Plan(document, nodes, write)
 
 
 def calibrate(files: Sequence[str | os.PathLike], *, topology: Config | None = None, model: str | None = None,

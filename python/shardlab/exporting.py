@@ -651,6 +651,13 @@ def tensors_json(value, names):
     return names[value] if isinstance(value, torch.fx.Node) else None
 
 
+def op_name(node):
+    """The op of a node. 1 - x is written as rsub: a number in a tensor's place is read as the second operand."""
+    if str(node.target) == "aten.sub.Tensor" and not isinstance(node.args[0], torch.fx.Node):
+        return "aten.rsub.Scalar"
+    return str(node.target)
+
+
 def call_json(node, names):
     """The arguments of a call: tensors are inputs, all else are arguments in the schema's order."""
     inputs, args = [], []
@@ -710,7 +717,7 @@ class Writer:
         self.parts[node] = [i for i, tensor in enumerate(tensors) if isinstance(tensor, torch.Tensor)]
         if not self.parts[node]:
             return  # an assertion
-        rest = {"op": str(node.target), **call_json(node, self.names)}
+        rest = {"op": op_name(node), **call_json(node, self.names)}
         outputs = [meta_json(tensors[i]) for i in self.parts[node]]
         self.add(node.name, module_label(node), outputs, phase, **rest)
         self.names[node] = node.name

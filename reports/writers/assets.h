@@ -1,4 +1,4 @@
-// Files that reports/embed_file.cmake compiles into the library, so that one HTML file needs no
+// Files that cmake/embed_file.cmake compiles into the library, so that one HTML file needs no
 // others.
 #pragma once
 

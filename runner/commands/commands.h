@@ -20,6 +20,7 @@ struct CommandRow {
 // All commands, in the order in which `shardlab --help` lists them.
 [[nodiscard]] std::span<const CommandRow> all_commands();
 
+void add_apply_command(const Command& root, Session& session);
 void add_calibrate_command(const Command& root, Session& session);
 void add_compare_command(const Command& root, Session& session);
 void add_describe_command(const Command& root, Session& session);

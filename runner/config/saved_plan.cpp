@@ -1,5 +1,6 @@
 #include "runner/config/saved_plan.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "costmodel/base/error.h"
@@ -83,8 +84,11 @@ SavedRun read_saved_run(const nlohmann::json& json, const JsonPlace& place) {
     }
     return run;
   }
-  for (const auto& [key, to] : {std::pair{"mesh", &run.mesh}, std::pair{"stack", &run.stack}}) {
-    if (const auto it = json.find(key); it != json.end()) *to = json_text(*it, place.at(key));
+  for (const auto& [key, to] :
+       {std::pair{"mesh", &run.mesh}, std::pair{"stack", &run.stack},
+        std::pair{"topology", &run.topology}, std::pair{"infeasible", &run.infeasible}}) {
+    const auto it = json.find(key);
+    if (it != json.end() && !it->is_null()) *to = json_text(*it, place.at(key));
   }
   return run;
 }
@@ -114,6 +118,37 @@ std::vector<SavedNode> read_saved_plan(const nlohmann::json& json, const JsonPla
     plan.push_back(is_own ? own_node(nodes[i], at) : autoparallel_node(nodes[i], at));
   }
   return plan;
+}
+
+std::vector<NodePlacements> read_placements(const nlohmann::json& json, const std::string& file,
+                                            const Program& program, const DeviceMesh& mesh) {
+  std::vector<NodePlacements> placements(program.nodes.size());
+  std::vector<bool> found(program.nodes.size(), false);
+  expect_mesh(read_saved_run(json, {file, ""}), file, mesh);
+  for (const SavedNode& saved : read_saved_plan(json, {file, ""})) {
+    const std::optional<std::size_t> n = program.find(saved.node);
+    if (!n) saved.place.fail("found the node \"" + saved.node + "\", which the program lacks");
+    if (found[*n]) saved.place.fail("found the node \"" + saved.node + "\" a second time");
+    found[*n] = true;
+    const auto add = [&](std::string_view text, const char* key, std::vector<Placements>& to) {
+      try {
+        to.push_back(encode_order_as_strided(Layout::parse(text, mesh.ndim()), mesh).placements);
+      } catch (const TextError& error) {
+        saved.place.fail(std::string(key) + ": " + error.what());
+      }
+    };
+    for (const std::string& text : saved.in) add(text, "an input", placements[*n].inputs);
+    for (std::string_view rest = saved.out; !rest.empty();) {
+      const std::size_t end = std::min(rest.find(", "), rest.size());
+      add(rest.substr(0, end), "an output", placements[*n].outputs);
+      rest.remove_prefix(std::min(end + 2, rest.size()));
+    }
+  }
+  for (std::size_t n = 0; n < found.size(); ++n) {
+    if (found[n]) continue;
+    JsonPlace{file, ""}.fail("has no node \"" + program.nodes[n].name + "\"");
+  }
+  return placements;
 }
 
 }  // namespace shardlab

@@ -15,6 +15,8 @@
 
 #include "costmodel/base/json_reader.h"
 #include "sim/mesh.h"
+#include "strategies/programs/program.h"
+#include "strategies/programs/program_strategies.h"
 
 namespace shardlab {
 
@@ -29,6 +31,8 @@ struct SavedNode {
 struct SavedRun {
   std::optional<std::string> mesh = {};
   std::optional<std::string> stack = {};
+  std::optional<std::string> topology = {};
+  std::optional<std::string> infeasible = {};  // why there is no plan
 };
 // Throws ConfigError.
 [[nodiscard]] SavedRun read_saved_run(const nlohmann::json& json, const JsonPlace& place);
@@ -40,5 +44,13 @@ void expect_mesh(const SavedRun& run, const std::string& file, const DeviceMesh&
 // Throws ConfigError.
 [[nodiscard]] std::vector<SavedNode> read_saved_plan(const nlohmann::json& json,
                                                      const JsonPlace& place);
+
+// The layouts of all nodes of a program, from a parsed file of either kind. Shard orders are encoded
+// as strided shards. Throws ConfigError, also for a node that the program lacks, or that the file
+// lacks or has twice, and for a plan that was made for another mesh.
+[[nodiscard]] std::vector<NodePlacements> read_placements(const nlohmann::json& json,
+                                                          const std::string& file,
+                                                          const Program& program,
+                                                          const DeviceMesh& mesh);
 
 }  // namespace shardlab

@@ -135,41 +135,10 @@ ProgramRunPlan choose_all(const SimulateProgramArguments& arguments, const Progr
 
 // -- As a file has it -----------------------------------------------------------------------------
 
-std::vector<NodePlacements> read_placements(const std::string& file, const Program& program,
-                                            const DeviceMesh& mesh) {
-  std::vector<NodePlacements> placements(program.nodes.size());
-  std::vector<bool> found(program.nodes.size(), false);
-  const nlohmann::json json = parse_json(read_text_file(file), file);
-  expect_mesh(read_saved_run(json, {file, ""}), file, mesh);
-  for (const SavedNode& saved : read_saved_plan(json, {file, ""})) {
-    const std::optional<std::size_t> n = program.find(saved.node);
-    if (!n) saved.place.fail("found the node \"" + saved.node + "\", which the program lacks");
-    if (found[*n]) saved.place.fail("found the node \"" + saved.node + "\" a second time");
-    found[*n] = true;
-    const auto add = [&](std::string_view text, const char* key, std::vector<Placements>& to) {
-      try {
-        to.push_back(encode_order_as_strided(Layout::parse(text, mesh.ndim()), mesh).placements);
-      } catch (const TextError& error) {
-        saved.place.fail(std::string(key) + ": " + error.what());
-      }
-    };
-    for (const std::string& text : saved.in) add(text, "an input", placements[*n].inputs);
-    for (std::string_view rest = saved.out; !rest.empty();) {
-      const std::size_t end = std::min(rest.find(", "), rest.size());
-      add(rest.substr(0, end), "an output", placements[*n].outputs);
-      rest.remove_prefix(std::min(end + 2, rest.size()));
-    }
-  }
-  for (std::size_t n = 0; n < found.size(); ++n) {
-    if (found[n]) continue;
-    JsonPlace{file, ""}.fail("has no node \"" + program.nodes[n].name + "\"");
-  }
-  return placements;
-}
-
 ProgramRunPlan read_plan(const SimulateProgramArguments& arguments, const Program& program,
                          const DeviceMesh& mesh, StackEvaluator& evaluator) {
-  const std::vector<NodePlacements> placements = read_placements(arguments.plan, program, mesh);
+  const std::vector<NodePlacements> placements = read_placements(
+      parse_json(read_text_file(arguments.plan), arguments.plan), arguments.plan, program, mesh);
   ProgramRunPlan plan;
   try {
     plan.nodes = plan_program(program, placements, evaluator.on(mesh));

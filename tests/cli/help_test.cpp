@@ -25,6 +25,12 @@ void write_what_the_example_reads(const std::string& command, const TemporaryFol
   if (command == "solve") {
     std::filesystem::copy(SHARDLAB_SOURCE_DIR "/configs/programs/mlp.json",
                           folder.path() / "llama.json");
+  } else if (command == "apply") {
+    std::filesystem::copy(SHARDLAB_SOURCE_DIR "/configs/programs/mlp.json",
+                          folder.path() / "llama.json");
+    result =
+        run_shardlab({"solve", "llama.json", "--mesh", "2x4", "--format", "json"}, folder.path());
+    folder.write("plan.json", result.out);
   } else if (command == "solve-network") {
     result = run_shardlab({"solve", "mlp", "--mesh", "2", "--export-problem", "network.cfn"},
                           folder.path());

@@ -87,6 +87,23 @@ def test_a_program_is_solved_and_simulated():
     assert shardlab.simulate("S(0)", "R", mesh="4", tensor="f32[8,4]")["verified"] is True
 
 
+def test_a_plan_is_written_as_python_for_the_mesh_and_topology_that_it_was_solved_for(tmp_path):
+    program, topology = shardlab.program("mlp"), shardlab.topology("h100")
+    topology["devices_per_host"] = 2
+    plan = shardlab.solve(program, mesh="dp=2,tp=4", topology=topology, pins={"up": "S(0)[1]S(0)[0]"})
+    assert isinstance(plan, shardlab.Plan) and isinstance(plan, dict) and plan["optimal"]
+    assert plan.sizes == {"dp": 2, "tp": 4}
+    assert shardlab.solve("mlp", mesh="8").sizes == {"0": 8}
+    plan.write(tmp_path / "sharded.py")
+    text = (tmp_path / "sharded.py").read_text()
+    assert '"up": Layout((4096, 14336), torch.bfloat16, [_StridedShard(0, split_factor=4), Shard(0)])' in text
+    assert "def apply(model, mesh):" in text
+    impossible = shardlab.solve("mlp", mesh="8", memory_budget_bytes=1)
+    for refused in (impossible.placements, lambda: impossible.write(tmp_path / "none.py")):
+        with pytest.raises(shardlab.InputError, match="found no plan .no assignment satisfies"):
+            refused()
+
+
 def test_registries_and_measurements():
     assert "dtensor-2.13" in shardlab.names("stacks")
     name = shardlab.names("measurements")[0]

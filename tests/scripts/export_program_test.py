@@ -344,6 +344,10 @@ if torch:
         return Calls(call, table=nn.Parameter(torch.randn(64, 32))), (torch.randn(16, 64), tokens(1, 16)[0])
 
     @case
+    def number_first():
+        return Calls(lambda self, x: 1 - self.layer(x) - 2.0, layer=nn.Linear(8, 8)), (torch.randn(16, 8),)
+
+    @case
     def meta_device():
         with torch.device("meta"):
             return nn.Linear(1 << 20, 1 << 16), (torch.empty(16, 1 << 20),)
@@ -533,6 +537,11 @@ class ExportedPrograms(unittest.TestCase):
             self.assertNotRegex(path.read_text(), r"NaN|Infinity")
             self.assertFalse([node["name"] for node in json.loads(path.read_text())["nodes"]
                               if node.get("inputs", [0])[-1:] == [None]], path.stem)
+
+    def test_a_number_less_a_tensor_is_told_from_a_tensor_less_a_number(self):
+        differences = [(node["op"], node["args"]["positional"]) for node in self.program("number_first")["nodes"]
+                       if "sub" in node.get("op", "")]
+        self.assertEqual(differences, [("aten.rsub.Scalar", [1, 1]), ("aten.sub.Tensor", [2.0, 1])])
 
     def test_attention_is_what_cuda_runs(self):
         kernels = {name: sorted({node["op"].split(".")[1] for node in self.ops(self.program(name), "scaled_dot")})

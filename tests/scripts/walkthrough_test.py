@@ -6,7 +6,7 @@ import unittest
 from console import BINARY, ROOT, Clone, examples, matches
 
 PAGES = sorted((ROOT / "docs").glob("*.md"))
-WALKTHROUGHS = ("calibrate-from-your-log", "evaluate-a-change", "reproduce-a-tie", "solve-a-program", "tour")
+WALKTHROUGHS = ("calibrate-from-your-log", "evaluate-a-change", "reproduce-a-tie", "run-a-plan", "solve-a-program", "tour")
 
 
 class Pages(unittest.TestCase):

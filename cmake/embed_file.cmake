@@ -1,8 +1,8 @@
-# embed_file(<target> <function> <file>): adds a generated source to <target> that defines
-#   shardlab::reports::EmbeddedFile <function>();      (declared in reports/writers/assets.h)
+# embed_file(<target> <function> <file> <header> <namespace>): adds a generated source to <target> that defines
+#   <namespace>::EmbeddedFile <function>();      (declared in <header>, as in reports/writers/assets.h)
 # with the bytes of <file>. Bytes are written as escapes, in pieces below the length every compiler accepts; configuring
 # happens again when the file changes.
-function(embed_file target function file)
+function(embed_file target function file header namespace)
   file(SIZE "${file}" size)
   set(piece 8000)
   set(at 0)
@@ -18,14 +18,14 @@ function(embed_file target function file)
   set(out "${CMAKE_CURRENT_BINARY_DIR}/${function}.cpp")
   file(CONFIGURE OUTPUT "${out}" @ONLY CONTENT [=[
 // Generated from @name@; do not edit.
-#include "reports/writers/assets.h"
-namespace shardlab::reports {
+#include "@header@"
+namespace @namespace@ {
 namespace {
 constexpr std::string_view kPieces[] = {
 @pieces@};
 }  // namespace
 EmbeddedFile @function@() { return kPieces; }
-}  // namespace shardlab::reports
+}  // namespace @namespace@
 ]=])
   target_sources(${target} PRIVATE "${out}")
   set_source_files_properties("${out}" PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)  # each has its kPieces
