@@ -33,7 +33,7 @@ PRICES = ("costmodel", "costmodel/base")
 RULES = ("strategies/rules", "sim", *PRICES)
 LIBRARIES = (
     *("costmodel/base", "costmodel", "costmodel/measurements", "costmodel/calibrate", "sim"),
-    *(f"strategies/{room}" for room in ("rules", "proof", "select", "solvers", "programs", "cases")),
+    *(f"strategies/{room}" for room in ("rules", "proof", "select", "solvers", "programs", "steps", "cases")),
     *("reports/records", "reports"),
 )
 ROOMS = {
@@ -51,6 +51,10 @@ ROOMS = {
     "strategies/solvers": Room(("costmodel/base",), ("boost", "nlohmann")),
     "strategies/programs": Room(
         ("strategies/proof", "strategies/select", "strategies/solvers", "reports/records", *RULES),
+        ("boost", "nlohmann"),
+    ),
+    "strategies/steps": Room(
+        ("strategies/programs", "strategies/solvers", "strategies/select", "strategies/proof", *RULES),
         ("boost", "nlohmann"),
     ),
     "strategies/cases": Room(

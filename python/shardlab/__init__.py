@@ -200,7 +200,8 @@ def solve(program: Config, *, mesh: str, stack: Config | None = None, topology: 
           parameter_budget: float | None = None, memory_budget_bytes: float | None = None, margins: bool = False,
           best: int | None = None, explain: str | None = None, strided: bool = False, tie_repeated: bool = False,
           narrow_reduction: bool = False, recipe: Config | None = None, greedy: bool = False, sensitivity: bool = False,
-          budget_curve: int | None = None, time_limit: float | None = None,
+          budget_curve: int | None = None, time_limit: float | None = None, recompute: str | None = None,
+          reshard_after_forward: bool = False, fit: bool = True, objective: str | None = None,
           set: Mapping[str, Any] | None = None) -> Plan:
     """The best layouts of a whole program, with a proof.
 
@@ -209,7 +210,9 @@ def solve(program: Config, *, mesh: str, stack: Config | None = None, topology: 
         plan.apply(model)       # the model is distributed, and runs the plan
 
     stack: None is the stack that was fitted to the topology's GPU, or else alpha-beta. time_limit: seconds after which
-    the best plan so far is taken, with its gap to the proved bound.
+    the best plan so far is taken, with its gap to the proved bound. recompute: "none", "full", "selective", "every:N",
+    "full:N", "selective:N" or "auto". memory_budget_bytes: what a step may take at its peak; None is the memory of the
+    topology's device. fit=False takes a plan of any size. objective: "sum", or "step" for a search by simulated time.
 
     Keys: objective_us, lower_bound_us, optimal, gap (where it is not optimal), executed_us, breakdown_us, assignment (node, op, layout_in, layout_out,
     compute_us, communication_us, transition_us, margin_us), timing; greedy, sensitivity, budget_curves where asked for.
@@ -219,6 +222,8 @@ def solve(program: Config, *, mesh: str, stack: Config | None = None, topology: 
         words.words.append(words.file(program))
         words.add("--mesh", mesh).add("--stack", None if stack is None else words.file(stack))
         words.add("--time-limit", time_limit)
+        words.add("--recompute", recompute).add("--reshard-after-forward", reshard_after_forward)
+        words.add("--no-fit", not fit).add("--objective", objective)
         words.each("--pin", [f"{node}={layout}" for node, layout in _pairs("pins", pins)])
         words.add("--pin-inputs", pin_inputs).add("--pin-outputs", pin_outputs)
         words.add("--parameter-budget", parameter_budget).add("--memory-budget", memory_budget_bytes)

@@ -162,14 +162,14 @@ struct Fields<reports::SolvedMemoryParts> {
 template <>
 struct Fields<reports::SolvedMemory> {
   using Self = reports::SolvedMemory;
-  static constexpr auto kList = std::tuple(
-      field("peak_bytes", &Self::peak_bytes, ""),
-      field("device_bytes", &Self::device_bytes, "what the plan may take"),
-      field("reserved_bytes", &Self::reserved_bytes,
-            "what PyTorch's allocator reserves, with a pool for each stream"),
-      field("fits", &Self::fits, ""),
-      field("peak_at", &Self::peak_at, "the pass and the node that runs at the peak"),
-      field("parts", &Self::parts, "bytes at the peak"));
+  static constexpr auto kList =
+      std::tuple(field("peak_bytes", &Self::peak_bytes, ""),
+                 field("device_bytes", &Self::device_bytes, "what the plan may take"),
+                 field("reserved_bytes", &Self::reserved_bytes,
+                       "what PyTorch's allocator reserves, with a pool for each stream"),
+                 field("fits", &Self::fits, ""),
+                 field("peak_at", &Self::peak_at, "the pass and the node that runs at the peak"),
+                 field("parts", &Self::parts, "bytes at the peak"));
 };
 
 // The part of the record that is under "result".

@@ -26,29 +26,33 @@ Figures figures_of(const SolutionRecord& record) {
     return total > 0.0 ? percent(us / total) + " of the total" : std::string("of nothing");
   };
   const double gap = record.lower_bound_us ? total - *record.lower_bound_us : 0.0;
+  const std::string parts_text = "kernels " + duration_text(parts.compute_us) + ", communication " +
+                                 duration_text(parts.communication_us);
+  const bool is_step = record.step_us && record.memory;
   Figures figures = {
       {{record.objective_name == "objective" ? "Objective" : record.objective_name,
-        record.objective_us ? duration_text(total) : "none", "all nodes, one step"},
+        record.objective_us ? duration_text(total) : "none",
+        is_step ? parts_text : "all nodes, one step"},
        {"Proof", record.optimal ? "optimal" : "not proved",
-        record.objective_us ? "lower bound " + duration_text(total - gap) : "infeasible"},
-       {"Kernels", duration_text(parts.compute_us), share(parts.compute_us)},
-       {"Communication", duration_text(parts.communication_us),
-        share(parts.communication_us) +
-            (parts.transition_us > 0.0 ? "; transitions: " + duration_text(parts.transition_us)
-                                       : "")}}};
+        record.objective_us ? "lower bound " + duration_text(total - gap) : "infeasible"}}};
+  if (is_step) {
+    figures.figures.push_back(
+        {"Simulated step", duration_text(*record.step_us), "communication overlaps with kernels"});
+    figures.figures.push_back(
+        {"Memory at the peak", bytes_text(record.memory->peak_bytes),
+         (record.memory->fits ? "of " : "MORE THAN ") + bytes_text(record.memory->device_bytes)});
+  } else {
+    figures.figures.push_back(
+        {"Kernels", duration_text(parts.compute_us), share(parts.compute_us)});
+    figures.figures.push_back(
+        {"Communication", duration_text(parts.communication_us),
+         share(parts.communication_us) +
+             (parts.transition_us > 0.0 ? "; transitions: " + duration_text(parts.transition_us)
+                                        : "")});
+  }
   if (record.executed_us && !record.runs_as_priced()) {
     figures.figures.insert(figures.figures.begin() + 1,
                            {"As executed", duration_text(*record.executed_us), "step by step"});
-  }
-  if (record.step_us) {
-    figures.figures.push_back(
-        {"Simulated step", duration_text(*record.step_us), "communication overlaps with kernels"});
-  }
-  if (record.memory) {
-    const SolvedMemory& memory = *record.memory;
-    figures.figures.push_back({"Memory at the peak", bytes_text(memory.peak_bytes),
-                               (memory.fits ? "of " : "MORE THAN ") +
-                                   bytes_text(memory.device_bytes)});
   }
   return figures;
 }
@@ -190,14 +194,13 @@ Table memory_table(const SolvedMemory& memory) {
   table.caption = "Memory of a device at the peak of the step (" + memory.peak_at + ")";
   table.columns = {{"what", ColumnKind::kText}, {"bytes", ColumnKind::kBytes}};
   const SolvedMemoryParts& parts = memory.parts;
-  for (const auto& [what, bytes] : {std::pair("parameters and buffers", parts.parameters),
-                                    std::pair("gradients", parts.gradients),
-                                    std::pair("optimizer state", parts.optimizer),
-                                    std::pair("activations", parts.activations),
-                                    std::pair("gathered parameters", parts.gathered),
-                                    std::pair("temporary", parts.temporary),
-                                    std::pair("all", memory.peak_bytes),
-                                    std::pair("reserved by the allocator", memory.reserved_bytes)}) {
+  for (const auto& [what, bytes] :
+       {std::pair("parameters and buffers", parts.parameters),
+        std::pair("gradients", parts.gradients), std::pair("optimizer state", parts.optimizer),
+        std::pair("activations", parts.activations),
+        std::pair("gathered parameters", parts.gathered), std::pair("temporary", parts.temporary),
+        std::pair("all", memory.peak_bytes),
+        std::pair("reserved by the allocator", memory.reserved_bytes)}) {
     table.rows.push_back({Cell(std::string(what)), Cell(bytes)});
   }
   return table;

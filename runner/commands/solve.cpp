@@ -71,21 +71,24 @@ void add_constraints(const Command& command, SolveProgramArguments& program) {
               "the sum of max(least possible fraction, this number), as in AutoParallel")
       .check(number_from(0.0, 1.0));
   command
-      .option("--memory-budget", program.memory_budget,
-              "bytes that a step may take on a device at its peak, such as 80GB or 8GiB; default: the "
-              "memory of the topology's device")
+      .option(
+          "--memory-budget", program.memory_budget,
+          "bytes that a step may take on a device at its peak, such as 80GB or 8GiB; default: the "
+          "memory of the topology's device")
       .check(not_empty());
   command.flag("--no-fit", program.no_fit,
                "print the best plan even if its peak exceeds the device's memory");
   command
-      .option("--recompute", program.recompute,
-              "what the backward pass computes again instead of keeping it: none, full (each block of "
-              "the model), selective (all but attention and every second matrix product), every:N "
-              "(every N-th block), full:N or selective:N (the first N blocks), or auto: as little as "
-              "the memory allows")
+      .option(
+          "--recompute", program.recompute,
+          "what the backward pass computes again instead of keeping it: none, full (each block of "
+          "the model), selective (all but attention and every second matrix product), every:N "
+          "(every N-th block), full:N or selective:N (the first N blocks), or auto: as little as "
+          "the memory allows")
       .show_default();
-  command.flag("--reshard-after-forward", program.reshard_after_forward,
-               "gather weights again in the backward pass instead of keeping them, as fully_shard does");
+  command.flag(
+      "--reshard-after-forward", program.reshard_after_forward,
+      "gather weights again in the backward pass instead of keeping them, as fully_shard does");
   command
       .option("--units", program.units,
               "whether the simulated step gathers weights and reduces gradients by the block, as "
@@ -99,7 +102,8 @@ void add_constraints(const Command& command, SolveProgramArguments& program) {
       .show_default();
   command
       .option("--objective", program.objective,
-              "sum: the sum of kernels and moves, which is proved to be minimal; step: then also search "
+              "sum: the sum of kernels and moves, which is proved to be minimal; step: then also "
+              "search "
               "for a plan with a shorter simulated step")
       .check(one_of({"sum", "step"}))
       .show_default();

@@ -13,6 +13,7 @@
 #include "runner/config/read_json.h"
 #include "runner/config/saved_plan.h"
 #include "runner/simulate/chosen_op.h"
+#include "runner/simulate/device_memory.h"
 #include "strategies/programs/program_check.h"
 #include "strategies/programs/program_execution.h"
 #include "strategies/programs/program_graph.h"
@@ -165,6 +166,33 @@ ProgramRunPlan read_plan(const SimulateProgramArguments& arguments, const Progra
   return plan;
 }
 
+// The memory that the program takes as it runs here: each move right before its reader.
+DeviceMemory memory_of_run(const Program& program, const ProgramRunPlan& plan,
+                           const DeviceMesh& mesh, StackEvaluator& evaluator) {
+  const RuleSet rules = evaluator.stack().rules.set_for("simulate of a program");
+  PlannedProgram planned{.program = &program,
+                         .placements = std::vector<NodePlacements>(program.nodes.size()),
+                         .compute_us = plan.compute_us,
+                         .is_view = {},
+                         .plans = {},
+                         .moves = std::vector<std::vector<std::uint32_t>>(program.nodes.size())};
+  for (std::size_t n = 0; n < program.nodes.size(); ++n) {
+    const ProgramNode& node = program.nodes[n];
+    const OpRule* rule = only_names(node) ? nullptr : find_program_rule(node.op, rules);
+    planned.is_view.push_back(rule != nullptr && rule->kernel == Kernel::kView);
+    for (const Layout& layout : plan.nodes[n].outputs) {
+      planned.placements[n].outputs.push_back(layout.placements);
+    }
+    for (const Plan& move : plan.nodes[n].moves) {
+      planned.moves[n].push_back(static_cast<std::uint32_t>(planned.plans.size()));
+      planned.plans.push_back(move);
+    }
+  }
+  const TrainingStep step =
+      make_step(planned, blocks_of(program), evaluator.on(mesh), {.units = false});
+  return device_memory(step, program, memory_of_device(evaluator.topology()));
+}
+
 // -- Both -----------------------------------------------------------------------------------------
 
 nlohmann::json data_json(const Program& program, const ProgramExecution& done) {
@@ -257,6 +285,9 @@ void simulate_program(const SimulateProgramArguments& arguments, const ConfigSto
       {"ops", ops},
       {"plan", text_or_null(arguments.plan)},
       {"price_us", simulation.is_refused() ? nlohmann::json(nullptr) : nlohmann::json(priced_us)}};
+  std::optional<DeviceMemory> memory;
+  if (!simulation.is_refused()) memory = memory_of_run(program, plan, mesh, evaluator);
+  document["memory"] = memory ? memory->json() : nlohmann::json(nullptr);
   if (done) document.update(data_json(program, *done));
   std::string title = printable(program.name) + ": " + std::to_string(ops) + " ops on " +
                       mesh.text() + ", " + evaluator.stack().name +
@@ -266,6 +297,7 @@ void simulate_program(const SimulateProgramArguments& arguments, const ConfigSto
              std::to_string(program.nodes.size()) + " nodes equal to the last bit, " +
              std::to_string(done->wrong.size()) + " wrong\n";
   }
+  if (memory) title += memory->text();
   simulation.finish(std::move(document), title, session);
 }
 

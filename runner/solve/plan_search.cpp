@@ -76,16 +76,14 @@ std::string gigabytes(double bytes) { return format_fixed(bytes / 1e9, 2) + " GB
 
 }  // namespace
 
-bool PlanSearch::is_time_up() const {
-  return options_.patience.seconds_left() <= 0.0;
-}
+bool PlanSearch::is_time_up() const { return options_.patience.seconds_left() <= 0.0; }
 
 FoundPlan PlanSearch::best(ProblemOptions options, const StepOptions& step_options) const {
   FoundPlan found;
   found.step_options = step_options;
   options.runs = runs_under(priced_.program, planner_.blocks(), step_options.recomputation);
-  found.problem = std::make_unique<ShardingProblem>(make_problem(
-      priced_.program, priced_.mesh, priced_.strategies, priced_.prices, options));
+  found.problem = std::make_unique<ShardingProblem>(
+      make_problem(priced_.program, priced_.mesh, priced_.strategies, priced_.prices, options));
   found.network = std::make_unique<CostNetwork>(network_of(*found.problem));
   found.solution =
       ExactSolver(*found.network).solve({.jobs = options_.jobs, .patience = options_.patience});
@@ -146,8 +144,8 @@ FoundPlan PlanSearch::by_charges(FoundPlan optimum) const {
     constexpr double kGap = 1e-3;
     Patience patience = options_.patience;
     patience.gap = kGap;
-    ExactSolution solution = ExactSolver(network).solve(
-        {.jobs = options_.jobs, .explain = false, .patience = patience});
+    ExactSolution solution =
+        ExactSolver(network).solve({.jobs = options_.jobs, .explain = false, .patience = patience});
     bound = std::max(bound, solution.lower_bound - lambda * points * most);
     StepFigures figures = planner_.figures(solution.assignment, optimum.step_options);
     least_peak = std::min(least_peak, figures.memory.peak_bytes);
@@ -226,8 +224,7 @@ FoundPlan PlanSearch::best_recomputation(const ProblemOptions& options,
       if (!cheapest || found.solution.objective < cheapest->solution.objective) {
         cheapest = std::move(found);
       }
-    } else if (!smallest ||
-               found.step->memory.peak_bytes < smallest->step->memory.peak_bytes) {
+    } else if (!smallest || found.step->memory.peak_bytes < smallest->step->memory.peak_bytes) {
       smallest = std::move(found);
     }
   };
@@ -270,8 +267,8 @@ PlanSearch::StepSearch PlanSearch::shortest_step(FoundPlan start, const ProblemO
   if (search.found.network->budgets().empty()) {
     constexpr std::size_t kBest = 16;
     try {
-      const ExactSolution best = ExactSolver(*search.found.network)
-                                     .solve({.jobs = options_.jobs, .best = kBest});
+      const ExactSolution best =
+          ExactSolver(*search.found.network).solve({.jobs = options_.jobs, .best = kBest});
       for (const RankedAssignment& ranked : best.best) {
         if (is_time_up()) break;
         const StepFigures figures = planner_.figures(ranked.assignment, step_options);
@@ -313,12 +310,14 @@ PlanSearch::StepSearch PlanSearch::shortest_step(FoundPlan start, const ProblemO
         if (is_time_up()) break;
         const Placements& layout = priced_.strategies.layouts[id];
         const auto value = to_index(search.found.solution.assignment[nodes.front()]);
-        if (priced_.strategies.layouts[priced_.strategies.layout(own, value, 0)] == layout) continue;
+        if (priced_.strategies.layouts[priced_.strategies.layout(own, value, 0)] == layout)
+          continue;
         ProblemOptions with = options;
         with.masks.insert(with.masks.end(), chosen.begin(), chosen.end());
         std::vector<LayoutMask> change;
         for (const std::size_t n : nodes) {
-          change.push_back({.node = n, .placements = {layout.begin(), layout.end()}, .by = "search"});
+          change.push_back(
+              {.node = n, .placements = {layout.begin(), layout.end()}, .by = "search"});
         }
         with.masks.insert(with.masks.end(), change.begin(), change.end());
         try {

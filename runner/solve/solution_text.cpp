@@ -100,11 +100,10 @@ std::string nodes_text(const ProgramSolution& solved) {
     const ProgramNode& node = solved.program.nodes[n];
     const NodeLayouts layouts = chosen_layouts(solved, n);
     const auto compute = solved.prices.compute_us(solved.strategies.class_of[n]);
-    table.add({node.name, node.is_source() ? node.label : node.op, join(layouts.in, ", "),
-               layouts.out, format_fixed(solved.problem.runs[n] *
-                                compute[to_index(solved.solution.assignment[n])],
-                            3),
-               format_fixed(sum_us(moves[n], &NodeMove::us), 3)});
+    table.add(
+        {node.name, node.is_source() ? node.label : node.op, join(layouts.in, ", "), layouts.out,
+         format_fixed(solved.problem.runs[n] * compute[to_index(solved.solution.assignment[n])], 3),
+         format_fixed(sum_us(moves[n], &NodeMove::us), 3)});
   }
   return table.text();
 }

@@ -84,22 +84,23 @@ std::optional<double> memory_budget_of(const SolveProgramArguments& arguments) {
   if (arguments.memory_budget.empty()) return std::nullopt;
   if (arguments.no_fit) {
     throw InputError(
-        "solve: found --no-fit, which takes any plan, and --memory-budget, which says what a plan may "
+        "solve: found --no-fit, which takes any plan, and --memory-budget, which says what a plan "
+        "may "
         "take; valid: one of them");
   }
   return parse_option("--memory-budget", [&] { return parse_bytes(arguments.memory_budget); });
 }
 
 StepOptions step_options_of(const SolveProgramArguments& arguments) {
-  StepOptions options{.recomputation = {},
-                      .units = arguments.units == "block",
-                      .prefetch = arguments.prefetch};
+  StepOptions options{
+      .recomputation = {}, .units = arguments.units == "block", .prefetch = arguments.prefetch};
   if (arguments.recompute != "auto") {
-    options.recomputation = parse_option(
-        "--recompute", [&] { return Recomputation::parse(arguments.recompute); });
+    options.recomputation =
+        parse_option("--recompute", [&] { return Recomputation::parse(arguments.recompute); });
   } else if (arguments.no_fit) {
     throw InputError(
-        "solve: found --no-fit and --recompute auto, which fits the plan into memory; valid: one of "
+        "solve: found --no-fit and --recompute auto, which fits the plan into memory; valid: one "
+        "of "
         "them");
   }
   options.recomputation.reshards_weights = arguments.reshard_after_forward;
@@ -218,13 +219,13 @@ std::string text_of(const Times& times) {
 // What --objective step did: where it started, and how many plans it simulated.
 struct Searched {
   std::size_t plans = 0;
-  double least_sum_us = 0.0;      // the proved optimum of the sum
+  double least_sum_us = 0.0;        // the proved optimum of the sum
   double step_us_of_optimum = 0.0;  // its simulated step
 };
 nlohmann::json searched_json(const Searched& searched) {
   return {{"plans", searched.plans},
-          {"optimum", {{"objective_us", searched.least_sum_us},
-                       {"step_us", searched.step_us_of_optimum}}}};
+          {"optimum",
+           {{"objective_us", searched.least_sum_us}, {"step_us", searched.step_us_of_optimum}}}};
 }
 
 // Everything that a solve prints: the plan, the further answers, and the time it took.
@@ -249,7 +250,7 @@ nlohmann::json plan_json(const PrintedPlan& plan) {
   json["recompute"] = plan.found.step_options.recomputation.text();
   json["reshard_after_forward"] = plan.found.step_options.recomputation.reshards_weights;
   json["step_us"] = plan.found.step ? nlohmann::json(plan.found.step->step_us) : nullptr;
-  json["memory"] = plan.found.step ? memory_json(*plan.found.step) : nullptr;
+  json["memory"] = plan.found.step ? plan.found.step->memory.json() : nullptr;
   if (plan.searched) json["searched"] = searched_json(*plan.searched);
   if (plan.pruned.strategies) json["strategies"] = plan.pruned.before;
   for (const std::string& note : plan.notes) json["notes"].push_back(note);
@@ -275,7 +276,8 @@ void print_json(const PrintedPlan& plan, nlohmann::json json, const Times& times
 std::string searched_text(const Searched& searched, const PrintedPlan& plan) {
   const double saved = searched.step_us_of_optimum - plan.found.step->step_us;
   return "  searched " + std::to_string(searched.plans) + " plans by their simulated step: " +
-         (saved > 0.0 ? "this one is " + format_fixed(saved, 3) + " us shorter than the plan of the least sum, " +
+         (saved > 0.0 ? "this one is " + format_fixed(saved, 3) +
+                            " us shorter than the plan of the least sum, " +
                             format_double(searched.least_sum_us) + " us, which is proved"
                       : "none is shorter than the plan of the least sum, which is proved") +
          "\n";
@@ -307,8 +309,10 @@ void answer_all(PrintedPlan& plan, ExactSolution& solution, ExactSolver& solver,
   };
   if (asked.margins || asked.best > 1) {
     if (!plan.found.is_optimum_of_network) {
-      note("the plan is not the one of the least sum, so margins, the number of optima and further plans "
-           "are not worked out");
+      note(
+          "the plan is not the one of the least sum, so margins, the number of optima and further "
+          "plans "
+          "are not worked out");
     } else if (!plan.solved.network.budgets().empty()) {
       note(
           "a budget couples the parameters, so margins, the number of optima and further plans are "
@@ -328,8 +332,9 @@ void answer_all(PrintedPlan& plan, ExactSolution& solution, ExactSolver& solver,
   }
   for (const FurtherQuestion& question : questions) {
     if (!plan.found.is_optimum_of_network && question.option != "--diff") {
-      note(question.option + " is about the plan of the least sum, which is not this one, so it is not "
-                             "answered");
+      note(question.option +
+           " is about the plan of the least sum, which is not this one, so it is not "
+           "answered");
       continue;
     }
     try {
@@ -448,10 +453,9 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
   PlanSearchOptions search_options{.jobs = session.threads(),
                                    .has_all_strategies = !pruned.strategies};
   if (arguments.time_limit_s) {
-    search_options.patience.until =
-        std::chrono::steady_clock::now() +
-        std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-            std::chrono::duration<double>(*arguments.time_limit_s));
+    search_options.patience.until = std::chrono::steady_clock::now() +
+                                    std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                                        std::chrono::duration<double>(*arguments.time_limit_s));
   }
   bool interrupted = false;
   std::optional<Searched> searched;
@@ -459,9 +463,10 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
     const Interrupt interrupt;
     search_options.patience.stop = interrupt.flag();
     PlanSearch search(priced, planner, search_options);
-    FoundPlan plan = arguments.recompute == "auto" ? search.best_recomputation(options, step_options)
-                     : arguments.no_fit            ? search.best(options, step_options)
-                                                   : search.best_that_fits(options, step_options);
+    FoundPlan plan = arguments.recompute == "auto"
+                         ? search.best_recomputation(options, step_options)
+                     : arguments.no_fit ? search.best(options, step_options)
+                                        : search.best_that_fits(options, step_options);
     if (arguments.objective == "step" && plan.solution.feasible && plan.step) {
       searched = {.plans = 0,
                   .least_sum_us = plan.solution.objective,

@@ -99,8 +99,7 @@ class ComparisonMaker {
   std::vector<Compared> rows(const ConfigStore& store) {
     std::vector<Compared> rows;
     ProblemOptions options = options_;
-    options.runs =
-        runs_under(priced_.program, planner_.blocks(), step_options_.recomputation);
+    options.runs = runs_under(priced_.program, planner_.blocks(), step_options_.recomputation);
     rows.push_back(row("optimum", "the best of all plans", options));
     ProblemOptions whole = options;
     whole.parameter_budget = 1.0 / static_cast<double>(priced_.mesh.size());
@@ -190,8 +189,8 @@ nlohmann::json rows_json(std::span<const Compared> rows, const PricedProgram& pr
         json["fits"] = row.step->fits();
         json["collectives"] = {{"count", count}, {"bytes", bytes}};
       } else {
-        for (const char* key :
-             {"executed_us", "step_us", "tokens_per_s_per_gpu", "peak_bytes", "fits", "collectives"}) {
+        for (const char* key : {"executed_us", "step_us", "tokens_per_s_per_gpu", "peak_bytes",
+                                "fits", "collectives"}) {
           json[key] = nullptr;
         }
       }
@@ -220,9 +219,9 @@ nlohmann::json rows_record(const nlohmann::json& rows) {
 }
 
 std::string rows_text(std::span<const Compared> rows, const PricedProgram& priced) {
-  TextTable table({"recipe", "executed us", "objective us", "above %", "step us", "tokens/s/GPU", "peak GB",
-                   "kernels us", "parameters us", "gradients us", "activations us", "collectives",
-                   "moved GB"});
+  TextTable table({"recipe", "executed us", "objective us", "above %", "step us", "tokens/s/GPU",
+                   "peak GB", "kernels us", "parameters us", "gradients us", "activations us",
+                   "collectives", "moved GB"});
   std::string misfits;
   bool all_fit = true;
   for (const Compared& row : rows) {
@@ -232,8 +231,7 @@ std::string rows_text(std::span<const Compared> rows, const PricedProgram& price
     }
     const StepFigures* step = row.step ? &*row.step : nullptr;
     std::vector<std::string> cells = {
-        row.name,
-        step != nullptr ? format_fixed(step->executed_us, 0) : "can't run",
+        row.name, step != nullptr ? format_fixed(step->executed_us, 0) : "can't run",
         format_fixed(row.objective_us, 0) + (row.optimal ? "" : "*"),
         fixed_or(percent_above(row.objective_us, rows.front().objective_us), 1, "-")};
     if (step != nullptr) {
@@ -266,7 +264,7 @@ std::string rows_text(std::span<const Compared> rows, const PricedProgram& price
   if (!all_fit) {
     for (const Compared& row : rows) {
       if (!row.step) continue;
-      text += "  !: more than the " + format_fixed(row.step->device_bytes / 1e9, 1) +
+      text += "  !: more than the " + format_fixed(row.step->memory.device_bytes / 1e9, 1) +
               " GB of a device\n";
       break;
     }

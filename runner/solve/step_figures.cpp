@@ -4,48 +4,16 @@
 
 #include "costmodel/base/index.h"
 #include "costmodel/base/text.h"
-#include "runner/base/terminal.h"
 
 namespace shardlab {
-namespace {
-
-std::string parts_text(const MemoryParts& parts) {
-  std::string text;
-  for (std::size_t p = 0; p < parts.size(); ++p) {
-    if (parts[p] <= 0.0) continue;
-    text += (text.empty() ? "" : ", ") + std::string(to_string(static_cast<MemoryPart>(p))) + " " +
-            format_fixed(parts[p] / 1e9, 2);
-  }
-  return text;
-}
-
-}  // namespace
-
-nlohmann::json memory_json(const StepFigures& figures) {
-  nlohmann::json parts;
-  for (std::size_t p = 0; p < kMemoryParts; ++p) {
-    parts[std::string(to_string(static_cast<MemoryPart>(p)))] = figures.memory.parts[p];
-  }
-  return {{"peak_bytes", figures.memory.peak_bytes},
-          {"device_bytes", figures.device_bytes},
-          {"fits", figures.fits()},
-          {"reserved_bytes", figures.memory.reserved_bytes},
-          {"peak_at", figures.peak_at},
-          {"parts", std::move(parts)}};
-}
-
 std::string step_text(const StepFigures& figures, const StepOptions& options) {
   const Recomputation& policy = options.recomputation;
   std::string how;
   if (policy.kind != Recomputation::Kind::kNone) how += ", recomputation " + policy.text();
   if (policy.reshards_weights) how += ", weights resharded after the forward pass";
-  return "  step " + format_fixed(figures.step_us, 3) + " us as simulated, where communication overlaps " +
-         "with kernels" + how + "\n  memory " + format_fixed(figures.memory.peak_bytes / 1e9, 2) +
-         " GB at the peak, " + (figures.fits() ? "which fits into " : "MORE THAN THE ") +
-         format_fixed(figures.device_bytes / 1e9, 2) + " GB" +
-         (figures.fits() ? "" : " that there are") + " (" + printable(figures.peak_at) + "): " +
-         parts_text(figures.memory.parts) + "; PyTorch's allocator reserves " +
-         format_fixed(figures.memory.reserved_bytes / 1e9, 2) + "\n";
+  return "  step " + format_fixed(figures.step_us, 3) +
+         " us as simulated, where communication overlaps with kernels" + how + "\n" +
+         figures.memory.text();
 }
 
 StepPlanner::StepPlanner(const PricedProgram& priced, Redistributor& redistributor,
@@ -53,7 +21,7 @@ StepPlanner::StepPlanner(const PricedProgram& priced, Redistributor& redistribut
     : priced_(priced),
       redistributor_(redistributor),
       blocks_(blocks_of(priced.program)),
-      most_bytes_(most_bytes.value_or(priced.topology.device().memory_gib * kBytesPerGiB)) {
+      most_bytes_(most_bytes.value_or(memory_of_device(priced.topology))) {
   for (std::size_t n = 0; n < priced.program.nodes.size(); ++n) {
     rules_.push_back(priced.strategies.of(n).rule);
   }
@@ -76,18 +44,10 @@ TrainingStep StepPlanner::step(const Assignment& assignment, const StepOptions& 
 StepFigures StepPlanner::figures(const Assignment& assignment, const StepOptions& options) {
   const PlannedProgram planned = planned_program_of(assignment);
   const TrainingStep made = make_step(planned, blocks_, redistributor_, options);
-  StepFigures figures{.executed_us =
-                          executed_us(planned, blocks_, options.recomputation),
+  StepFigures figures{.executed_us = executed_us(planned, blocks_, options.recomputation),
                       .step_us = simulated_us(made, priced_.mesh, priced_.topology),
-                      .memory = memory_of(made),
-                      .device_bytes = most_bytes_,
-                      .peak_at = {},
+                      .memory = device_memory(made, priced_.program, most_bytes_),
                       .collectives = {}};
-  if (figures.memory.peak_task >= 0) {
-    const StepTask& task = made.tasks[to_index(figures.memory.peak_task)];
-    figures.peak_at = std::string(to_string(task.pass)) + ", at " +
-                      priced_.program.nodes[task.node].name;
-  }
   for (const StepTask& task : made.tasks) {
     if (task.kernel.mesh_dims.empty()) continue;
     CollectiveCount& count = figures.collectives[task.kernel.name];

@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 
+#include "runner/simulate/device_memory.h"
 #include "runner/solve/solution.h"
 #include "sim/redistribute.h"
 #include "strategies/steps/step_memory.h"
@@ -28,15 +29,12 @@ struct CollectiveCount {
 struct StepFigures {
   double executed_us = 0.0;  // the sum of kernels and of the steps of all moves, each by itself
   double step_us = 0.0;      // simulated; streams overlap
-  StepMemory memory;
-  double device_bytes = 0.0;  // what the plan may take: the device's memory, or --memory-budget
-  std::string peak_at;        // "backward, at einsum_12"; "" if no task runs
+  DeviceMemory memory;
   std::map<std::string, CollectiveCount> collectives;
 
-  [[nodiscard]] bool fits() const { return memory.peak_bytes <= device_bytes; }
+  [[nodiscard]] bool fits() const { return memory.fits(); }
 };
 
-[[nodiscard]] nlohmann::json memory_json(const StepFigures& figures);
 // A line each for the step's time and for its memory.
 [[nodiscard]] std::string step_text(const StepFigures& figures, const StepOptions& options);
 

@@ -50,7 +50,8 @@ struct ProgramOptions {
   std::int64_t batch = 16;
   std::int64_t seqlen = 8192;
   MatmulForm matmul = MatmulForm::kEinsum;
-  bool loss = false;  // whether the step computes the loss too, rather than take the logits' gradient
+  bool loss =
+      false;  // whether the step computes the loss too, rather than take the logits' gradient
   ProgramSizes sizes = {};
 };
 

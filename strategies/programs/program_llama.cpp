@@ -52,10 +52,10 @@ struct Layer {
 
 // The cross-entropy of the logits, summed over the tokens and divided by their number.
 struct Loss {
-  Value targets;          // by sequence and token
-  Value rows;             // targets in one row
-  Value log_softmax;      // of the logits in f32, a row for each token
-  Value total_weight;     // how many tokens count
+  Value targets;       // by sequence and token
+  Value rows;          // targets in one row
+  Value log_softmax;   // of the logits in f32, a row for each token
+  Value total_weight;  // how many tokens count
 };
 
 struct Model {
@@ -136,9 +136,9 @@ class Sources : private Tracer {
       m_.loss.emplace();
       m_.loss->targets = b_.source(NodeKind::kInput, meta_of(DType::kI64, {o_.batch, o_.seqlen}));
     }
-    m_.tangent = b_.source(NodeKind::kTangent,
-                           o_.loss ? meta_of(DType::kF32, {})
-                                   : meta_of(DType::kBF16, rows(s_.vocabulary)));
+    m_.tangent =
+        b_.source(NodeKind::kTangent,
+                  o_.loss ? meta_of(DType::kF32, {}) : meta_of(DType::kBF16, rows(s_.vocabulary)));
   }
 
  private:
@@ -193,10 +193,9 @@ class ForwardPass : private Tracer {
     l.rows = b_.view(l.targets, {tokens});
     l.log_softmax = b_.op("aten._log_softmax.default", {matrix}, nlohmann::json::array({1, false}),
                           {b_.meta(matrix)});
-    const Value both =
-        b_.op("aten.nll_loss_forward.default", {l.log_softmax, l.rows},
-              nlohmann::json::array({kSumReduction, kIgnoredTarget}),
-              {meta_of(DType::kF32, {}), meta_of(DType::kF32, {})});
+    const Value both = b_.op("aten.nll_loss_forward.default", {l.log_softmax, l.rows},
+                             nlohmann::json::array({kSumReduction, kIgnoredTarget}),
+                             {meta_of(DType::kF32, {}), meta_of(DType::kF32, {})});
     b_.leave_out(both, 2);
     l.total_weight = b_.part(both, 1);
     return b_.unary("aten.div.Scalar", b_.part(both, 0),
@@ -327,9 +326,8 @@ class BackwardPass : private Tracer {
         b_.op("aten.nll_loss_backward.default", {each, l.log_softmax, l.rows, l.total_weight},
               nlohmann::json::array({kSumReduction, kIgnoredTarget}), {matrix});
     b_.leave_out(picked, 3);
-    const Value wide =
-        b_.op("aten._log_softmax_backward_data.default", {picked, l.log_softmax},
-              nlohmann::json::array({1, "f32"}), {matrix});
+    const Value wide = b_.op("aten._log_softmax_backward_data.default", {picked, l.log_softmax},
+                             nlohmann::json::array({1, "f32"}), {matrix});
     return b_.view(b_.convert(wide, DType::kBF16), rows(s_.vocabulary));
   }
 

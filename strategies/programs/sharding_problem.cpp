@@ -528,7 +528,8 @@ Breakdown ShardingProblem::breakdown(const ProgramStrategies& strategies,
   }
   for (const PricedEdge& edge : priced) {
     const PriceTable& table = prices.table(edge.table);
-    parts.communication_us += runs[edge.reader] * table.at(value(edge.reader), value(edge.producer));
+    parts.communication_us +=
+        runs[edge.reader] * table.at(value(edge.reader), value(edge.producer));
     const NodeClass& reader = strategies.of(edge.reader);
     const LayoutId wanted =
         strategies.layout(reader, value(edge.reader), reader.outputs + edge.argument);

@@ -36,6 +36,7 @@
 #include "strategies/programs/program_prices.h"
 #include "strategies/programs/program_strategies.h"
 #include "strategies/programs/sharding_problem.h"
+#include "strategies/solvers/network.h"
 
 namespace shardlab {
 

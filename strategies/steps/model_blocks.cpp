@@ -147,18 +147,18 @@ class BlockFinder {
         found_.carries_gradient[n] = true;
         continue;
       }
-      if (!own.computes() || found_.pass[n] != Phase::kBackward || own.outputs.size() != 1) continue;
+      if (!own.computes() || found_.pass[n] != Phase::kBackward || own.outputs.size() != 1)
+        continue;
       const auto users = users_of(graph, static_cast<std::uint32_t>(n));
       const double elements = element_count(own.outputs[0].shape);
-      found_.carries_gradient[n] =
-          !users.empty() &&
-          std::ranges::all_of(users, [&](auto user) { return found_.carries_gradient[user]; }) &&
-          std::ranges::all_of(values_read(own), [&](const ValueRef& value) {
-            const ProgramNode& from = node(value.node);
-            return found_.pass[value.node] == Phase::kBackward && !from.is_source() &&
-                   !found_.is_weight[value.node] &&
-                   element_count(from.outputs[value.output].shape) == elements;
-          });
+      found_.carries_gradient[n] = !users.empty() && std::ranges::all_of(users, [&](auto user) {
+        return found_.carries_gradient[user];
+      }) && std::ranges::all_of(values_read(own), [&](const ValueRef& value) {
+        const ProgramNode& from = node(value.node);
+        return found_.pass[value.node] == Phase::kBackward && !from.is_source() &&
+               !found_.is_weight[value.node] &&
+               element_count(from.outputs[value.output].shape) == elements;
+      });
     }
   }
 
@@ -167,8 +167,8 @@ class BlockFinder {
     for (std::size_t n = 0; n < program_.nodes.size(); ++n) {
       if (!found_.is_weight[n]) continue;
       if (node(n).is_source()) {
-        const std::string_view label =
-            node(n).label.empty() ? std::string_view(node(n).name) : std::string_view(node(n).label);
+        const std::string_view label = node(n).label.empty() ? std::string_view(node(n).name)
+                                                             : std::string_view(node(n).label);
         found_.unit[n] = names.number(block_name(label).value_or("root"));
         continue;
       }

@@ -33,7 +33,8 @@ struct ModelBlocks {
   // of gradients that nothing but gradients reads.
   std::vector<bool> carries_gradient;
   std::vector<std::string> unit_names;
-  std::vector<int> unit;  // by node: the unit of a weight or of a node that carries a gradient; else -1
+  std::vector<int>
+      unit;  // by node: the unit of a weight or of a node that carries a gradient; else -1
 };
 
 [[nodiscard]] ModelBlocks blocks_of(const Program& program);

@@ -20,7 +20,9 @@ bool multiplies_matrices(std::string_view op) {
          op.starts_with("aten._grouped_mm.");
 }
 
-bool attends(std::string_view op) { return op.find("scaled_dot_product") != std::string_view::npos; }
+bool attends(std::string_view op) {
+  return op.find("scaled_dot_product") != std::string_view::npos;
+}
 
 // The nodes that may run again, block by block.
 class CandidateFinder {
@@ -115,9 +117,10 @@ Recomputation Recomputation::parse(std::string_view text) {
     policy.every = number;
     return policy;
   }
-  throw TextError("recomputation", text, 0,
-                  "none, full, selective, every:N (every N-th block), full:N, selective:N (the first N "
-                  "blocks), with N at least 1");
+  throw TextError(
+      "recomputation", text, 0,
+      "none, full, selective, every:N (every N-th block), full:N, selective:N (the first N "
+      "blocks), with N at least 1");
 }
 
 std::string Recomputation::text() const {
@@ -143,8 +146,8 @@ std::vector<bool> recomputed_nodes(const Program& program, const ModelBlocks& bl
   if (policy.reshards_weights) {
     const int kept = last_unit(program, blocks);
     for (std::size_t n = 0; n < candidates.size(); ++n) {
-      if (blocks.is_weight[n] && program.nodes[n].computes() &&
-          blocks.pass[n] == Phase::kForward && blocks.unit[n] != kept) {
+      if (blocks.is_weight[n] && program.nodes[n].computes() && blocks.pass[n] == Phase::kForward &&
+          blocks.unit[n] != kept) {
         candidates[n] = true;
       }
     }

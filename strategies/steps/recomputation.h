@@ -36,7 +36,7 @@ namespace shardlab {
 struct Recomputation {
   enum class Kind : std::uint8_t { kNone, kFull, kSelective, kEvery };
   Kind kind = Kind::kNone;
-  int every = 1;         // kEvery
+  int every = 1;          // kEvery
   int first_blocks = -1;  // how many blocks it is for, from the first one on; -1: all
   bool reshards_weights = false;
 

@@ -33,9 +33,7 @@ double reserved(const TrainingStep& step) {
   std::array<std::vector<double>, kStreams> change;
   for (std::vector<double>& of_stream : change) of_stream.assign(tasks + 1, 0.0);
   for (const StepBuffer& buffer : step.buffers) {
-    const Stream stream = buffer.made_by < 0 ? Stream::kCompute
-                                             : step.tasks[to_index(buffer.made_by)].kernel.stream;
-    std::vector<double>& own = change[to_index(stream)];
+    std::vector<double>& own = change[to_index(buffer.pool)];
     own[to_index(std::max(buffer.made_by, 0))] += buffer.bytes;
     const std::size_t freed = to_index(buffer.last_use) + 1;
     if (freed < own.size()) own[freed] -= buffer.bytes;

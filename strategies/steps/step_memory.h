@@ -24,7 +24,7 @@ struct StepMemory {
   double peak_bytes = 0.0;
   MemoryParts parts = {};  // what the peak consists of
   double reserved_bytes = 0.0;
-  int peak_task = -1;      // the task during which the peak is reached; -1 if no task runs
+  int peak_task = -1;  // the task during which the peak is reached; -1 if no task runs
 };
 
 [[nodiscard]] StepMemory memory_of(const TrainingStep& step);

@@ -69,9 +69,11 @@ class StepMaker {
 
   // -- Buffers ----------------------------------------------------------------------------------
 
-  int add_buffer(double bytes, std::size_t of, MemoryPart part, int made_by) {
+  int add_buffer(double bytes, std::size_t of, MemoryPart part, int made_by,
+                 Stream pool = Stream::kCompute) {
     step_.buffers.push_back({.bytes = bytes,
                              .part = part,
+                             .pool = pool,
                              .node = static_cast<std::uint32_t>(of),
                              .made_by = made_by,
                              .last_use = made_by});
@@ -99,8 +101,7 @@ class StepMaker {
       if (!node(n).is_source()) continue;
       const TensorMeta& meta = node(n).outputs[0];
       const Placements& layout = planned_.placements[n].outputs[0];
-      const bool stays =
-          node(n).kind == NodeKind::kParameter || node(n).kind == NodeKind::kBuffer;
+      const bool stays = node(n).kind == NodeKind::kParameter || node(n).kind == NodeKind::kBuffer;
       const MemoryPart part = stays                              ? MemoryPart::kParameters
                               : node(n).kind == NodeKind::kInput ? MemoryPart::kActivations
                                                                  : MemoryPart::kTemporary;
@@ -112,9 +113,9 @@ class StepMaker {
     for (const auto& [source, gradient] : program_.pairs) {
       if (node(source).kind != NodeKind::kParameter || node(gradient).kind != NodeKind::kGradient)
         continue;
-      const double bytes = kOptimizerBytesPerElement *
-                           local_elements(node(source).outputs[0].shape,
-                                          planned_.placements[source].outputs[0]);
+      const double bytes =
+          kOptimizerBytesPerElement *
+          local_elements(node(source).outputs[0].shape, planned_.placements[source].outputs[0]);
       staying_.push_back(add_buffer(bytes, source, MemoryPart::kOptimizer, kBeforeStep));
     }
   }
@@ -154,8 +155,15 @@ class StepMaker {
     const PlanStep& step = plan.steps[move.next];
     use(move.held, task);
     const std::size_t producer = reads(move.reader)[move.argument].node;
-    const int buffer = add_buffer(local_bytes(plan.meta, step.after.placements), producer,
-                                  part_of(producer), task);
+    const double bytes = local_bytes(plan.meta, step.after.placements);
+    const Stream stream = step_.tasks[to_index(task)].kernel.stream;
+    // Weights are copied out of what a unit's gather writes.
+    const bool is_copied = stream == Stream::kGather;
+    if (is_copied) {
+      flat_.push_back(add_buffer(bytes, producer, part_of(producer), task, Stream::kGather));
+    }
+    const int buffer = add_buffer(bytes, producer, part_of(producer), task,
+                                  stream == Stream::kReduction ? stream : Stream::kCompute);
     move.held = {buffer, {task}};
     ++move.next;
   }
@@ -219,10 +227,10 @@ class StepMaker {
     for (const Held& input : inputs) use(input, task);
     held_[n].clear();
     for (std::size_t o = 0; o < own.outputs.size(); ++o) {
-      const int buffer = shares ? inputs[0].buffer
-                                : add_buffer(local_bytes(own.outputs[o],
-                                                         planned_.placements[n].outputs[o]),
-                                             n, part_of(n), task);
+      const int buffer =
+          shares ? inputs[0].buffer
+                 : add_buffer(local_bytes(own.outputs[o], planned_.placements[n].outputs[o]), n,
+                              part_of(n), task);
       held_[n].push_back({buffer, {task}, ValueRef{n, o}});
     }
   }
@@ -231,8 +239,10 @@ class StepMaker {
 
   // Runs nodes and moves that depend on each other, alike collectives as one. All other values that
   // they read are held.
-  void run_together(const std::vector<std::size_t>& nodes, std::vector<PendingMove> moves,
-                    Stream stream) {
+  // Also moves values to `readers` (node and argument), which do not run yet.
+  void run_together(const std::vector<std::size_t>& nodes,
+                    std::vector<std::pair<std::size_t, std::size_t>> readers, Stream stream) {
+    std::vector<PendingMove> moves;
     std::vector<std::size_t> waiting = nodes;
     std::map<std::size_t, std::size_t> missing;  // by node: how many of its inputs are under way
     std::vector<std::size_t> ready;
@@ -247,11 +257,16 @@ class StepMaker {
       return std::ranges::none_of(reads(n),
                                   [&](const ValueRef& value) { return is_waiting[value.node]; });
     };
-    while (!waiting.empty() || !moves.empty()) {
+    while (!waiting.empty() || !moves.empty() || !readers.empty()) {
       // Nodes whose inputs are held begin; what costs no collective is done at once.
       bool goes_on = true;
       while (goes_on) {
         goes_on = false;
+        std::erase_if(readers, [&](const auto& each) {
+          if (is_waiting[reads(each.first)[each.second].node]) return false;
+          moves.push_back(move_to(each.first, each.second));
+          return true;
+        });
         for (PendingMove& move : moves) {
           while (!is_done(move) && next_step(move).collective == Collective::kLocal) {
             run_step(move, stream);
@@ -288,8 +303,8 @@ class StepMaker {
   // The bytes that a rank holds before a step of a move.
   [[nodiscard]] double bytes_before(const PendingMove& move) const {
     const Plan& plan = planned_.plans[move.plan];
-    double bytes = plan.meta.bytes() /
-                   static_cast<double>(num_shards(plan.from.placements, redistributor_.mesh(), true));
+    double bytes = plan.meta.bytes() / static_cast<double>(num_shards(plan.from.placements,
+                                                                      redistributor_.mesh(), true));
     for (std::size_t s = 0; s < move.next; ++s) {
       const PlanStep& step = plan.steps[s];
       bytes = redistributor_.pricer()
@@ -402,15 +417,21 @@ class StepMaker {
     }
   }
   void gather(const WeightUnit& unit) {
-    std::vector<PendingMove> moves;
-    // The moves to readers begin once the unit's own nodes have run.
-    run_together(unit.nodes, {}, Stream::kGather);
+    const std::size_t first = step_.buffers.size();
+    std::vector<std::pair<std::size_t, std::size_t>> moved;
     for (const auto& [reader, argument] : unit.readers) {
       if (!planned_.plans[planned_.moves[reader][argument]].steps.empty()) {
-        moves.push_back(move_to(reader, argument));
+        moved.emplace_back(reader, argument);
       }
     }
-    run_together({}, std::move(moves), Stream::kGather);
+    const std::vector<int> flat_before = std::move(flat_);
+    flat_.clear();
+    run_together(unit.nodes, std::move(moved), Stream::kGather);
+    const int tasks = static_cast<int>(step_.tasks.size());
+    gathered_.push_back({first, step_.buffers.size(), tasks});
+    if (flat_.empty()) return;
+    // What a gather has written is freed when the next one has been copied out.
+    for (const int buffer : flat_before) step_.buffers[to_index(buffer)].last_use = tasks - 1;
   }
 
   // -- The two passes ---------------------------------------------------------------------------
@@ -444,12 +465,14 @@ class StepMaker {
     std::vector<bool> in_order(program_.nodes.size(), false);
     for (const std::size_t n : order) in_order[n] = true;
     if (options_.units) {
-      begin_units(order, [&](std::size_t n) { return in_order[n]; },
-                  [&](std::size_t n) { return again_[n] || pass_[n] == Phase::kBackward; });
+      begin_units(
+          order, [&](std::size_t n) { return in_order[n]; },
+          [&](std::size_t n) { return again_[n] || pass_[n] == Phase::kBackward; });
     }
     find_gradient_units();
     for (const std::size_t n : order) {
-      const bool is_in_unit = blocks_.carries_gradient[n] || (blocks_.is_weight[n] && node(n).computes());
+      const bool is_in_unit =
+          blocks_.carries_gradient[n] || (blocks_.is_weight[n] && node(n).computes());
       if (options_.units && is_in_unit) continue;
       expect_weights(n);
       run_node(n);
@@ -491,8 +514,8 @@ class StepMaker {
         continue;
       }
       for (std::size_t other = 0; other < program_.nodes.size(); ++other) {
-        const bool is_alike = again_[other] && !blocks_.is_weight[other] &&
-                              blocks_.block[other] == blocks_.block[n];
+        const bool is_alike =
+            again_[other] && !blocks_.is_weight[other] && blocks_.block[other] == blocks_.block[n];
         if (is_alike) add_backward(other, order);
       }
     }
@@ -502,7 +525,7 @@ class StepMaker {
 
   struct GradientUnit {
     std::vector<std::size_t> nodes;  // those that carry gradients
-    std::size_t missing = 0;         // how many of the values that they carry are still to be computed
+    std::size_t missing = 0;  // how many of the values that they carry are still to be computed
     bool done = false;
   };
 
@@ -536,6 +559,24 @@ class StepMaker {
     run_together(gradients_[unit].nodes, {}, Stream::kReduction);
   }
 
+  // Weights of a unit that are read after their gather, together.
+  void free_units_together() {
+    for (const auto& [first, end, task] : gathered_) {
+      int last = -1;
+      for (std::size_t b = first; b < end; ++b) {
+        if (step_.buffers[b].pool == Stream::kGather) continue;
+        last = std::max(last, step_.buffers[b].last_use);
+      }
+      for (std::size_t b = first; b < end; ++b) {
+        StepBuffer& buffer = step_.buffers[b];
+        if (buffer.pool == Stream::kGather) continue;
+        if (buffer.last_use < task || buffer.last_use == last) continue;
+        buffer.last_use = last;
+        buffer.read_as.reset();  // it stays for the others, not for a reader of its own
+      }
+    }
+  }
+
   // -- The end ----------------------------------------------------------------------------------
 
   // Sets when buffers are freed, and what they hold.
@@ -558,6 +599,7 @@ class StepMaker {
         buffer.last_use = std::max(buffer.last_use, backward_begins_ - 1);
       }
     }
+    free_units_together();
     const std::vector<bool> held = held_nodes(program_, blocks_, options_.recomputation);
     for (std::size_t n = 0; n < held.size(); ++n) {
       if (!held[n] || held_[n].empty()) continue;
@@ -585,8 +627,8 @@ class StepMaker {
   const StepOptions& options_;
   std::vector<bool> again_;
   std::vector<std::vector<ValueRef>> reads_;  // by node
-  const std::vector<Phase>& pass_;  // by node
-  std::vector<std::vector<Held>> held_;  // by node and output: the value as it was made last
+  const std::vector<Phase>& pass_;            // by node
+  std::vector<std::vector<Held>> held_;       // by node and output: the value as it was made last
   // By node and tensor that it reads: the value in the layout that it wants, where it was moved ahead.
   std::vector<std::vector<std::optional<Held>>> moved_;
   std::vector<bool> done_again_;
@@ -595,10 +637,19 @@ class StepMaker {
   std::vector<WeightUnit> units_;
   std::vector<int> place_of_unit_;  // by unit: index into units_; -1: the pass does not read it
   std::size_t next_unit_ = 0;
+  // The buffers that a gather has made, from the first to before the end, and how many tasks there were
+  // after it.
+  struct Gathered {
+    std::size_t first = 0;
+    std::size_t end = 0;
+    int task = 0;
+  };
+  std::vector<Gathered> gathered_;
+  std::vector<int> flat_;                 // what the last gather has written
   std::vector<int> unit_gathered_again_;  // by unit: the number of tasks before; -1: not gathered
-  std::map<int, int> block_runs_again_;  // by block: the number of tasks before it runs again
-  std::vector<GradientUnit> gradients_;                  // by unit
-  std::vector<std::vector<std::size_t>> gradients_of_;   // by node: units that wait for its value
+  std::map<int, int> block_runs_again_;   // by block: the number of tasks before it runs again
+  std::vector<GradientUnit> gradients_;   // by unit
+  std::vector<std::vector<std::size_t>> gradients_of_;  // by node: units that wait for its value
   std::vector<std::size_t> unpaired_;
   std::vector<int> staying_;
   std::vector<int> tangents_;
@@ -634,8 +685,7 @@ PlannedProgram planned_program(const Program& program, std::vector<NodePlacement
                             static_cast<std::uint32_t>(planned.plans.size()));
       if (is_new) {
         Plan plan = plan_move(redistributor, meta, Layout(from), Layout(to));
-        const std::string& reason =
-            plan.impossible.empty() ? plan.unexecutable : plan.impossible;
+        const std::string& reason = plan.impossible.empty() ? plan.unexecutable : plan.impossible;
         if (!reason.empty()) {
           throw InputError("node " + program.nodes[n].name + ": input " + std::to_string(i) + ", " +
                            plan.from.text() + " to " + plan.to.text() + ": " + reason);

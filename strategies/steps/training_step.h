@@ -23,8 +23,12 @@
 // they view; each step of a move makes one. A buffer lives from the task that makes it to the last
 // task that reads it, as PyTorch's reference counts have it. Parameters, buffers and the optimizer's
 // state are always there; gradients live on to the end of the step, and what the forward pass returns
-// to its end, when the tangents take its place. Workspaces of kernels and of NCCL,
-// and the allocator's fragmentation, are not counted.
+// to its end, when the tangents take its place. Under units, a gather writes a flat buffer, from which
+// the weights are copied and which is freed when those of the next unit have been copied, and the weights
+// of a unit go together, when the last of them has been read.
+// Each buffer is allocated for one stream: what gathers and reductions write for theirs, all else for
+// the compute stream. Workspaces of kernels and of NCCL, and fragmentation, are not counted. Source: PyTorch 2.13.0,
+// torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py.
 #pragma once
 
 #include <cstdint>
@@ -45,8 +49,8 @@ struct PlannedProgram {
   const Program* program = nullptr;
   std::vector<NodePlacements> placements;  // by node
   std::vector<double> compute_us;          // by node: what its kernel costs
-  std::vector<bool> is_view;               // by node: whether its output shares memory with its input
-  std::vector<Plan> plans;                 // the different moves
+  std::vector<bool> is_view;  // by node: whether its output shares memory with its input
+  std::vector<Plan> plans;    // the different moves
   std::vector<std::vector<std::uint32_t>> moves;  // by node, then tensor that it reads: which plan
 };
 
@@ -66,7 +70,7 @@ struct StepOptions {
 
 // What a buffer holds.
 enum class MemoryPart : std::uint8_t {
-  kParameters,   // with the model's buffers
+  kParameters,  // with the model's buffers
   kGradients,
   kOptimizer,
   kActivations,  // inputs, and what the forward pass leaves for the backward pass
@@ -76,12 +80,10 @@ enum class MemoryPart : std::uint8_t {
 template <>
 struct EnumNames<MemoryPart> {
   static constexpr std::string_view kKind = "part of memory";
-  static constexpr std::array kNames = {Named{MemoryPart::kParameters, "parameters"},
-                                        Named{MemoryPart::kGradients, "gradients"},
-                                        Named{MemoryPart::kOptimizer, "optimizer"},
-                                        Named{MemoryPart::kActivations, "activations"},
-                                        Named{MemoryPart::kGathered, "gathered"},
-                                        Named{MemoryPart::kTemporary, "temporary"}};
+  static constexpr std::array kNames = {
+      Named{MemoryPart::kParameters, "parameters"}, Named{MemoryPart::kGradients, "gradients"},
+      Named{MemoryPart::kOptimizer, "optimizer"},   Named{MemoryPart::kActivations, "activations"},
+      Named{MemoryPart::kGathered, "gathered"},     Named{MemoryPart::kTemporary, "temporary"}};
 };
 inline constexpr std::size_t kMemoryParts = 6;
 [[nodiscard]] constexpr std::string_view to_string(MemoryPart part) { return name_of(part); }
@@ -89,9 +91,10 @@ inline constexpr std::size_t kMemoryParts = 6;
 struct StepBuffer {
   double bytes = 0.0;
   MemoryPart part = MemoryPart::kTemporary;
-  std::uint32_t node = 0;  // whose value it is
-  int made_by = 0;         // index of the task; -1: it is there when the step begins
-  int last_use = 0;        // index of the last task that reads it; the number of tasks: it stays
+  Stream pool = Stream::kCompute;  // the stream for which it is allocated
+  std::uint32_t node = 0;          // whose value it is
+  int made_by = 0;                 // index of the task; -1: it is there when the step begins
+  int last_use = 0;  // index of the last task that reads it; the number of tasks: it stays
   // The value as which it is read last, in that value's own layout; nothing for what a move made.
   std::optional<ValueRef> read_as = {};
 };

@@ -482,7 +482,7 @@ INSTANTIATE_TEST_SUITE_P(
                    {"rules", "mm", "--rule-set", "shardlb"},
                    "--rule-set: found \"shardlb\" (did you mean \"shardlab\"?); valid: "
                    "dtensor, dtensor-2.15, dtensor-2.14, dtensor-2.13, dtensor-legacy, shardlab, "
-                   "autoparallel, torch:PYTHON"},
+                   "autoparallel, autoparallel-2.15, torch:PYTHON"},
         BadCommand{"UnknownOpToProve",
                    {"rules", "aten.mm.defalt"},
                    "unknown op \"aten.mm.defalt\" (did you mean \"aten.mm.default\"?); valid: the "

@@ -135,7 +135,7 @@ TEST(SolveCommand, SaysWhichOfItsMovesCantRun) {
   Words words = {"solve",  "llama.json", "--stack",  "ap-nccl",
                  "--mesh", "2x4",        "--recipe", "fsdp-tp-sp"};
   const std::string why =
-      "node permute_29, input 0, P(sum)P(sum) to P(sum)P(avg): P(sum)->P(avg) is refused by the "
+      "node permute_29, input 0, P(sum)P(sum) to P(avg)P(avg): P(sum)->P(avg) is refused by the "
       "executor since pytorch/pytorch#172041";
   const ProcessResult text = run_shardlab(words, folder.path());
   EXPECT_NE(text.out.find("\n  can't run: " + why + "\n"), std::string::npos) << text.out;

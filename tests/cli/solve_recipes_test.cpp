@@ -54,21 +54,23 @@ TEST_F(SolveRecipes, AreComparedWithTheOptimum) {
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_EQ(result.err, "");
   EXPECT_EQ(result.out, R"(mlp on 8, ap-nccl, h100
-  recipe        objective us  above %  kernels us  parameters us  gradients us  activations us  kept GB  greedy us
-  optimum                380      0.0         380              0             0               0     1.17        380
-  optimum, cut           582     53.3         380              0             0             202     0.15        651
-  dp                     380      0.0         380              0             0               0     1.17        380
-  fsdp                  1038    173.2         380            658             0               0     0.15       1038
-  tp                     732     92.6         448              0             0             283     0.15        732
-  tp-sp                  582     53.3         380              0             0             202     0.15        582
+  recipe        executed us  objective us  above %  step us  tokens/s/GPU  peak GB  kernels us  parameters us  gradients us  activations us  collectives  moved GB
+  optimum               380           380      0.0      380       2695065      0.3         380              0             0               0            0      0.00
+  dp                    380           380      0.0      380       2695065      0.3         380              0             0               0            0      0.00
+  greedy                380           380      0.0      380       2695065      0.3         380              0             0               0            0      0.00
+  optimum, cut          580           582     53.3      580       1764663      0.2         380              0             0             202            1      0.07
+  tp-sp                 580           582     53.3      580       1764663      0.2         380              0             0             202            1      0.07
+  tp                    731           732     92.6      731       1401548      0.2         448              0             0             283            1      0.07
+  fsdp                 1036          1038    173.2     1006       1017793      0.5         380            658             0               0            1      0.23
   fsdp-tp: recipe fsdp-tp: found a mesh of 1 dim; valid: 2 (fsdp x tp), 3 (fsdp x fsdp x tp)
   fsdp-tp-sp: recipe fsdp-tp-sp: found a mesh of 1 dim; valid: 2 (fsdp x tp), 3 (fsdp x fsdp x tp)
   hsdp: recipe hsdp: found a mesh of 1 dim; valid: 2 (dp x fsdp)
-  optimum, cut: 202 us above the optimum: activations +202, kernels +0, parameters +0, gradients +0
   dp: 0 us above the optimum: kernels +0, parameters +0, gradients +0, activations +0
-  fsdp: 658 us above the optimum: parameters +658, kernels +0, gradients +0, activations +0
-  tp: 352 us above the optimum: activations +283, kernels +68, parameters +0, gradients +0
+  greedy: 0 us above the optimum: kernels +0, parameters +0, gradients +0, activations +0
+  optimum, cut: 202 us above the optimum: activations +202, kernels +0, parameters +0, gradients +0
   tp-sp: 202 us above the optimum: activations +202, kernels +0, parameters +0, gradients +0
+  tp: 352 us above the optimum: activations +283, kernels +68, parameters +0, gradients +0
+  fsdp: 658 us above the optimum: parameters +658, kernels +0, gradients +0, activations +0
 )");
 }
 

@@ -21,8 +21,8 @@ TEST(Recomputation, ReadsItsText) {
   for (const char* text : {"none", "full", "selective", "every:2", "full:3", "selective:16"}) {
     EXPECT_EQ(Recomputation::parse(text).text(), text);
   }
-  for (const char* text : {"", "all", "none:2", "every", "every:0", "full:-1", "full:x", "full:",
-                           "every:99999999999"}) {
+  for (const char* text : {"", "all", "none:2", "every", "every:0", "full:-1", "full:x",
+                           "full:", "every:99999999999"}) {
     EXPECT_THROW((void)Recomputation::parse(text), TextError) << text;
   }
 }
@@ -79,8 +79,10 @@ TEST(Recomputation, FullKeepsWhatOtherBlocksRead) {
 TEST(Recomputation, SelectiveKeepsAttentionAndEverySecondProduct) {
   const Program program = llama(2);
   const ModelBlocks blocks = blocks_of(program);
-  const std::vector<bool> again = recomputed_nodes(program, blocks, Recomputation::parse("selective"));
-  std::map<std::string, std::pair<int, int>> runs;  // by op: how many run again, and how many do not
+  const std::vector<bool> again =
+      recomputed_nodes(program, blocks, Recomputation::parse("selective"));
+  std::map<std::string, std::pair<int, int>>
+      runs;  // by op: how many run again, and how many do not
   for (std::size_t n = 0; n < again.size(); ++n) {
     const ProgramNode& node = program.nodes[n];
     if (!node.computes() || node.phase != Phase::kForward || blocks.block[n] != 0) continue;

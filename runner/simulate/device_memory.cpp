@@ -1,0 +1,50 @@
+#include "runner/simulate/device_memory.h"
+
+#include "costmodel/base/index.h"
+#include "costmodel/base/text.h"
+#include "runner/base/terminal.h"
+
+namespace shardlab {
+namespace {
+
+std::string gigabytes(double bytes) { return format_fixed(bytes / 1e9, 2); }
+
+}  // namespace
+
+nlohmann::json DeviceMemory::json() const {
+  nlohmann::json by_part;
+  for (std::size_t p = 0; p < kMemoryParts; ++p) {
+    by_part[std::string(to_string(static_cast<MemoryPart>(p)))] = parts[p];
+  }
+  return {{"peak_bytes", peak_bytes},         {"device_bytes", device_bytes}, {"fits", fits()},
+          {"reserved_bytes", reserved_bytes}, {"peak_at", peak_at},           {"parts", by_part}};
+}
+
+std::string DeviceMemory::text() const {
+  std::string by_part;
+  for (std::size_t p = 0; p < kMemoryParts; ++p) {
+    if (parts[p] <= 0.0) continue;
+    by_part += (by_part.empty() ? "" : ", ") + std::string(to_string(static_cast<MemoryPart>(p))) +
+               " " + gigabytes(parts[p]);
+  }
+  return "  memory " + gigabytes(peak_bytes) + " GB at the peak, " +
+         (fits() ? "which fits into " + gigabytes(device_bytes) + " GB"
+                 : "MORE THAN THE " + gigabytes(device_bytes) + " GB that there are") +
+         " (" + printable(peak_at) + "): " + by_part + "; PyTorch's allocator reserves " +
+         gigabytes(reserved_bytes) + "\n";
+}
+
+DeviceMemory device_memory(const TrainingStep& step, const Program& program, double device_bytes) {
+  DeviceMemory memory{memory_of(step), device_bytes, {}};
+  if (memory.peak_task >= 0) {
+    const StepTask& task = step.tasks[to_index(memory.peak_task)];
+    memory.peak_at = std::string(to_string(task.pass)) + ", at " + program.nodes[task.node].name;
+  }
+  return memory;
+}
+
+double memory_of_device(const Topology& topology) {
+  return topology.device().memory_gib * kBytesPerGiB;
+}
+
+}  // namespace shardlab
