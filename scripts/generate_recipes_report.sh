@@ -23,10 +23,10 @@ tokens, on 64 H100s in 8 hosts, as a mesh of 8x8 and as one of 64; stack `calibr
 
 A recipe (`configs/recipes`, `shardlab describe recipe fsdp`) fixes what it is known for; what it leaves open is solved to
 optimality, so each row is the least that the recipe can cost. Times are what runs: the sum of all kernels and of the steps of
-all that is moved, of parameters (gathers), of their gradients (reductions) and of activations with theirs. Nothing overlaps:
-a row whose moves a runtime hides behind kernels is that much better than it looks here, `fsdp` and `dp` most of all.
-Kept: parameters, gradients and Adam's state of a device. Greedy: node by node without looking ahead, from the row's
-parameters and inputs and within its pins, as DTensor chooses at run time.
+all that is moved, of parameters (gathers), of their gradients (reductions) and of activations with theirs. Step: the
+same as simulated, where gathers and reductions travel by the block and overlap with kernels; tokens are those of the step.
+Peak: what the step takes of a device, without recomputation. Greedy: node by node without looking ahead, from the row's
+parameters and inputs and within its pins, as DTensor chooses at run time; the row `greedy` is that walk from the optimum.
 
 ## What each row shows
 

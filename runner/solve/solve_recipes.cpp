@@ -221,7 +221,7 @@ nlohmann::json rows_record(const nlohmann::json& rows) {
 std::string rows_text(std::span<const Compared> rows, const PricedProgram& priced) {
   TextTable table({"recipe", "executed us", "objective us", "above %", "step us", "tokens/s/GPU",
                    "peak GB", "kernels us", "parameters us", "gradients us", "activations us",
-                   "collectives", "moved GB"});
+                   "collectives", "moved GB", "greedy us"});
   std::string misfits;
   bool all_fit = true;
   for (const Compared& row : rows) {
@@ -254,6 +254,7 @@ std::string rows_text(std::span<const Compared> rows, const PricedProgram& price
     }
     cells.push_back(std::to_string(count));
     cells.push_back(format_fixed(bytes / 1e9, 2));
+    cells.push_back(row.greedy_us < kForbidden ? format_fixed(row.greedy_us, 0) : "stuck");
     table.add(std::move(cells));
   }
   const bool all_proved = std::ranges::all_of(rows, &Compared::optimal);

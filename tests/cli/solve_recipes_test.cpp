@@ -54,14 +54,14 @@ TEST_F(SolveRecipes, AreComparedWithTheOptimum) {
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_EQ(result.err, "");
   EXPECT_EQ(result.out, R"(mlp on 8, ap-nccl, h100
-  recipe        executed us  objective us  above %  step us  tokens/s/GPU  peak GB  kernels us  parameters us  gradients us  activations us  collectives  moved GB
-  optimum               380           380      0.0      380       2695065      0.3         380              0             0               0            0      0.00
-  dp                    380           380      0.0      380       2695065      0.3         380              0             0               0            0      0.00
-  greedy                380           380      0.0      380       2695065      0.3         380              0             0               0            0      0.00
-  optimum, cut          580           582     53.3      580       1764663      0.2         380              0             0             202            1      0.07
-  tp-sp                 580           582     53.3      580       1764663      0.2         380              0             0             202            1      0.07
-  tp                    731           732     92.6      731       1401548      0.2         448              0             0             283            1      0.07
-  fsdp                 1036          1038    173.2     1006       1017793      0.5         380            658             0               0            1      0.23
+  recipe        executed us  objective us  above %  step us  tokens/s/GPU  peak GB  kernels us  parameters us  gradients us  activations us  collectives  moved GB  greedy us
+  optimum               380           380      0.0      380       2695065      0.3         380              0             0               0            0      0.00        380
+  dp                    380           380      0.0      380       2695065      0.3         380              0             0               0            0      0.00        380
+  greedy                380           380      0.0      380       2695065      0.3         380              0             0               0            0      0.00        380
+  optimum, cut          580           582     53.3      580       1764663      0.2         380              0             0             202            1      0.07        651
+  tp-sp                 580           582     53.3      580       1764663      0.2         380              0             0             202            1      0.07        582
+  tp                    731           732     92.6      731       1401548      0.2         448              0             0             283            1      0.07        732
+  fsdp                 1036          1038    173.2     1006       1017793      0.5         380            658             0               0            1      0.23       1038
   fsdp-tp: recipe fsdp-tp: found a mesh of 1 dim; valid: 2 (fsdp x tp), 3 (fsdp x fsdp x tp)
   fsdp-tp-sp: recipe fsdp-tp-sp: found a mesh of 1 dim; valid: 2 (fsdp x tp), 3 (fsdp x fsdp x tp)
   hsdp: recipe hsdp: found a mesh of 1 dim; valid: 2 (dp x fsdp)
