@@ -243,8 +243,8 @@ void LayoutSpread::begin(const TensorMeta& meta) {
 }
 
 // Semantics may say that an edge from a fully replicated source costs nothing, whatever the target.
-// Only a plan that starts there is free, not one that comes by. `replicated` and `least` are the
-// costs of that layout and of the cheapest one before the spread.
+// Only a plan that starts at the replicated layout is free; a plan that passes through it is not.
+// `replicated` and `least` are the costs of that layout and of the cheapest one before the spread.
 void LayoutSpread::leave_replicated(std::span<double> costs, double replicated, double least,
                                     bool ahead) const {
   if (!replicated_is_free_) return;

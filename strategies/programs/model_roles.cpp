@@ -26,7 +26,7 @@ struct Walked {
   bool is_scale = false;       // one over a root: what a norm multiplies by
   bool is_normalized = false;  // a value times such a scale, perhaps times a norm's weight
   std::int64_t features = 0;   // of an inner value: how many features its layer made
-  // Of a product with a weight, and of its copies and reshapes: the dim of output features.
+  // The dim of output features that a product with a weight has, and so do its copies and reshapes.
   int feature_dim = kNoDim;
   LinearKind result_of = LinearKind::kNotYetKnown;
 };
@@ -329,7 +329,7 @@ class RoleFinder {
     return moves && !others ? Flow::kPartial : Flow::kStream;
   }
 
-  // Of the parts that a value is cut into, each has a part of the features.
+  // If a value is cut into parts, each part has a part of the features.
   void scale_features(std::size_t n, const std::vector<ValueRef>& values) {
     if (!node(n).op.starts_with("aten.split") && node(n).op != "aten.slice.Tensor" &&
         node(n).op != "aten.chunk.default" && node(n).op != "aten.select.int") {

@@ -119,7 +119,7 @@ Recomputation Recomputation::parse(std::string_view text) {
   }
   throw TextError(
       "recomputation", text, 0,
-      "none, full, selective, every:N (every N-th block), full:N, selective:N (the first N "
+      "none, full, selective, auto, every:N (every N-th block), full:N, selective:N (the first N "
       "blocks), with N at least 1");
 }
 

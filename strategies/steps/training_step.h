@@ -27,8 +27,8 @@
 // the weights are copied and which is freed when those of the next unit have been copied, and the weights
 // of a unit go together, when the last of them has been read.
 // Each buffer is allocated for one stream: what gathers and reductions write for theirs, all else for
-// the compute stream. Workspaces of kernels and of NCCL, and fragmentation, are not counted. Source: PyTorch 2.13.0,
-// torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py.
+// the compute stream. Workspaces of kernels and of NCCL, and fragmentation, are not counted. Source:
+// PyTorch 2.13.0, torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py.
 #pragma once
 
 #include <cstdint>
@@ -54,7 +54,7 @@ struct PlannedProgram {
   std::vector<std::vector<std::uint32_t>> moves;  // by node, then tensor that it reads: which plan
 };
 
-// Plans each different move once. `rule_of` gives the rule of a node; null for one without a kernel.
+// Plans each different move once. `rules` has the rule of each node; null for a node without a kernel.
 // Throws InputError as plan_program() does, and for a move that can't run.
 [[nodiscard]] PlannedProgram planned_program(const Program& program,
                                              std::vector<NodePlacements> placements,
