@@ -4,6 +4,8 @@
 //   model->price({.kind = Kernel::kGemm, .bytes = 1e8, .flops = 1e12, .dtype = DType::kBF16}).total
 #pragma once
 
+#include <optional>
+
 #include "costmodel/base/dtype.h"
 #include "costmodel/cost_model.h"
 
@@ -18,12 +20,38 @@ enum class Kernel : std::uint8_t {
   kAttention,
 };
 
+// A product of [batch, m, k] with [batch, k, n].
+struct GemmShape {
+  double batch = 1.0;
+  double m = 0.0;
+  double n = 0.0;
+  double k = 0.0;
+};
+
+// Scaled dot-product attention. Grouped queries share the heads of the keys.
+struct AttentionShape {
+  double batch = 1.0;
+  double heads = 0.0;     // of the queries
+  double kv_heads = 0.0;  // of the keys and values
+  double queries = 0.0;   // length of the sequence of queries
+  double keys = 0.0;      // length of the sequence of keys and values
+  double key_dim = 0.0;   // of one head of the queries and keys
+  double value_dim = 0.0;
+  double window = 0.0;  // how many keys a query sees at most, itself included; 0: all of them
+  bool causal = false;  // whether a query sees only the keys up to its own place
+  bool backward = false;
+};
+
 struct KernelQuery {
   Kernel kind = Kernel::kCopy;
   Bytes bytes = 0.0;   // read plus written
   double flops = 0.0;  // multiply and add count as two
   DType dtype = DType::kF32;
   bool strided = false;  // a strided copy, as in a reshuffle
+  // The shapes of a GEMM and of attention, if the caller knows them. `flops` are theirs in any case:
+  // attention counts all pairs of queries and keys there, causal or not.
+  std::optional<GemmShape> gemm = {};
+  std::optional<AttentionShape> attention = {};
 };
 
 class ComputeModel {
