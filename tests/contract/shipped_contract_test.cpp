@@ -34,7 +34,8 @@ std::string word(std::string name) {
 
 TEST(Shipped, AreTheTopologiesAndStacksThatTheInterfaceNames) {
   const auto topologies = shipped().names(ConfigKind::kTopology);
-  for (const char* name : {"a100", "b200", "gb200", "h100", "h200"}) {
+  for (const char* name : {"a100", "a100-40", "b200", "b300", "gb200", "gb300", "h100",
+                           "h100-hbm2e", "h100-roce", "h200"}) {
     EXPECT_TRUE(std::count(topologies.begin(), topologies.end(), name)) << name;
   }
   const auto stacks = shipped().names(ConfigKind::kStack);
@@ -68,8 +69,9 @@ TEST_P(ShippedTopology, OuterLinksAreNoFasterThanInnerOnes) {
 
 TEST_P(ShippedTopology, HasHostsOfEightDevicesOrADomainOf72) {
   const Topology topology = shipped().topology(GetParam());
-  EXPECT_EQ(topology.devices_per_host(), GetParam() == "gb200" ? 4 : 8);
-  EXPECT_EQ(topology.domain_devices(), GetParam() == "gb200" ? 72 : 8);
+  const bool rack = GetParam() == "gb200" || GetParam() == "gb300";
+  EXPECT_EQ(topology.devices_per_host(), rack ? 4 : 8);
+  EXPECT_EQ(topology.domain_devices(), rack ? 72 : 8);
 }
 
 TEST_P(ShippedTopology, EveryStackSelectsOnIt) {

@@ -31,7 +31,7 @@ class Schemas(unittest.TestCase):
                 errors = sorted(validator(kind).iter_errors(document), key=lambda error: list(error.path))
                 self.assertEqual([f"/{'/'.join(map(str, e.path))}: {e.message[:200]}" for e in errors[:3]], [])
         self.assertGreaterEqual(counts["stack"], 10)
-        self.assertGreaterEqual(counts["topology"], 5)
+        self.assertGreaterEqual(counts["topology"], 10)
         self.assertGreaterEqual(counts["suite"], 2)
 
     def test_every_object_of_a_schema_is_closed(self):

@@ -87,7 +87,8 @@ TEST_F(Configs, AnUnknownNameListsTheShippedOnes) {
   EXPECT_THAT(message, testing::HasSubstr(", dtensor-v3-rp, "));
   EXPECT_THAT(message_of<InputError>([] { static_cast<void>(store().topology("h1000")); }),
               testing::StartsWith("unknown topology \"h1000\" (did you mean \"h100\"?); valid: a "
-                                  "path, or a100, b200, gb200, h100, h200"));
+                                  "path, or a100, a100-40, b200, b300, gb200, gb300, h100, "
+                                  "h100-hbm2e, h100-roce, h200"));
 }
 
 TEST_F(Configs, APathWithoutAFileSaysSo) {
