@@ -28,6 +28,11 @@ struct GemmShape {
   double k = 0.0;
 };
 
+// Which implementation of attention runs: PyTorch's flash operator runs FlashAttention-2 on every
+// GPU, its efficient operator the kernel of xFormers, and its cuDNN operator (as FlashAttention-3)
+// a kernel that is written for the GPU at hand.
+enum class AttentionKernel : std::uint8_t { kFlash, kEfficient, kCudnn };
+
 // Scaled dot-product attention. Grouped queries share the heads of the keys.
 struct AttentionShape {
   double batch = 1.0;
@@ -40,6 +45,7 @@ struct AttentionShape {
   double window = 0.0;  // how many keys a query sees at most, itself included; 0: all of them
   bool causal = false;  // whether a query sees only the keys up to its own place
   bool backward = false;
+  AttentionKernel kernel = AttentionKernel::kFlash;
 };
 
 struct KernelQuery {

@@ -85,6 +85,9 @@ Topology Topology::from_json(const nlohmann::json& json, const JsonPlace& place)
   if (device.find("compute_capability") != nullptr) {
     topology.device_.compute_capability = device.integer("compute_capability", 10, 10000);
   }
+  if (device.find("multiprocessors") != nullptr) {
+    topology.device_.multiprocessors = device.integer("multiprocessors", 1, 1000000);
+  }
   topology.device_.memory_bandwidth =
       GBps(device.number("memory_bandwidth_gb_per_s", kBandwidthRange));
   topology.device_.memory_gib = device.number("memory_gib", {.min = 0.0, .max = 1e9});
@@ -134,12 +137,21 @@ nlohmann::json Topology::to_json() const {
   if (device_.compute_capability) {
     json["device"]["compute_capability"] = *device_.compute_capability;
   }
+  if (device_.multiprocessors) json["device"]["multiprocessors"] = *device_.multiprocessors;
   return json;
 }
 
 Tflops Topology::peak(DType dtype) const {
   const auto it = device_.peak_tflops.find(std::string(to_string(dtype)));
   return Tflops(it != device_.peak_tflops.end() ? it->second : device_.peak_tflops.at("default"));
+}
+
+std::int64_t Topology::multiprocessors() const {
+  if (device_.multiprocessors) return *device_.multiprocessors;
+  const std::int64_t capability = device_.compute_capability.value_or(kDefaultComputeCapability);
+  if (capability >= 100) return 148;
+  if (capability >= 90) return 132;
+  return capability >= 80 ? 108 : 80;
 }
 
 const LinkLevel& Topology::link(const GroupSpan& group) const {

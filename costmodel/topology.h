@@ -73,6 +73,8 @@ inline constexpr std::int64_t kDefaultComputeCapability = 90;
 struct DeviceFigures {
   // NVIDIA's compute capability times ten; absent if the file does not say.
   std::optional<std::int64_t> compute_capability;
+  // Streaming multiprocessors; absent if the file does not say (Topology::multiprocessors).
+  std::optional<std::int64_t> multiprocessors;
   GBps memory_bandwidth;
   double memory_gib = 0.0;
   Micros launch;                              // start-up time of one kernel
@@ -93,6 +95,9 @@ class Topology {
   [[nodiscard]] const std::vector<LinkLevel>& links() const { return links_; }
   [[nodiscard]] const DeviceFigures& device() const { return device_; }
   [[nodiscard]] Tflops peak(DType dtype) const;
+  // The device's streaming multiprocessors. If the file does not say, those of the datacenter GPU of
+  // that compute capability: 80 of V100, 108 of A100, 132 of H100 SXM, 148 of B200.
+  [[nodiscard]] std::int64_t multiprocessors() const;
 
   // The network interfaces of a host; by default one per device.
   [[nodiscard]] std::int64_t nics_per_host() const {

@@ -1,0 +1,30 @@
+// The work of GEMMs and of attention, counted from their shapes.
+//
+//   attention_pairs({.queries = 4, .keys = 4, .causal = true})   // 10: 1 + 2 + 3 + 4
+//   attention_flops({.batch = 1, .heads = 32, .queries = 8192, .keys = 8192, .key_dim = 128,
+//                    .value_dim = 128, .causal = true})          // 5.5e11, half of all pairs' work
+//
+// A multiplication and an addition count as two operations. Any extents are valid; a shape without
+// elements has no work.
+#pragma once
+
+#include "costmodel/compute_model.h"
+
+namespace shardlab {
+
+// 2 batch m n k.
+[[nodiscard]] double gemm_flops(const GemmShape& shape);
+
+// The pairs of a query and a key of one head that the mask lets see each other. The last query of a
+// causal mask stands at the last key, as a piece at the end of a longer sequence does: among q
+// queries and k >= q keys there are q k - q (q - 1) / 2 pairs. With a window of w keys each query
+// sees the last w of them.
+[[nodiscard]] double attention_pairs(const AttentionShape& shape);
+
+// The forward pass computes two products (queries with keys, scores with values) for every pair:
+// 2 batch heads pairs (key_dim + value_dim) operations. The backward pass counts 2.5 times that: it
+// computes five products, since it computes the scores again. Source: Dao 2023, "FlashAttention-2",
+// section 4.1.
+[[nodiscard]] double attention_flops(const AttentionShape& shape);
+
+}  // namespace shardlab
