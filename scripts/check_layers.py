@@ -33,7 +33,7 @@ PRICES = ("costmodel", "costmodel/base")
 RULES = ("strategies/rules", "sim", *PRICES)
 LIBRARIES = (
     *("costmodel/base", "costmodel", "costmodel/measurements", "costmodel/calibrate", "sim"),
-    *(f"strategies/{room}" for room in ("rules", "proof", "select", "solvers", "programs", "steps", "cases")),
+    *(f"strategies/{room}" for room in ("rules", "proof", "select", "solvers", "programs", "steps", "training", "cases")),
     *("reports/records", "reports"),
 )
 ROOMS = {
@@ -56,6 +56,9 @@ ROOMS = {
     "strategies/steps": Room(
         ("strategies/programs", "strategies/solvers", "strategies/select", "strategies/proof", *RULES),
         ("boost", "nlohmann"),
+    ),
+    "strategies/training": Room(
+        ("strategies/steps", "strategies/programs", *RULES), ("boost", "nlohmann")
     ),
     "strategies/cases": Room(
         (
@@ -80,9 +83,10 @@ ROOMS = {
     "runner/simulate": _runner("base", "config", "session"),
     "runner/solve": _runner("base", "config", "session", "simulate"),
     "runner/apply": _runner("base"),
+    "runner/steps": _runner("base", "config", "session"),
     "runner/commands": _runner(
         *("base", "config", "session", "launch", "nccl"),
-        *("choices", "measure", "evaluation", "simulate", "solve", "apply"),
+        *("choices", "measure", "evaluation", "simulate", "solve", "apply", "steps"),
     ),
     "runner": _runner("base", "session", "commands", "torch")._replace(third_party=("CLI",)),
 }

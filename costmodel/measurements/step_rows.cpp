@@ -1,0 +1,136 @@
+#include "costmodel/measurements/step_rows.h"
+
+#include <charconv>
+#include <cmath>
+#include <set>
+
+#include "costmodel/base/csv.h"
+#include "costmodel/base/error.h"
+#include "costmodel/base/text.h"
+
+namespace shardlab {
+namespace {
+
+constexpr std::string_view kRequired[] = {
+    "id", "model", "gpu", "gpus", "seq", "micro_batch", "tokens_per_s_per_gpu"};
+
+class RowReader {
+ public:
+  RowReader(const CsvTable& table, const CsvRecord& record, std::string_view file)
+      : table_(table), record_(record), file_(file) {}
+
+  [[nodiscard]] StepRow read() const {
+    StepRow row;
+    row.line = record_.line;
+    row.id = text("id");
+    row.source = text("source_repo");
+    row.framework = text("framework");
+    row.software = text("software");
+    row.model = text("model");
+    row.family = text("family");
+    row.gpu = text("gpu");
+    row.inter_host = text("inter_host");
+    row.sharding = text("sharding");
+    row.precision = text("precision");
+    row.compile = text("compile");
+    row.act_ckpt = text("act_ckpt");
+    row.async_tp = text("async_tp");
+    row.task = text("task");
+    row.unknown = text("unknown");
+    row.layers = count("layers");
+    row.d_model = count("d_model");
+    row.heads = count("heads");
+    row.kv_heads = count("kv_heads");
+    row.ffn = count("ffn");
+    row.vocab = count("vocab");
+    row.params_b = number("params_b");
+    row.gpus_per_host = count("gpus_per_host");
+    row.dp_replicate = count("dp_replicate");
+    row.fsdp = count("fsdp");
+    row.tp = count("tp");
+    row.pp = count("pp");
+    row.vp = count("vp");
+    row.cp = count("cp");
+    row.ep = count("ep");
+    row.grad_accum = count("grad_accum");
+    row.global_batch = count("global_batch");
+    row.gpus = required_count("gpus");
+    row.seq = required_count("seq");
+    row.micro_batch = required_count("micro_batch");
+    const std::optional<double> tokens = number("tokens_per_s_per_gpu");
+    if (!tokens || *tokens <= 0) fail("tokens_per_s_per_gpu", "a number above 0");
+    row.tokens_per_s_per_gpu = *tokens;
+    row.memory_gib = number("memory_gib");
+    for (const std::string_view name : {"id", "model", "gpu"}) {
+      if (text(name).empty()) fail(name, "a name");
+    }
+    return row;
+  }
+
+ private:
+  [[noreturn]] void fail(std::string_view column, std::string_view valid) const {
+    throw ConfigError(file_, "line " + std::to_string(record_.line),
+                      "column " + std::string(column) + ": found \"" + text(column) +
+                          "\"; valid: " + std::string(valid));
+  }
+
+  [[nodiscard]] std::string text(std::string_view column) const {
+    return std::string(table_.field(record_, column));
+  }
+
+  [[nodiscard]] std::optional<double> number(std::string_view column) const {
+    const std::string field = text(column);
+    if (field.empty()) return std::nullopt;
+    double value = 0.0;
+    const char* end = field.data() + field.size();
+    const auto result = std::from_chars(field.data(), end, value);
+    if (result.ec != std::errc() || result.ptr != end || !std::isfinite(value) || value < 0) {
+      fail(column, "a number that is not negative, or nothing");
+    }
+    return value;
+  }
+
+  [[nodiscard]] std::optional<std::int64_t> count(std::string_view column) const {
+    const std::optional<double> value = number(column);
+    if (!value) return std::nullopt;
+    if (*value < 1 || *value > 1e12 || *value != std::floor(*value)) {
+      fail(column, "a whole number from 1 to 10^12, or nothing");
+    }
+    return static_cast<std::int64_t>(*value);
+  }
+
+  [[nodiscard]] std::int64_t required_count(std::string_view column) const {
+    const std::optional<std::int64_t> value = count(column);
+    if (!value) fail(column, "a whole number from 1 to 10^12");
+    return *value;
+  }
+
+  const CsvTable& table_;
+  const CsvRecord& record_;
+  std::string_view file_;
+};
+
+}  // namespace
+
+std::vector<StepRow> read_step_rows(std::string_view text, std::string_view file) {
+  const CsvTable table = read_csv(text, file);
+  for (const std::string_view name : kRequired) {
+    if (!table.columns.contains(std::string(name))) {
+      throw ConfigError(
+          file, "line 1",
+          "there is no column \"" + std::string(name) + "\"; required: " + join(kRequired));
+    }
+  }
+  std::vector<StepRow> rows;
+  std::set<std::string> ids;
+  for (const CsvRecord& record : table.records) {
+    rows.push_back(RowReader(table, record, file).read());
+    if (!ids.insert(rows.back().id).second) {
+      throw ConfigError(file, "line " + std::to_string(record.line),
+                        "the id \"" + rows.back().id + "\" stands there twice");
+    }
+  }
+  return rows;
+}
+
+}  // namespace shardlab

@@ -1,0 +1,284 @@
+#include "runner/steps/published_run.h"
+
+#include <algorithm>
+#include <cctype>
+#include <fstream>
+#include <sstream>
+
+#include "costmodel/base/error.h"
+#include "costmodel/base/text.h"
+
+namespace shardlab {
+namespace {
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return out;
+}
+bool has(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+// A GPU as rows spell it, with its topology and the name under which terms know it.
+struct GpuRow {
+  std::string_view part;  // of the name, in lower case
+  std::string_view topology;
+  std::string_view trait;
+};
+// The first row that matches counts.
+constexpr GpuRow kGpus[] = {
+    {"gb300", "gb300", "gb300"},
+    {"gb200", "gb200", "gb200"},
+    {"b300", "b300", "b300"},
+    {"b200 power", "b200", "b200-limited"},
+    {"b200", "b200", "b200"},
+    {"h200", "h200", "h200"},
+    {"hbm2e", "h100-hbm2e", "h100-hbm2e"},
+    {"h100", "h100", "h100"},
+    {"h800", "h100", "h100"},
+    {"a100-sxm4-40", "a100-40", "a100-40"},
+    {"a100 40", "a100-40", "a100-40"},
+    {"a100-40", "a100-40", "a100-40"},
+    {"a100", "a100", "a100"},
+};
+
+Precision precision_of(const StepRow& row) {
+  const std::string text = lower(row.precision);
+  if (has(text, "nvfp4") || has(text, "fp4")) return Precision::kNVFP4;
+  if (has(text, "mxfp8") || has(text, "fp8-mx")) {
+    // Some pages give two recipes, the second in parentheses; the figure is the first one's.
+    if (!text.starts_with("fp8-cs")) return Precision::kMXFP8;
+  }
+  if (has(text, "rowwise")) return Precision::kFP8Rowwise;
+  if (has(text, "blockwise") || has(text, "fp8-sc")) return Precision::kFP8Blockwise;
+  if (has(text, "fp8") || has(text, "float8")) return Precision::kFP8;
+  if (text.empty() || has(text, "bf16") || has(text, "fp16") || has(text, "amp")) {
+    return Precision::kBF16;
+  }
+  throw InputError("the precision \"" + row.precision +
+                   "\" is not known; valid: bf16, fp16, fp8, mxfp8, nvfp4 and their spellings");
+}
+
+ModelShape shape_of(const StepRow& row) {
+  const ModelShape* known = find_model_shape(row.model);
+  ModelShape shape;
+  if (known != nullptr) {
+    shape = *known;
+  } else {
+    if (!row.layers || !row.d_model || !row.heads || !row.ffn || !row.vocab) {
+      throw InputError(
+          "the model \"" + row.model +
+          "\" is not known, and its sizes (layers, d_model, heads, ffn, vocab) are not given");
+    }
+    if (lower(row.family) == "moe") {
+      throw InputError("the model \"" + row.model +
+                       "\" is not known, and the columns do not say the sizes of its experts");
+    }
+    shape.name = row.model;
+    shape.kv_heads = *row.heads;
+    // A gated feed-forward layer is as wide as makes it as large as one of four times the width.
+    shape.gated = *row.ffn != 4 * *row.d_model;
+    if (!shape.gated) {
+      shape.norm = Norm::kLayer;
+      shape.position = Position::kLearned;
+      shape.biases = true;
+    }
+  }
+  // A model with experts has its own meaning of `ffn`.
+  if (row.layers && !shape.hybrid) shape.layers = *row.layers;
+  if (row.d_model) shape.width = *row.d_model;
+  if (row.heads) shape.heads = *row.heads;
+  if (row.kv_heads) shape.kv_heads = *row.kv_heads;
+  if (row.ffn && !shape.experts) shape.ffn = *row.ffn;
+  if (row.vocab) shape.vocabulary = *row.vocab;
+  if (known == nullptr || known->head_dim * known->heads == known->width) {
+    if (shape.width % shape.heads == 0) shape.head_dim = shape.width / shape.heads;
+  }
+  return shape;
+}
+
+Sharding sharding_of(const StepRow& row) {
+  const std::string text = lower(row.sharding);
+  if (has(text, "shard_grad_op") || has(text, "zero-2") || has(text, "zero2")) {
+    return Sharding::kKeptWeights;
+  }
+  if (has(text, "full_shard") || has(text, "fsdp") || has(text, "zero-3") || has(text, "zero3")) {
+    return Sharding::kFull;
+  }
+  if (has(text, "distributed optimizer") || has(text, "zero-1") || has(text, "zero1")) {
+    return Sharding::kOptimizer;
+  }
+  if (has(text, "ddp") || has(text, "none")) return Sharding::kNone;
+  if (row.fsdp.value_or(1) > 1) return Sharding::kFull;
+  return Sharding::kOptimizer;
+}
+
+// Whether the project's kernels are Megatron's: Transformer Engine and fused operators.
+bool is_megatron(const StepRow& row) {
+  const std::string framework = lower(row.framework);
+  return has(framework, "megatron") || has(framework, "nemo 2") || has(framework, "neox");
+}
+
+Execution execution_of(const StepRow& row) {
+  if (lower(row.compile) == "yes") return Execution::kCompiled;
+  if (is_megatron(row)) return Execution::kLibrary;
+  if (has(lower(row.software), "te +") || has(lower(row.framework), "automodel")) {
+    return Execution::kLibrary;
+  }
+  return Execution::kEager;
+}
+
+// What a recipe says of a run.
+class Recipe {
+ public:
+  Recipe(const RecipeBook& book, const CsvRecord* record) : book_(book), record_(record) {}
+  // Empty if there is no recipe.
+  [[nodiscard]] std::string_view operator[](std::string_view column) const {
+    return record_ == nullptr ? std::string_view() : book_.field(*record_, column);
+  }
+
+ private:
+  const RecipeBook& book_;
+  const CsvRecord* record_;
+};
+
+// The recipe of the same source and model that agrees with the row in the most important columns.
+Recipe best_recipe(const StepRow& row, const RecipeBook& book) {
+  const CsvRecord* best = nullptr;
+  int most = -1;
+  for (const CsvRecord& line : book.records) {
+    const auto same = [&](std::string_view column, std::string_view value) {
+      return book.field(line, column) == value;
+    };
+    if (!same("source_repo", row.source) || !same("model", row.model)) continue;
+    int score = 0;
+    if (same("gpu", row.gpu)) score += 64;
+    if (same("software", row.software)) score += 32;
+    if (same("gpus", std::to_string(row.gpus))) score += 16;
+    if (same("task", row.task)) score += 8;
+    if (same("precision", row.precision)) score += 4;
+    if (same("pp", std::to_string(row.pp.value_or(1)))) score += 2;
+    if (same("ep", std::to_string(row.ep.value_or(1)))) score += 1;
+    if (score > most) {
+      most = score;
+      best = &line;
+    }
+  }
+  return {book, best};
+}
+
+std::optional<Recomputation> recompute_of(const StepRow& row, const Recipe& recipe) {
+  const std::string text = lower(row.act_ckpt);
+  if (text == "none" || text == "no" || text == "off") return Recomputation{};
+  if (has(text, "every")) return Recomputation::parse("every:2");
+  if (has(text, "selective")) return Recomputation::parse("selective");
+  if (text == "full" || text == "yes") return Recomputation::parse("full");
+  if (!recipe["recompute"].empty()) return Recomputation::parse(recipe["recompute"]);
+  return std::nullopt;
+}
+
+Spread spread_of(const StepRow& row) {
+  Spread spread{.fsdp = row.fsdp.value_or(1),
+                .tp = row.tp.value_or(1),
+                .pp = row.pp.value_or(1),
+                .cp = row.cp.value_or(1),
+                .ep = row.ep.value_or(1)};
+  const std::int64_t others = spread.tp * spread.pp * spread.cp * spread.fsdp;
+  spread.dp = row.dp_replicate.value_or(std::max<std::int64_t>(1, row.gpus / others));
+  if (!row.fsdp && !row.dp_replicate) spread.dp = std::max<std::int64_t>(1, row.gpus / others);
+  if (spread.ranks() != row.gpus) {
+    throw InputError("dp_replicate * fsdp * tp * pp * cp is " + std::to_string(spread.ranks()) +
+                     ", but the row has " + std::to_string(row.gpus) + " GPUs");
+  }
+  return spread;
+}
+
+std::int64_t grad_accum_of(const StepRow& row, const Spread& spread) {
+  // The global batch tells how many micro-batches a pipeline has, which some pages do not call
+  // accumulation.
+  if (!row.global_batch) return row.grad_accum.value_or(1);
+  return std::max<std::int64_t>(1, *row.global_batch / (row.micro_batch * spread.dp * spread.fsdp));
+}
+
+// What a project does by default.
+void apply_defaults(const StepRow& row, TrainingRun& run) {
+  const std::string framework = lower(row.framework);
+  run.flash_attention = !is_megatron(row) && !has(framework, "automodel");
+  if (is_megatron(row) || has(framework, "automodel")) {
+    // Gradients are reduced in bf16, losses and optimizers are fused, TP runs beside products.
+    run.gradient_bytes = 2.0;
+    run.fused_loss = true;
+    run.overlap_tp = run.precision != Precision::kNVFP4;
+    run.copies_weights = has(framework, "automodel");
+    run.gathers_fp8 = run.precision == Precision::kFP8 || run.precision == Precision::kMXFP8;
+  }
+  if (has(framework, "foundry") || has(framework, "composer")) {
+    // Flat parameters; MP mode PURE reduces gradients in bf16, DEFAULT in f32.
+    run.copies_weights = false;
+    run.fused_loss = true;
+    run.gradient_bytes = has(row.unknown, "PURE") ? 2.0 : 4.0;
+  }
+}
+
+}  // namespace
+
+RecipeBook read_recipe_book(const std::filesystem::path& configs) {
+  const std::filesystem::path path = configs / "steptimes" / "recipes.csv";
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return read_csv(std::move(text).str(), path.filename().string());
+}
+
+PublishedRun published_run(const StepRow& row, const RecipeBook& book) {
+  PublishedRun out;
+  const std::string gpu = lower(row.gpu);
+  const auto* found = std::find_if(std::begin(kGpus), std::end(kGpus),
+                                   [&](const GpuRow& each) { return has(gpu, each.part); });
+  if (found == std::end(kGpus)) {
+    throw InputError(
+        "the GPU \"" + row.gpu +
+        "\" is not known; valid: names with A100, H100, H200, B200, B300, GB200 or GB300");
+  }
+  out.topology = found->topology;
+  if (found->topology == "h100" && has(lower(row.inter_host), "roce")) out.topology = "h100-roce";
+  out.devices_per_host = row.gpus_per_host.value_or(8);
+
+  TrainingRun& run = out.run;
+  run.shape = shape_of(row);
+  run.spread = spread_of(row);
+  run.sharding = sharding_of(row);
+  run.seq = row.seq;
+  run.micro_batch = row.micro_batch;
+  run.grad_accum = grad_accum_of(row, run.spread);
+  run.precision = precision_of(row);
+  run.execution = execution_of(row);
+  run.chunks = run.spread.pp > 1 ? row.vp.value_or(1) : 1;
+  run.schedule = run.chunks > 1 ? PipelineSchedule::kInterleaved : PipelineSchedule::k1F1B;
+  run.async_tp = lower(row.async_tp) == "yes";
+  run.task = lower(row.task) == "lora" ? Task::kLora : Task::kPretrain;
+  apply_defaults(row, run);
+  const Recipe recipe = best_recipe(row, book);
+  run.recompute = recompute_of(row, recipe);
+  run.graphs = recipe["cuda_graphs"] == "full";
+  run.overlap_experts = recipe["experts_overlap"] == "yes";
+  run.sends_once = !recipe["dispatcher"].empty() && recipe["dispatcher"] != "alltoall";
+  if (recipe["mtp"] == "1") run.shape.predicted_tokens = 1;
+  static constexpr const char* kPrecisionTraits[] = {"bf16",          "fp8",   "fp8-rowwise",
+                                                     "fp8-blockwise", "mxfp8", "nvfp4"};
+  out.traits = {
+      {"gpu", std::string(found->trait)},
+      {"source", row.source},
+      {"software", row.software},
+      {"execution", std::string(name_of(run.execution))},
+      {"graphs", recipe["cuda_graphs"].empty() ? "none" : std::string(recipe["cuda_graphs"])},
+      {"model", run.shape.experts ? "experts" : "dense"},
+      {"attention", run.flash_attention ? "flash" : "cudnn"},
+      {"precision", kPrecisionTraits[static_cast<std::size_t>(run.precision)]}};
+  expect_valid(run);
+  return out;
+}
+
+}  // namespace shardlab

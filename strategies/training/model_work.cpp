@@ -1,0 +1,266 @@
+#include "strategies/training/model_work.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace shardlab {
+namespace {
+
+double d(std::int64_t value) { return static_cast<double>(value); }
+
+class BlockWriter {
+ public:
+  BlockWriter(const TrainingRun& run, bool windowed)
+      : run_(run),
+        shape_(run.shape),
+        builder_(run),
+        tp_(d(run.spread.tp)),
+        batch_(d(run.micro_batch)),
+        tokens_(d(run.seq) / d(run.spread.cp)),
+        rows_(batch_ * tokens_),
+        window_(windowed ? d(run.shape.window) : 0.0) {}
+
+  BlockWork block(BlockKind kind) {
+    int x = builder_.input(rows_ / tp_ * d(shape_.width));
+    switch (kind) {
+      case BlockKind::kDense:
+        x = with_residual(x, [this](int y) { return attention(y); });
+        x = with_residual(x, [this](int y) { return feed_forward(y); });
+        break;
+      case BlockKind::kExperts:
+        x = with_residual(x, [this](int y) { return attention(y); });
+        x = with_residual(x, [this](int y) { return experts(y); });
+        break;
+      case BlockKind::kAttentionOnly:
+        x = with_residual(x, [this](int y) { return attention(y); });
+        break;
+      case BlockKind::kStateSpaceOnly:
+        x = with_residual(x, [this](int y) { return state_space(y); });
+        break;
+      case BlockKind::kExpertsOnly:
+        x = with_residual(x, [this](int y) { return experts(y); });
+        break;
+      case BlockKind::kDenseOnly:
+        x = with_residual(x, [this](int y) { return feed_forward(y); });
+        break;
+    }
+    builder_.finish(x);
+    return builder_.take();
+  }
+
+  BlockWork embedding() {
+    // With sequence parallelism the results of all ranks' parts of the vocabulary are reduced.
+    const int found = builder_.lookup(rows_, d(shape_.width), d(shape_.vocabulary) / tp_);
+    builder_.finish(scattered(found));
+    return builder_.take();
+  }
+
+  BlockWork output() {
+    int x = builder_.input(rows_ / tp_ * d(shape_.width));
+    x = gathered(builder_.norm(x, d(shape_.width)));
+    const double vocabulary = d(shape_.vocabulary) / tp_;
+    const int logits = builder_.linear(
+        x, {.rows = rows_, .in = d(shape_.width), .out = vocabulary, .low_precision = false});
+    if (shape_.tied) builder_.weight(-d(shape_.width) * vocabulary, false);
+    builder_.loss(logits, rows_, vocabulary);
+    builder_.finish(-1);
+    return builder_.take();
+  }
+
+ private:
+  template <class Inner>
+  int with_residual(int x, Inner&& inner) {
+    return builder_.add(x, inner(builder_.norm(x, d(shape_.width))));
+  }
+  [[nodiscard]] bool beside() const { return run_.async_tp || run_.overlap_tp; }
+  int gathered(int x) { return builder_.gather(x, WorkGroup::kTensor, tp_, beside()); }
+  int scattered(int x) { return builder_.scatter(x, WorkGroup::kTensor, tp_, beside()); }
+  int linear(int x, double in, double out) {
+    return builder_.linear(x, {.rows = rows_, .in = in, .out = out, .bias = shape_.biases});
+  }
+
+  int attention(int x) {
+    x = gathered(x);
+    const int y = shape_.latent ? latent_heads(x) : plain_heads(x);
+    const double value_dim = d(shape_.latent ? shape_.latent->value_dim : shape_.head_dim);
+    return scattered(linear(y, d(shape_.heads) * value_dim / tp_, d(shape_.width)));
+  }
+
+  int plain_heads(int x) {
+    const double heads = d(shape_.heads) / tp_;
+    const double kv_heads = std::max(1.0, d(shape_.kv_heads) / tp_);
+    const double head = d(shape_.head_dim);
+    const double width = d(shape_.width);
+    int query = -1;
+    int key = -1;
+    int value = -1;
+    const auto part = [&](double out) {
+      return LinearShape{.rows = rows_, .in = width, .out = out, .bias = shape_.biases};
+    };
+    if (run_.execution == Execution::kLibrary || shape_.position == Position::kLearned) {
+      // One product for all three. Its result is split by views.
+      const int all = builder_.linear(x, part((heads + 2 * kv_heads) * head));
+      query = key = value = all;
+    } else {
+      const LinearShape parts[] = {part(heads * head), part(kv_heads * head),
+                                   part(kv_heads * head)};
+      const std::vector<int> results = builder_.projections(x, parts);
+      query = results[0];
+      key = results[1];
+      value = results[2];
+    }
+    if (shape_.normed_heads) {
+      query = builder_.norm(query, head);
+      if (key != query) key = builder_.norm(key, head);
+    }
+    if (shape_.position == Position::kRope) {
+      query = builder_.rotary(query);
+      if (key != value) key = builder_.rotary(key);
+    }
+    return attend(query, key, value, heads, kv_heads, head, head);
+  }
+
+  int latent_heads(int x) {
+    const LatentAttention& mla = *shape_.latent;
+    const double heads = d(shape_.heads) / tp_;
+    const double width = d(shape_.width);
+    const double key_dim = d(mla.plain_dim + mla.rotary_dim);
+    int query = -1;
+    if (mla.query_rank > 0) {
+      query = builder_.norm(linear(x, width, d(mla.query_rank)), d(mla.query_rank));
+      query = linear(query, d(mla.query_rank), heads * key_dim);
+    } else {
+      query = linear(x, width, heads * key_dim);
+    }
+    query = builder_.rotary(query);
+    const int low = builder_.norm(linear(x, width, d(mla.key_rank + mla.rotary_dim)),
+                                  d(mla.key_rank + mla.rotary_dim));
+    const int both = linear(low, d(mla.key_rank), heads * d(mla.plain_dim + mla.value_dim));
+    const int key = builder_.copy(both, rows_ * heads * key_dim);
+    return attend(query, key, both, heads, heads, key_dim, d(mla.value_dim));
+  }
+
+  int attend(int query, int key, int value, double heads, double kv_heads, double key_dim,
+             double value_dim) {
+    const double cp = d(run_.spread.cp);
+    if (cp > 1) {
+      // Each rank sends its keys and values, and then those that it receives, cp - 1 times.
+      const double bytes = 2.0 * rows_ * kv_heads * (key_dim + value_dim);
+      const int moved = builder_.ring(key, (cp - 1) * bytes);
+      if (query == key) query = moved;
+      if (value == key) value = moved;
+      key = moved;
+    }
+    // A rank has queries from both ends of the sequence, so that all ranks have as many pairs.
+    return builder_.attention(query, key, value,
+                              {.batch = batch_,
+                               .heads = heads,
+                               .kv_heads = kv_heads,
+                               .queries = tokens_,
+                               .keys = tokens_ * cp,
+                               .key_dim = key_dim,
+                               .value_dim = value_dim,
+                               .window = window_,
+                               .causal = true});
+  }
+
+  int feed_forward(int x) {
+    return scattered(feed_forward(gathered(x), d(shape_.ffn) / tp_, rows_));
+  }
+
+  int feed_forward(int x, double ffn, double rows) {
+    const double width = d(shape_.width);
+    const LinearShape in{.rows = rows, .in = width, .out = ffn, .bias = shape_.biases};
+    const LinearShape out{.rows = rows, .in = ffn, .out = width, .bias = shape_.biases};
+    if (!shape_.gated) return builder_.linear(builder_.activation(builder_.linear(x, in)), out);
+    const LinearShape parts[] = {in, in};
+    const std::vector<int> both = builder_.projections(x, parts);
+    return builder_.linear(builder_.gated_activation(both[0], both[1]), out);
+  }
+
+  // Each token goes to `per_token` experts, of which this rank has count / ep. The busiest rank
+  // decides when all are done, so its load is what counts.
+  int experts(int x) {
+    const Experts& experts = *shape_.experts;
+    const double width = d(shape_.width);
+    const double ep = d(run_.spread.ep);
+    const double rows = rows_ / tp_;
+    const int scores = builder_.linear(
+        x, {.rows = rows, .in = width, .out = d(experts.count), .low_precision = false});
+    const int shared = experts.shared_ffn > 0 ? shared_expert(x) : -1;
+    const double inner = experts.latent > 0 ? d(experts.latent) : width;
+    int tokens = x;
+    if (experts.latent > 0) {
+      tokens = builder_.linear(x, {.rows = rows, .in = width, .out = inner});
+    }
+    const double sent = rows * d(experts.per_token);
+    // How many ranks have experts for a token, if each expert is as likely as any other.
+    const double ranks = ep * (1.0 - std::pow(1.0 - 1.0 / ep, d(experts.per_token)));
+    const double travels = run_.sends_once ? rows * ranks : sent;
+    int permuted = tokens;
+    if (ep > 1) {
+      permuted = builder_.exchange(builder_.copy(permuted, travels * inner), WorkGroup::kExperts,
+                                   travels * inner);
+    }
+    permuted = builder_.copy(permuted, sent * inner);
+    const double local = d(experts.count) / ep;
+    const double each = sent * run_.load_imbalance / local;
+    const double ffn = d(experts.ffn);
+    const LinearShape in{.rows = each, .in = inner, .out = ffn, .batch = local, .expert = true};
+    const LinearShape out{.rows = each, .in = ffn, .out = inner, .batch = local, .expert = true};
+    int y = -1;
+    if (shape_.gated) {
+      const LinearShape parts[] = {in, in};
+      const std::vector<int> both = builder_.projections(permuted, parts);
+      y = builder_.linear(builder_.gated_activation(both[0], both[1]), out);
+    } else {
+      y = builder_.linear(builder_.activation(builder_.linear(permuted, in)), out);
+    }
+    y = builder_.weighted(y, scores);
+    if (ep > 1) {
+      y = builder_.exchange(builder_.copy(y, travels * inner), WorkGroup::kExperts,
+                            travels * inner);
+    }
+    y = builder_.copy(y, rows * inner);
+    if (experts.latent > 0) y = builder_.linear(y, {.rows = rows, .in = inner, .out = width});
+    return shared >= 0 ? builder_.add(y, shared) : y;
+  }
+
+  int shared_expert(int x) {
+    return scattered(feed_forward(gathered(x), d(shape_.experts->shared_ffn) / tp_, rows_));
+  }
+
+  int state_space(int x) {
+    const StateSpace& ssm = *shape_.state_space;
+    const double heads = d(ssm.heads) / tp_;
+    const double inner = heads * d(ssm.head_dim);
+    const double width = d(shape_.width);
+    const double all = 2 * inner + 2 * d(ssm.groups * ssm.state) / tp_ + heads;
+    x = gathered(x);
+    x = linear(x, width, all);
+    x = builder_.activation(x);  // the short convolution, which is bound by memory as this is
+    const int y = builder_.norm(builder_.scan(x, ssm, batch_, tokens_, heads), inner);
+    return scattered(linear(y, inner, width));
+  }
+
+  const TrainingRun& run_;
+  const ModelShape& shape_;
+  WorkBuilder builder_;
+  double tp_;
+  double batch_;
+  double tokens_;  // of one sequence on this rank
+  double rows_;
+  double window_;
+};
+
+}  // namespace
+
+BlockWork block_work(const TrainingRun& run, const BlockPlace& place) {
+  return BlockWriter(run, place.windowed).block(place.kind);
+}
+
+BlockWork embedding_work(const TrainingRun& run) { return BlockWriter(run, false).embedding(); }
+
+BlockWork output_work(const TrainingRun& run) { return BlockWriter(run, false).output(); }
+
+}  // namespace shardlab

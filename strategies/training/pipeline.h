@@ -1,0 +1,50 @@
+// When a pipeline's stages work on which micro-batch, and how long a step takes.
+//
+//   const PipelineTimes times = simulate_pipeline({.schedule = PipelineSchedule::k1F1B, .ranks = 4,
+//       .chunks = 1, .micro_batches = 16, .stages = stages});
+//   times.total_us, times.bubble_us
+//
+// A model is cut into ranks * chunks stages; rank r holds stages r, r + ranks, r + 2 * ranks and so
+// on. Forward passes of a stage wait for those of the stage before, backward passes for those of the
+// stage after, and each transfer between ranks takes the time that the stage says. A transfer runs
+// beside the kernels; the rank that receives waits.
+// Sources: Huang et al. 2019 (GPipe); Narayanan et al. 2021 (1F1B, interleaved); Qi et al. 2024
+// (zero bubble, H1: the gradients of weights fill the bubble).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "strategies/training/training_run.h"
+
+namespace shardlab {
+
+struct StageTimes {
+  double forward_us = 0.0;
+  double backward_us = 0.0;  // with the gradients of weights
+  double weights_us = 0.0;   // the part of backward_us that zero-bubble schedules may move
+  double send_us = 0.0;      // to the next stage, and of the gradient back
+};
+
+struct Pipeline {
+  PipelineSchedule schedule = PipelineSchedule::k1F1B;
+  std::int64_t ranks = 1;
+  std::int64_t chunks = 1;
+  std::int64_t micro_batches = 1;
+  std::vector<StageTimes> stages;  // ranks * chunks of them
+};
+
+struct PipelineTimes {
+  double total_us = 0.0;
+  double bubble_us = 0.0;    // what the rank with the most work waits
+  std::int64_t busiest = 0;  // that rank
+};
+
+// Throws InputError if the number of micro-batches does not suit the schedule.
+[[nodiscard]] PipelineTimes simulate_pipeline(const Pipeline& pipeline);
+
+// How many micro-batches a rank holds at most between their forward and backward passes, counted in
+// stages of that rank.
+[[nodiscard]] double micro_batches_held(const Pipeline& pipeline, std::int64_t rank);
+
+}  // namespace shardlab

@@ -1,0 +1,254 @@
+#include "strategies/training/rank_work.h"
+
+#include <algorithm>
+
+#include "strategies/steps/fusion.h"
+
+namespace shardlab {
+namespace {
+
+std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+bool is_heavy(const WorkOp& op) {
+  return op.kind == WorkKind::kGemm || op.kind == WorkKind::kAttention ||
+         op.kind == WorkKind::kScan || op.kind == WorkKind::kCollective ||
+         op.kind == WorkKind::kLookup;
+}
+
+// Which tensors of the forward pass are kept, and which of its operators run again.
+class Recomputed {
+ public:
+  Recomputed(const TrainingRun& run, const BlockWork& work, Keeping keeping)
+      : work_(work),
+        maker_(work.tensors.size(), -1),
+        keepable_(work.tensors.size(), false),
+        kept_(work.tensors.size(), false),
+        again_(work.forward.size(), false) {
+    for (std::size_t i = 0; i < work.forward.size(); ++i) {
+      for (const int tensor : work.forward[i].writes) maker_[at(tensor)] = static_cast<int>(i);
+    }
+    int products = 0;
+    for (const WorkOp& op : work.forward) {
+      if (op.kind == WorkKind::kGemm) ++products;
+      for (const int tensor : op.writes) {
+        keepable_[at(tensor)] = keeps(run, op, work.tensors[at(tensor)], keeping, products);
+      }
+    }
+    if (work.input >= 0) keepable_[at(work.input)] = true;
+    for (const WorkOp& op : work.backward) {
+      for (const int tensor : op.reads) need(tensor);
+    }
+    // The cache of selective recomputation holds its results whether they are read or not.
+    if (keeping == Keeping::kSelected) {
+      for (std::size_t i = 0; i < keepable_.size(); ++i) {
+        if (keepable_[i] && maker_[i] >= 0) kept_[i] = true;
+      }
+    }
+    if (keeping != Keeping::kAll && work.input >= 0) kept_[at(work.input)] = true;
+  }
+
+  [[nodiscard]] const std::vector<bool>& kept() const { return kept_; }
+  [[nodiscard]] const std::vector<bool>& again() const { return again_; }
+
+ private:
+  static bool keeps(const TrainingRun& run, const WorkOp& op, const WorkTensor& tensor,
+                    Keeping keeping, int products) {
+    switch (keeping) {
+      case Keeping::kInput:
+        return false;
+      case Keeping::kSelected:
+        return op.kind == WorkKind::kAttention ||
+               (op.kind == WorkKind::kGemm && products % 2 == 1) ||
+               (op.kind == WorkKind::kCollective && op.collective == Collective::kReduceScatter);
+      case Keeping::kAll:
+        break;
+    }
+    if (run.execution != Execution::kCompiled || is_heavy(op)) return true;
+    return op.kind == WorkKind::kReduction && tensor.elements < op.elements;
+  }
+
+  void need(int tensor) {
+    if (work_.tensors[at(tensor)].weight) return;
+    const int maker = maker_[at(tensor)];
+    if (maker < 0 && tensor != work_.input) return;  // the backward pass made it
+    if (keepable_[at(tensor)]) {
+      kept_[at(tensor)] = true;
+      return;
+    }
+    if (again_[at(maker)]) return;
+    again_[at(maker)] = true;
+    for (const int read : work_.forward[at(maker)].reads) need(read);
+  }
+
+  const BlockWork& work_;
+  std::vector<int> maker_;
+  std::vector<bool> keepable_;
+  std::vector<bool> kept_;
+  std::vector<bool> again_;
+};
+
+FusionKind fusion_kind(const WorkOp& op) {
+  switch (op.kind) {
+    case WorkKind::kPointwise:
+      return FusionKind::kPointwise;
+    case WorkKind::kReduction:
+      return FusionKind::kReduction;
+    default:
+      return FusionKind::kBarrier;
+  }
+}
+
+RankKernel kernel_of(const BlockWork& work, const std::vector<WorkOp>& ops,
+                     const FusedKernel& fused) {
+  const WorkOp& first = ops[at(fused.ops.front())];
+  RankKernel kernel{
+      .query = {.bytes = fused.bytes_read + fused.bytes_written, .dtype = DType::kBF16},
+      .kind = KernelClass::kOther,
+      .name = first.name};
+  switch (first.kind) {
+    case WorkKind::kGemm:
+      kernel.kind = first.low_precision ? KernelClass::kLowGemm : KernelClass::kGemm;
+      kernel.query.kind = Kernel::kGemm;
+      kernel.query.dtype = first.dtype;
+      kernel.query.flops = first.flops;
+      kernel.query.gemm = first.gemm;
+      break;
+    case WorkKind::kAttention:
+      kernel.kind = KernelClass::kAttention;
+      kernel.query.kind = Kernel::kAttention;
+      kernel.query.flops = first.flops;
+      kernel.query.attention = first.attention;
+      break;
+    case WorkKind::kScan:
+      kernel.query.kind = Kernel::kGemm;
+      kernel.query.flops = first.flops;
+      break;
+    default: {
+      const bool reduces = std::any_of(fused.ops.begin(), fused.ops.end(), [&](int op) {
+        return ops[at(op)].kind == WorkKind::kReduction;
+      });
+      kernel.query.kind = reduces ? Kernel::kReduction : Kernel::kElementwise;
+    }
+  }
+  (void)work;
+  return kernel;
+}
+
+std::vector<RankPiece> pieces_of(const TrainingRun& run, const BlockWork& work,
+                                 const std::vector<WorkOp>& ops, const std::vector<bool>& stays) {
+  std::vector<FusionTensor> tensors;
+  for (std::size_t i = 0; i < work.tensors.size(); ++i) {
+    tensors.push_back({work.tensors[i].bytes(), stays[i]});
+  }
+  std::vector<FusionOp> fusion_ops;
+  for (const WorkOp& op : ops) {
+    fusion_ops.push_back({.kind = fusion_kind(op),
+                          .elements = op.elements,
+                          .row = op.row,
+                          .reads = op.reads,
+                          .writes = op.writes,
+                          .dims = op.columns ? 1 : 0});
+  }
+  const std::vector<FusedKernel> kernels = run.execution == Execution::kCompiled
+                                               ? fuse(fusion_ops, tensors)
+                                               : unfused(fusion_ops, tensors);
+  std::vector<RankPiece> pieces;
+  bool heavy_before = false;
+  for (const FusedKernel& fused : kernels) {
+    const WorkOp& first = ops[at(fused.ops.front())];
+    if (first.kind == WorkKind::kCollective) {
+      // What is gathered is read afterwards; a ring of keys and values runs beside the attention,
+      // which comes after it in the forward pass and before it in the backward pass.
+      const bool leads = first.collective == Collective::kAllGather ||
+                         (first.collective == Collective::kSendRecv && !heavy_before);
+      pieces.push_back(
+          {{},
+           RankCollective{first.collective, first.group, first.full_bytes, first.beside, leads}});
+      heavy_before = false;
+      continue;
+    }
+    if (pieces.empty() || pieces.back().collective) pieces.emplace_back();
+    pieces.back().kernels.push_back(kernel_of(work, ops, fused));
+    heavy_before = first.kind == WorkKind::kAttention;
+  }
+  return pieces;
+}
+
+// The most bytes that the backward pass has made and not yet read for the last time.
+double most_working_bytes(const BlockWork& work, const std::vector<WorkOp>& ops,
+                          const std::vector<bool>& kept) {
+  std::vector<int> last(work.tensors.size(), -1);
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    for (const int tensor : ops[i].reads) last[at(tensor)] = static_cast<int>(i);
+  }
+  double now = 0.0;
+  double most = 0.0;
+  std::vector<bool> there(work.tensors.size(), false);
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    for (const int tensor : ops[i].writes) {
+      const WorkTensor& each = work.tensors[at(tensor)];
+      if (kept[at(tensor)] || there[at(tensor)] || each.weight) continue;
+      there[at(tensor)] = true;
+      now += each.bytes();
+    }
+    most = std::max(most, now);
+    for (const std::vector<int>* list : {&ops[i].reads, &ops[i].writes}) {
+      for (const int tensor : *list) {
+        if (!there[at(tensor)] || last[at(tensor)] > static_cast<int>(i)) continue;
+        there[at(tensor)] = false;
+        now -= work.tensors[at(tensor)].bytes();
+      }
+    }
+  }
+  return most;
+}
+
+}  // namespace
+
+Keeping keeping_of(const Recomputation& policy, std::int64_t block, std::int64_t /*blocks*/) {
+  if (policy.first_blocks >= 0 && block >= policy.first_blocks) return Keeping::kAll;
+  switch (policy.kind) {
+    case Recomputation::Kind::kFull:
+      return Keeping::kInput;
+    case Recomputation::Kind::kSelective:
+      return Keeping::kSelected;
+    case Recomputation::Kind::kEvery:
+      return block % policy.every == 0 ? Keeping::kInput : Keeping::kAll;
+    case Recomputation::Kind::kNone:
+      break;
+  }
+  return Keeping::kAll;
+}
+
+RankBlock rank_block(const TrainingRun& run, const BlockWork& work, Keeping keeping) {
+  const Recomputed recomputed(run, work, keeping);
+  std::vector<WorkOp> backward;
+  for (std::size_t i = 0; i < work.forward.size(); ++i) {
+    if (recomputed.again()[i]) backward.push_back(work.forward[i]);
+  }
+  backward.insert(backward.end(), work.backward.begin(), work.backward.end());
+
+  RankBlock block;
+  std::vector<bool> stays = recomputed.kept();
+  if (work.output >= 0) stays[at(work.output)] = true;
+  block.forward = pieces_of(run, work, work.forward, stays);
+  std::vector<bool> results(work.tensors.size(), false);
+  for (const WorkOp& op : work.backward) {
+    for (const int tensor : op.writes) {
+      if (work.tensors[at(tensor)].weight) results[at(tensor)] = true;
+    }
+  }
+  block.backward = pieces_of(run, work, backward, results);
+  for (std::size_t i = 0; i < work.tensors.size(); ++i) {
+    if (recomputed.kept()[i]) block.kept_bytes += work.tensors[i].bytes();
+  }
+  if (work.input >= 0) block.input_bytes = work.tensors[at(work.input)].bytes();
+  if (work.output >= 0) block.output_bytes = work.tensors[at(work.output)].bytes();
+  block.working_bytes = most_working_bytes(work, backward, recomputed.kept());
+  block.weight_elements = work.weight_elements;
+  block.expert_weight_elements = work.expert_weight_elements;
+  block.trained_elements = work.trained_elements;
+  return block;
+}
+
+}  // namespace shardlab
