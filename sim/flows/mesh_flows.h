@@ -1,8 +1,10 @@
 // How much collectives that run at once slow each other down, because they share the links of a mesh.
 //
 //   const MeshFlows flows(DeviceMesh::parse("fsdp=4,tp=8"), h100);
-//   flows.slowdowns({{{.mesh_dims = {0}}, {.mesh_dims = {0}}}});   // both cross the network: 2 and 2
-//   flows.slowdowns({{{.mesh_dims = {0}}, {.mesh_dims = {1}}}});   // network and NVLink: 1 and 1
+//   const MeshTransfer gather{.mesh_dims = {0}};                     // crosses the network
+//   const MeshTransfer reduce{.mesh_dims = {1}};                     // stays on NVLink
+//   flows.slowdowns(std::vector{gather, gather});                    // 2 and 2
+//   flows.slowdowns(std::vector{gather, reduce});                    // 1 and 1
 //
 // All groups of a transfer's mesh dims transfer at once, and the ranks of a group at one speed. At
 // speed 1 a group's transfer takes its price, which is the price for idle links; a transfer whose
