@@ -48,6 +48,8 @@ class EventQueue {
   };
 
   [[nodiscard]] bool empty() const { return heap_.empty(); }
+  // The time of the earliest event. Assumes !empty().
+  [[nodiscard]] Picoseconds next_time() const { return heap_.front().time; }
   // How many events have been pushed so far.
   [[nodiscard]] std::uint64_t pushed() const { return pushed_; }
   void reserve(std::size_t events) { heap_.reserve(events); }

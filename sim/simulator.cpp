@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <utility>
@@ -15,9 +16,14 @@
 #include "costmodel/base/parallel.h"
 #include "costmodel/base/text.h"
 #include "sim/counter_hash.h"
+#include "sim/flows/fair_share.h"
+#include "sim/flows/mesh_flows.h"
 
 namespace shardlab {
 namespace {
+
+// What contention needs for each rank: its ports, and what transfers use of them.
+constexpr std::int64_t kBytesOfLinks = 2048;
 
 // The ranks that are simulated: all ranks of a mesh, or one that stands for all.
 struct Ranks {
@@ -56,6 +62,19 @@ Groups groups_of(const DeviceMesh& mesh, const MeshDims& mesh_dims) {
   return groups;
 }
 
+// How long a kernel takes on idle links, and how much of it at the end is its transfer.
+struct Duration {
+  Picoseconds time = 0;
+  Picoseconds transfer = 0;
+};
+
+// What the groups of collectives use of the links; there are no ports without contention.
+struct Links {
+  int ports = 0;
+  std::vector<std::vector<std::vector<ResourceUse>>> uses;  // by first member
+  std::vector<std::size_t> uses_of;                         // by kernel: index into `uses`
+};
+
 // What all repetitions of a run share.
 struct Script {
   const Schedule& schedule;
@@ -66,13 +85,26 @@ struct Script {
   int streams = 0;
   std::array<std::vector<int>, kStreams> by_stream;
   std::vector<int> turn;             // by kernel: position in its stream
-  std::vector<Picoseconds> alike;    // by kernel: time; empty unless all ranks take the same time
+  std::vector<Duration> alike;       // by kernel; empty unless all ranks take the same time
   std::vector<std::int64_t> traced;  // the simulated ranks on the timeline, ascending
+  Links links;
   [[nodiscard]] const Groups& groups_of_kernel(int kernel) const {
     return groups[groups_of[to_index(kernel)]];
   }
   [[nodiscard]] int kernels() const { return static_cast<int>(schedule.kernels.size()); }
 };
+
+// The duration of a kernel that takes `time` on the rank of the draw.
+Duration duration_at(const Slowdown& slowdown, const ScheduledKernel& kernel, Micros time,
+                     const Slowdown::Draw& draw) {
+  Duration duration{.time = to_picoseconds(time), .transfer = 0};
+  if (kernel.transfer > Micros()) {
+    const Micros rest = slowdown.time(kernel.price - kernel.transfer, Micros(), draw);
+    duration.transfer =
+        duration.time - std::min(duration.time, to_picoseconds(std::max(rest, Micros())));
+  }
+  return duration;
+}
 
 // One repetition of the run.
 class Repetition {
@@ -85,6 +117,9 @@ class Repetition {
         meetings_(to_index(script.kernels())),
         ends_(to_index(script.kernels()), 0),
         waits_(to_index(script.kernels()), 0.0) {
+    if (script.links.ports > 0) {
+      share_.emplace(std::vector<double>(to_index(script.links.ports), 1.0));
+    }
     if (!records) return;
     slot_.assign(to_index(script.ranks.count()), -1);
     for (std::size_t i = 0; i < script.traced.size(); ++i) {
@@ -99,7 +134,13 @@ class Repetition {
     for (std::int64_t r = 0; r < script_.ranks.count(); ++r) launch(r, 0);
     while (!queue_.empty()) {
       const auto event = queue_.pop();
-      finish(event.payload.kernel, event.payload.first_member, event.time);
+      if (event.payload.kernel >= 0) {
+        finish(event.payload.kernel, event.payload.first_member, event.time);
+      } else {
+        go_on(to_index(-1 - event.payload.kernel), event.payload.first_member, event.time);
+      }
+      // All that starts or ends now does so before the links are shared anew.
+      if (share_ && (queue_.empty() || queue_.next_time() > event.time)) settle(event.time);
     }
     for (std::int64_t r = 0; r < script_.ranks.count(); ++r) {
       for (int s = 0; s < script_.streams; ++s) {
@@ -116,9 +157,23 @@ class Repetition {
   [[nodiscard]] std::vector<TimelineSpan>& spans() { return spans_; }
 
  private:
+  // The end of a kernel, or the start or the end of a transfer that shares links. Of a transfer,
+  // `kernel` is -1 minus its index, and `first_member` the number of the plan that it belongs to.
   struct Payload {
     int kernel;
     std::int64_t first_member;
+  };
+  // A collective of one group that shares links. Whenever its speed changes, it plans its next event
+  // anew; events of former plans are void.
+  struct Transfer {
+    int kernel = 0;
+    std::int64_t first_member = 0;
+    std::int64_t plan = 0;
+    int flow = -1;          // -1 before the transfer starts
+    Picoseconds alone = 0;  // how long it takes on idle links
+    Picoseconds since = 0;  // when the speed last changed
+    double left = 0.0;      // picoseconds at speed 1 that were left then
+    double speed = 1.0;
   };
   // Where the members of one kernel's groups wait for each other.
   struct Meeting {
@@ -166,12 +221,13 @@ class Repetition {
       waits_[to_index(kernel)] += static_cast<double>(now) * static_cast<double>(members) -
                                   meeting.arrival_sum[to_index(first)];
     }
-    const Picoseconds time = time_of(kernel, first);
-    if (time > std::numeric_limits<Picoseconds>::max() - now) {
-      throw LimitError(
-          "the simulated time exceeds 106 days, the longest that its clocks can represent");
+    const Duration duration = duration_of(kernel, first);
+    if (share_ && duration.transfer > 0 && !uses_of(kernel, first).empty()) {
+      plan_transfer(kernel, first, later(now, duration.time - duration.transfer),
+                    duration.transfer);
+    } else {
+      queue_.push(later(now, duration.time), {kernel, first});
     }
-    queue_.push(now + time, {kernel, first});
     if (slot_.empty()) return;
     for (const std::int64_t offset : groups.offsets) {
       const int slot = slot_[to_index(first + offset)];
@@ -179,8 +235,79 @@ class Repetition {
     }
   }
 
-  // The time that the slowest member of the group takes.
-  [[nodiscard]] Picoseconds time_of(int kernel, std::int64_t first) const {
+  // Throws LimitError for a time that the clocks can't represent.
+  [[nodiscard]] static Picoseconds later(Picoseconds now, Picoseconds time) {
+    if (time > std::numeric_limits<Picoseconds>::max() - now) {
+      throw LimitError(
+          "the simulated time exceeds 106 days, the longest that its clocks can represent");
+    }
+    return now + time;
+  }
+
+  [[nodiscard]] const std::vector<ResourceUse>& uses_of(int kernel, std::int64_t first) const {
+    const Links& links = script_.links;
+    return links.uses[links.uses_of[to_index(kernel)]][to_index(first)];
+  }
+
+  // Plans the start of a group's transfer, which takes `alone` on idle links.
+  void plan_transfer(int kernel, std::int64_t first, Picoseconds start, Picoseconds alone) {
+    std::size_t index = transfers_.size();
+    if (idle_transfers_.empty()) {
+      transfers_.emplace_back();
+    } else {
+      index = idle_transfers_.back();
+      idle_transfers_.pop_back();
+    }
+    Transfer& transfer = transfers_[index];
+    transfer.kernel = kernel;
+    transfer.first_member = first;
+    transfer.flow = -1;
+    transfer.alone = alone;
+    transfer.left = static_cast<double>(alone);
+    transfer.speed = 1.0;
+    plan_event(index, start);
+  }
+
+  void plan_event(std::size_t index, Picoseconds time) {
+    queue_.push(time, {-1 - static_cast<int>(index), ++transfers_[index].plan});
+  }
+
+  // The next event of a transfer: it starts or ends.
+  void go_on(std::size_t index, std::int64_t plan, Picoseconds now) {
+    Transfer& transfer = transfers_[index];
+    if (plan != transfer.plan) return;
+    if (transfer.flow < 0) {
+      transfer.flow = share_->add(uses_of(transfer.kernel, transfer.first_member));
+      transfer.since = now;
+      transfer_of_.resize(std::max(transfer_of_.size(), to_index(transfer.flow) + 1));
+      transfer_of_[to_index(transfer.flow)] = index;
+      plan_event(index, later(now, transfer.alone));
+      return;
+    }
+    share_->remove(transfer.flow);
+    ++transfer.plan;
+    idle_transfers_.push_back(index);
+    finish(transfer.kernel, transfer.first_member, now);
+  }
+
+  // Gives the transfers the speeds that they have from now on.
+  void settle(Picoseconds now) {
+    for (const int flow : share_->update()) {
+      const std::size_t index = transfer_of_[to_index(flow)];
+      Transfer& transfer = transfers_[index];
+      const double speed = share_->speed(flow);
+      if (speed == transfer.speed) continue;  // a new transfer starts out with speed 1
+      transfer.left =
+          std::max(0.0, transfer.left - static_cast<double>(now - transfer.since) * transfer.speed);
+      transfer.since = now;
+      transfer.speed = speed;
+      plan_event(index,
+                 later(now, to_picoseconds(Micros(transfer.left / speed / kPicosecondsPerMicro))));
+    }
+  }
+
+  // What the slowest member of the group takes.
+  [[nodiscard]] Duration duration_of(int kernel, std::int64_t first) const {
     if (!script_.alike.empty()) return script_.alike[to_index(kernel)];
     const ScheduledKernel& scheduled = script_.schedule.kernels[to_index(kernel)];
     const std::vector<std::int64_t>& offsets = script_.groups_of_kernel(kernel).offsets;
@@ -191,16 +318,20 @@ class Repetition {
       return host(offset) != host(0);
     });
     Micros longest;
+    Slowdown::Draw slowest{};
     for (const std::int64_t offset : offsets) {
-      longest = std::max(
-          longest, script_.slowdown.time(scheduled.price, scheduled.transfer,
-                                         {.seed = seed_,
-                                          .kernel = kernel,
-                                          .rank = script_.ranks.global[to_index(first + offset)],
-                                          .host = host(offset),
-                                          .leaves_host = leaves_host}));
+      const Slowdown::Draw draw{.seed = seed_,
+                                .kernel = kernel,
+                                .rank = script_.ranks.global[to_index(first + offset)],
+                                .host = host(offset),
+                                .leaves_host = leaves_host};
+      const Micros time = script_.slowdown.time(scheduled.price, scheduled.transfer, draw);
+      if (time <= longest) continue;
+      longest = time;
+      slowest = draw;
     }
-    return to_picoseconds(longest);
+    if (!share_) return {.time = to_picoseconds(longest), .transfer = 0};
+    return duration_at(script_.slowdown, scheduled, longest, slowest);
   }
 
   void finish(int kernel, std::int64_t first, Picoseconds now) {
@@ -228,6 +359,10 @@ class Repetition {
 
   const Script& script_;
   std::uint64_t seed_;
+  std::optional<FairShare> share_;  // of links; only with contention
+  std::vector<Transfer> transfers_;
+  std::vector<std::size_t> idle_transfers_;
+  std::vector<std::size_t> transfer_of_;  // by flow
   EventQueue<Payload> queue_;
   std::vector<std::array<int, kStreams>> positions_;  // by rank: how many kernels are done
   std::vector<std::array<bool, kStreams>> busy_;
@@ -255,7 +390,7 @@ std::vector<std::int64_t> spread(std::int64_t ranks, std::int64_t wanted) {
 // The script of a run. Kernels on the same mesh dims share their groups; a rank that stands for all
 // is alone in its group.
 Script script_of(const Schedule& schedule, const Slowdown& slowdown, const DeviceMesh& mesh,
-                 Ranks ranks, std::vector<std::int64_t> traced, bool folds) {
+                 Ranks ranks, std::vector<std::int64_t> traced, bool folds, Links links) {
   Script script{.schedule = schedule,
                 .slowdown = slowdown,
                 .ranks = std::move(ranks),
@@ -265,7 +400,8 @@ Script script_of(const Schedule& schedule, const Slowdown& slowdown, const Devic
                 .by_stream = {},
                 .turn = {},
                 .alike = {},
-                .traced = std::move(traced)};
+                .traced = std::move(traced),
+                .links = std::move(links)};
   std::map<MeshDims, std::size_t> groups;
   for (int k = 0; k < script.kernels(); ++k) {
     const ScheduledKernel& kernel = schedule.kernels[to_index(k)];
@@ -277,10 +413,25 @@ Script script_of(const Schedule& schedule, const Slowdown& slowdown, const Devic
     if (is_new) script.groups.push_back(groups_of(mesh, known->first));
     script.groups_of.push_back(known->second);
     if (slowdown.treats_ranks_alike()) {
-      script.alike.push_back(to_picoseconds(slowdown.time(kernel.price, kernel.transfer, {})));
+      script.alike.push_back(
+          duration_at(slowdown, kernel, slowdown.time(kernel.price, kernel.transfer, {}), {}));
     }
   }
   return script;
+}
+
+// The links that the collectives of a schedule share. Those on the same mesh dims that send their
+// bytes alike use the same links.
+Links links_of(const Schedule& schedule, const MeshFlows& flows) {
+  Links links{.ports = flows.ports(), .uses = {}, .uses_of = {}};
+  std::map<std::pair<MeshDims, Collective>, std::size_t> known;
+  for (const ScheduledKernel& kernel : schedule.kernels) {
+    const Collective kind = collective_from_name(kernel.name).value_or(Collective::kAllGather);
+    const auto [it, is_new] = known.emplace(std::pair(kernel.mesh_dims, kind), links.uses.size());
+    if (is_new) links.uses.push_back(flows.uses(kernel.mesh_dims, kind));
+    links.uses_of.push_back(it->second);
+  }
+  return links;
 }
 
 // The results of one repetition.
@@ -362,7 +513,7 @@ Quantiles quantiles_of(std::vector<double> values) {
 }
 
 Simulator::Simulator(DeviceMesh mesh, const Topology& topology, const SimulationOptions& options)
-    : mesh_(std::move(mesh)), devices_per_host_(topology.devices_per_host()), options_(options) {
+    : mesh_(std::move(mesh)), topology_(topology), options_(options) {
   SHARDLAB_CHECK(options_.repetitions >= 1, options_.repetitions);
 }
 
@@ -383,7 +534,7 @@ Simulator::Needs Simulator::needs(const Schedule& schedule, bool folds) const {
   needs.repetitions = options_.slowdown.is_random() ? options_.repetitions : 1;
   const std::int64_t kernels = std::ssize(schedule.kernels);
   // The clocks of a rank, one event, and its part in every meeting that may be open.
-  const std::int64_t per_rank = 96 + 12 * kernels;
+  const std::int64_t per_rank = 96 + 12 * kernels + (options_.contention ? kBytesOfLinks : 0);
   const std::int64_t per_run = saturating_product(folds ? 1 : mesh_.size(), per_rank);
   // Each repetition leaves a kernel's end and wait, which are held twice while they are sorted.
   const std::int64_t results =
@@ -411,14 +562,30 @@ Simulator::Needs Simulator::needs(const Schedule& schedule, bool folds) const {
 }
 
 SimulationResult Simulator::run(const Schedule& schedule) const {
-  const bool folds = options_.fold && options_.slowdown.treats_ranks_alike();
+  bool folds = options_.fold && options_.slowdown.treats_ranks_alike();
+  std::optional<MeshFlows> flows;
+  if (options_.contention) {
+    flows.emplace(mesh_, topology_, folds);
+    folds = flows->folds();
+    if (!folds && mesh_.size() > MeshFlows::kMostUnfolded) {
+      throw LimitError(
+          "contention needs the links of each of " + std::to_string(mesh_.size()) +
+          " ranks, since they are not alike; valid: at most " +
+          std::to_string(MeshFlows::kMostUnfolded) +
+          " ranks, or mesh dims that fill the hosts evenly and the straggler model none or "
+          "percent:P");
+    }
+  }
   const Needs needs = this->needs(schedule, folds);
   Ranks ranks{.global = folds ? std::vector<std::int64_t>{0} : mesh_.ranks(), .host = {}};
-  for (const std::int64_t rank : ranks.global) ranks.host.push_back(rank / devices_per_host_);
+  for (const std::int64_t rank : ranks.global) {
+    ranks.host.push_back(rank / topology_.devices_per_host());
+  }
   expect_host(ranks.host);
   const std::vector<std::int64_t> shown = spread(mesh_.size(), options_.traced_ranks);
   const Script script = script_of(schedule, options_.slowdown, mesh_, std::move(ranks),
-                                  folds ? std::vector<std::int64_t>{0} : shown, folds);
+                                  folds ? std::vector<std::int64_t>{0} : shown, folds,
+                                  flows ? links_of(schedule, *flows) : Links());
 
   std::vector<Outcome> outcomes(to_index(needs.repetitions));
   std::vector<TimelineSpan> spans;

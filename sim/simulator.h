@@ -13,11 +13,18 @@
 // (sim/slowdown.h). That price is the same for all groups of a mesh dim: the price of the worst
 // one.
 //
+// With `contention`, collectives that run at once share the bandwidth of their links
+// (sim/flows/mesh_flows.h): those of different streams on one rank, and those of different ranks that
+// have a network interface in common. A collective first spends what is not its transfer, which
+// nothing slows down, and then transfers at its fair share. A collective that meets no other takes its
+// price to the digit. Kernels of one rank, and what a slow link leaves to others, are no part of it.
+//
 // Ranks that the slowdown treats alike stay in lockstep. One rank then stands for all of them
-// (folding), so that simulating a million ranks takes as long as simulating one. Otherwise every
-// rank has clocks of its own, within a bound on memory. Every repetition draws its own random
-// numbers, and repetitions may run on several threads. The result depends neither on threads nor on
-// folding.
+// (folding), so that simulating a million ranks takes as long as simulating one; with contention the
+// mesh dims must fill the hosts evenly for that. Otherwise every rank has clocks of its own, within a
+// bound on memory. Every repetition draws its own random numbers, and repetitions may run on several
+// threads. The result does not depend on threads. Nor does it depend on folding, but for a few
+// picoseconds of rounding under contention.
 #pragma once
 
 #include <cstdint>
@@ -83,6 +90,8 @@ struct SimulationOptions {
   // How many ranks the timeline of the first repetition shows. They are spread evenly over the
   // mesh.
   std::int64_t traced_ranks = 0;
+  // Whether collectives that run at once share the bandwidth of their links.
+  bool contention = false;
 };
 
 // Quantiles over the repetitions, in microseconds, by the nearest-rank method.
@@ -127,7 +136,8 @@ class Simulator {
   Simulator(DeviceMesh mesh, const Topology& topology, const SimulationOptions& options);
 
   // Throws InputError for a slow host that the mesh does not reach, and LimitError when memory does
-  // not suffice or when a kernel or the run takes longer than the clocks can represent.
+  // not suffice, when a kernel or the run takes longer than the clocks can represent, or when the
+  // links of more than MeshFlows::kMostUnfolded ranks would have to be followed one by one.
   [[nodiscard]] SimulationResult run(const Schedule& schedule) const;
 
  private:
@@ -139,7 +149,7 @@ class Simulator {
   void expect_host(const std::vector<std::int64_t>& hosts) const;
 
   DeviceMesh mesh_;
-  std::int64_t devices_per_host_;
+  Topology topology_;
   SimulationOptions options_;
 };
 

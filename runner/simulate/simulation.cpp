@@ -43,6 +43,12 @@ void SimulationArguments::add_options(const Command& command) {
       .option("--straggler", straggler,
               "what is slower than the stack's prices assume: " + std::string(kSlowdownForms))
       .show_default();
+  command.flag(
+      "--contention", contention,
+      "collectives that run at once share the bandwidth of their links; without it each "
+      "takes its price. A redistribution, an op and a program run their collectives one "
+      "after the other on each rank, so that only ranks that differ (--straggler) or share "
+      "a network interface can meet");
   command.option("--repetitions", repetitions, "number of runs of a random straggler model")
       .check(integer_from(1, 1000000))
       .show_default();
@@ -178,7 +184,8 @@ void Simulation::run_clocks(const std::string& title) {
        .threads = session_.threads(),
        .memory_limit_bytes = memory_,
        .traced_ranks =
-           arguments_.trace.empty() ? 0 : traced_ranks(schedule_, arguments_.trace_ranks)});
+           arguments_.trace.empty() ? 0 : traced_ranks(schedule_, arguments_.trace_ranks),
+       .contention = arguments_.contention});
   time_ = simulator.run(schedule_);
   clock_ms_ = watch.ms();
   if (arguments_.trace.empty()) return;
@@ -235,6 +242,7 @@ nlohmann::json Simulation::json(nlohmann::json document) const {
                    {"bytes_moved", bytes_moved_},
                    {"steps", steps},
                    {"notes", notes_}});
+  if (arguments_.contention) document["contention"] = true;
   if (!session_.no_timing) {
     document["timing"] = {{"wall_ms", distribute_ms_ + run_ms_ + clock_ms_},
                           {"distribute_ms", distribute_ms_},
@@ -246,9 +254,9 @@ nlohmann::json Simulation::json(nlohmann::json document) const {
 
 std::string Simulation::table() const {
   const bool waits = time_.simulated_ranks > 1;
-  // With a straggler a step takes longer than its price, so the table also shows when the step
-  // ends.
-  const bool is_slowed = arguments_.straggler != "none";
+  // With a straggler or contention a step takes longer than its price, so the table also shows when
+  // the step ends.
+  const bool is_slowed = arguments_.straggler != "none" || arguments_.contention;
   const bool has_ops = std::any_of(steps_.begin(), steps_.end(),
                                    [](const Step& step) { return step.json.contains("op"); });
   std::vector<std::string> header = {"step", has_ops ? "kernel" : "collective", "change", "moved",

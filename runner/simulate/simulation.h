@@ -25,6 +25,7 @@ struct SimulationArguments {
   std::string memory = "8GiB";
   std::string straggler = "none";
   int repetitions = 100;
+  bool contention = false;
   std::string trace;
   std::int64_t trace_ranks = 64;
 

@@ -55,19 +55,20 @@ int FairShare::add(std::span<const ResourceUse> uses, double cap) {
   flow.uses.clear();
   for (const ResourceUse& use : uses) {
     if (use.amount == 0.0) continue;
-    const auto known = std::find_if(flow.uses.begin(), flow.uses.end(),
-                                    [&](const Use& u) { return u.resource == use.resource; });
-    if (known == flow.uses.end()) {
-      flow.uses.push_back({use.resource, 0, use.amount});
-    } else {
-      known->amount += use.amount;
+    std::vector<Member>& members = resources_[to_index(use.resource)].members;
+    if (!members.empty() && members.back().flow == number) {
+      Member& known = members.back();
+      flow.uses[to_index(known.use)].amount += use.amount;
+      known.amount += use.amount;
+      known.most = known.amount * cap;
+      continue;
     }
+    const auto u = static_cast<int>(flow.uses.size());
+    flow.uses.push_back({use.resource, static_cast<int>(members.size()), use.amount});
+    members.push_back({number, u, use.amount, use.amount * cap});
   }
-  for (std::size_t u = 0; u < flow.uses.size(); ++u) {
-    Use& use = flow.uses[u];
+  for (const Use& use : flow.uses) {
     Resource& resource = resources_[to_index(use.resource)];
-    use.slot = static_cast<int>(resource.members.size());
-    resource.members.push_back({number, static_cast<int>(u), use.amount, use.amount * cap});
     weigh(resource);
     if (resource.scarce) touch(use.resource);
   }
@@ -188,25 +189,31 @@ void FairShare::solve() {
   if (!std::is_sorted(solved_.begin(), solved_.end(), lower_cap)) {
     std::sort(solved_.begin(), solved_.end(), lower_cap);
   }
+  // The scarce resources as a heap, with the level at which each is used up: the speed that its open
+  // flows reach. Fixing a flow never lowers a level, so one that is out of date is too low, and is
+  // renewed when it comes up.
+  levels_.clear();
+  for (const int number : scarce_) {
+    const Resource& resource = resources_[to_index(number)];
+    levels_.push_back({resource.left / resource.weight, number});
+  }
+  const auto later = [](const Level& a, const Level& b) { return a.level > b.level; };
+  std::make_heap(levels_.begin(), levels_.end(), later);
   double reached = 0.0;  // the speed up to which all open flows have risen
   auto capped = solved_.begin();
   while (true) {
-    // The resource that is used up next.
     double level = std::numeric_limits<double>::infinity();
-    std::size_t next = scarce_.size();
-    for (std::size_t i = 0; i < scarce_.size();) {
-      const Resource& resource = resources_[to_index(scarce_[i])];
-      if (resource.open == 0) {
-        scarce_[i] = scarce_.back();
-        scarce_.pop_back();
-        continue;
-      }
-      const double its_level = resource.left / resource.weight;
-      if (its_level < level) {
-        level = its_level;
-        next = i;
-      }
-      ++i;
+    while (!levels_.empty()) {
+      const Level first = levels_.front();
+      const Resource& resource = resources_[to_index(first.resource)];
+      level = resource.open > 0 ? resource.left / resource.weight
+                                : std::numeric_limits<double>::infinity();
+      if (resource.open > 0 && level <= first.level) break;
+      std::pop_heap(levels_.begin(), levels_.end(), later);
+      levels_.pop_back();
+      if (resource.open == 0) continue;
+      levels_.push_back({level, first.resource});
+      std::push_heap(levels_.begin(), levels_.end(), later);
     }
     level = std::max(level, reached);  // rounding must not lead back
     // Flows that reach their caps before. They are fixed first, and may leave more to the others.
@@ -220,7 +227,7 @@ void FairShare::solve() {
     }
     if (capped == solved_.end()) return;
     if (fixed_some) continue;
-    for (const Member& member : resources_[to_index(scarce_[next])].members) {
+    for (const Member& member : resources_[to_index(levels_.front().resource)].members) {
       Flow& flow = flows_[to_index(member.flow)];
       if (!flow.fixed) fix(flow, level);
     }

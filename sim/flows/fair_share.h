@@ -18,7 +18,7 @@
 // update() solves anew only what a change can reach: a resource that suffices for all its flows at
 // their caps slows down nobody, so it joins no flows, and the others split the flows into connected
 // components. A capacity may be exceeded by rounding, in relation to itself by at most kShareSlack.
-// With n uses of resources in the component and k of its resources, an update costs O(n + k^2).
+// With n uses of resources in a component and k resources, an update costs O(n + (n + k) log k).
 #pragma once
 
 #include <boost/container/small_vector.hpp>
@@ -92,6 +92,11 @@ class FairShare {
     int open = 0;         // how many others there are
   };
 
+  struct Level {
+    double level;
+    int resource;
+  };
+
   [[nodiscard]] std::size_t index_of(int flow) const;
   void weigh(Resource& resource);
   void touch(int resource) { touched_.push_back(resource); }
@@ -109,6 +114,7 @@ class FairShare {
   std::vector<int> pending_;  // resources to be visited
   std::vector<int> solved_;   // flows of this update
   std::vector<int> scarce_;   // resources of this update that limit a flow
+  std::vector<Level> levels_;
   std::vector<int> changed_;
 };
 

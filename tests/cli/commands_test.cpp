@@ -8,6 +8,7 @@
 #include <set>
 
 #include "tests/cli/messages.h"
+#include "tests/support/reference_topology.h"
 
 namespace shardlab::testing_support {
 namespace commands_test {
@@ -275,6 +276,32 @@ TEST(SimulateCommand, ASlowedRunSaysWhenEachStepIsDone) {
   const std::string shown = text.out.substr(text.out.find("done after ") + 11);
   const std::string number = shown.substr(0, shown.find(' '));
   EXPECT_NE(text.out.find(" " + number + "\n"), std::string::npos) << text.out;
+}
+
+// Hosts of 3 devices and 2 network interfaces of 75 GB/s each: two devices share one, and want 50 GB/s
+// each, so their transfers take 4/3 of the time.
+TEST(SimulateCommand, DevicesThatShareANetworkInterfaceContend) {
+  const TemporaryFolder folder;
+  json topology = topology_json(3);
+  topology["nics_per_host"] = 2;
+  folder.write("nics.json", topology.dump());
+  const Words common = {"--mesh",     "2x3",       "--tensor", "f32[6144,4096]",
+                        "--topology", "nics.json", "--stack",  "alpha-beta",
+                        "--from",     "S(0)S(1)",  "--to",     "RS(1)"};
+  const auto run = [&](Words words) {
+    words.insert(words.end(), common.begin(), common.end());
+    return json_of(words, folder.path());
+  };
+  const json step = run({"plan"})["steps"].at(0);
+  const double price = step["price_us"];
+  const double transfer = step["parts_us"]["transfer"];
+  const json without = run({"simulate", "--data", "off", "--no-timing"});
+  const json with = run({"simulate", "--data", "off", "--no-timing", "--contention"});
+  EXPECT_GT(transfer, 100);
+  EXPECT_NEAR(without["time_us"]["p50"], price, 1e-6);
+  EXPECT_NEAR(with["time_us"]["p50"], price + transfer / 3, 1e-5);
+  EXPECT_FALSE(without.contains("contention"));
+  EXPECT_EQ(with["contention"], true);
 }
 
 TEST(SimulateCommand, FoldsAMillionRanks) {

@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <random>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "tests/support/reference_messages.h"
 #include "tests/support/reference_topology.h"
 
@@ -113,6 +115,135 @@ TEST(Simulator, ASlowHostDelaysThoseWhoMeetIt) {
     EXPECT_EQ(to_micros(span.ended), 30);
   }
   EXPECT_EQ(met.kernels[1].wait_us, 2.5);  // half of the ranks wait for 5 us
+}
+
+ScheduledKernel on(Stream stream, ScheduledKernel kernel) {
+  kernel.stream = stream;
+  return kernel;
+}
+
+std::vector<double> ends_of(const SimulationResult& result) {
+  std::vector<double> ends;
+  for (const KernelTimes& kernel : result.kernels) ends.push_back(kernel.end_us.max);
+  return ends;
+}
+
+TEST(SimulatorContention, TransfersThatOverlapShareTheirLinks) {
+  // Each spends 2 us before its transfer of 8 us. On the network of hosts of 4 both transfer from 2 to
+  // 18; over the network and over NVLink each transfers alone.
+  const auto both = [](MeshDims a, MeshDims b) {
+    const Schedule schedule = schedule_of(
+        {collective(10, 8, std::move(a)), on(Stream::kGather, collective(10, 8, std::move(b)))});
+    return ends_of(simulated("2x4", schedule, "none", {.contention = true}));
+  };
+  EXPECT_EQ(both({0}, {0}), (std::vector<double>{18, 18}));
+  EXPECT_EQ(both({1}, {1}), (std::vector<double>{18, 18}));
+  EXPECT_EQ(both({0}, {1}), (std::vector<double>{10, 10}));
+}
+
+TEST(SimulatorContention, SpeedsChangeWhenTransfersStartAndEnd) {
+  // communication: 2 us, then 5 of its 8 us alone, and 3 us at half speed, until 13
+  // gathers:       from 5 on; it transfers from 7 on, 3 us at half speed, and 5 us alone until 18
+  const Schedule schedule =
+      schedule_of({compute(5), collective(10, 8, {0}),
+                   on(Stream::kGather, collective(10, 8, {0}, {0})), compute(1, {2})});
+  for (const bool fold : {true, false}) {
+    const SimulationResult result =
+        simulated("2x4", schedule, "none", {.fold = fold, .contention = true});
+    EXPECT_EQ(ends_of(result), (std::vector<double>{5, 13, 18, 19}));
+    EXPECT_EQ(result.simulated_ranks, fold ? 1 : 8);
+  }
+  EXPECT_EQ(ends_of(simulated("2x4", schedule, "none")), (std::vector<double>{5, 10, 15, 16}));
+  // Everything takes twice as long, also the transfers.
+  EXPECT_EQ(ends_of(simulated("2x4", schedule, "percent:100", {.contention = true})),
+            (std::vector<double>{10, 26, 36, 38}));
+}
+
+// Random kernels on some of the streams.
+Schedule random_schedule(std::mt19937_64& random, std::vector<Stream> streams, int mesh_dims) {
+  Schedule schedule;
+  for (int k = 0; k < 30; ++k) {
+    std::vector<int> after;
+    if (k > 0 && random() % 2 == 0) after.push_back(static_cast<int>(random() % to_index(k)));
+    const double us = 0.001 * static_cast<double>(1 + random() % 20000);
+    const Stream stream = streams[random() % streams.size()];
+    if (stream == Stream::kCompute) {
+      (void)schedule.add(compute(us, after));
+      continue;
+    }
+    const double transfer = us * static_cast<double>(random() % 11) / 10;
+    MeshDims dims = {static_cast<int>(random() % to_index(mesh_dims))};
+    ScheduledKernel kernel = on(stream, collective(us, transfer, std::move(dims), after));
+    if (random() % 3 == 0) kernel.name = "all_to_all";
+    (void)schedule.add(std::move(kernel));
+  }
+  return schedule;
+}
+
+TEST(SimulatorContention, OneStreamOfCollectivesTakesItsPricesToTheDigit) {
+  std::mt19937_64 random(1);
+  for (int round = 0; round < 40; ++round) {
+    const Schedule schedule =
+        random_schedule(random, {Stream::kCompute, Stream::kCommunication}, 2);
+    for (const char* straggler : {"none", "percent:7", "host:1:1.5", "link:0:3", "jitter:0.2"}) {
+      const SimulationOptions off{.repetitions = 3};
+      const SimulationOptions on{.repetitions = 3, .contention = true};
+      const SimulationResult without = simulated("4x4", schedule, straggler, off);
+      const SimulationResult with = simulated("4x4", schedule, straggler, on);
+      ASSERT_EQ(ends_of(without), ends_of(with)) << straggler;
+      ASSERT_EQ(without.time_us.p50, with.time_us.p50) << straggler;
+      ASSERT_EQ(without.simulated_ranks, with.simulated_ranks) << straggler;
+    }
+  }
+}
+
+// One rank stands for all: the same as when each rank's links are followed, but for the rounding of
+// picoseconds. Starting later, or ending earlier, by a picosecond may move what follows by as much.
+TEST(SimulatorContention, FoldingChangesNothing) {
+  std::mt19937_64 random(2);
+  int slower = 0;
+  for (int round = 0; round < 60; ++round) {
+    const Schedule schedule = random_schedule(
+        random, {Stream::kCompute, Stream::kCommunication, Stream::kGather, Stream::kReduction}, 3);
+    const SimulationResult folded = simulated("2x2x4", schedule, "none", {.contention = true});
+    const SimulationResult all =
+        simulated("2x2x4", schedule, "none", {.fold = false, .contention = true});
+    ASSERT_EQ(folded.simulated_ranks, 1);
+    ASSERT_EQ(all.simulated_ranks, 16);
+    const std::vector<double> ends = ends_of(folded);
+    const std::vector<double> ends_of_all = ends_of(all);
+    for (std::size_t k = 0; k < ends.size(); ++k) {
+      ASSERT_NEAR(ends[k], ends_of_all[k], 1e-4) << "round " << round << " kernel " << k;
+    }
+    if (folded.time_us.max > simulated("2x2x4", schedule, "none").time_us.max) ++slower;
+  }
+  EXPECT_GT(slower, 30);
+}
+
+TEST(SimulatorContention, TheResultDoesNotDependOnThreads) {
+  std::mt19937_64 random(3);
+  const Schedule schedule =
+      random_schedule(random, {Stream::kCommunication, Stream::kGather, Stream::kReduction}, 2);
+  SimulationOptions options{.repetitions = 8, .contention = true};
+  const SimulationResult one = simulated("4x4", schedule, "jitter:0.3", options);
+  options.threads = 4;
+  EXPECT_EQ(ends_of(one), ends_of(simulated("4x4", schedule, "jitter:0.3", options)));
+  options.contention = false;
+  EXPECT_LT(simulated("4x4", schedule, "jitter:0.3", options).time_us.p50, one.time_us.p50);
+}
+
+TEST(SimulatorContention, AMillionRanksFoldIfTheyFillTheHostsEvenly) {
+  const Schedule schedule =
+      schedule_of({collective(10, 8, {0}), on(Stream::kGather, collective(10, 8, {0}))});
+  const SimulationResult result = simulated("1024x1024", schedule, "none", {.contention = true});
+  EXPECT_EQ(ends_of(result), (std::vector<double>{18, 18}));
+  EXPECT_EQ(result.simulated_ranks, 1);
+  EXPECT_EQ(
+      message_of<LimitError>(
+          [&] { (void)simulated("65536x3", schedule, "none", {.contention = true}); }),
+      "contention needs the links of each of 196608 ranks, since they are not alike; valid: at "
+      "most 65536 ranks, or mesh dims that fill the hosts evenly and the straggler model none "
+      "or percent:P");
 }
 
 TEST(Simulator, ASlowLinkStretchesTheTransferOfGroupsThatLeaveItsHost) {
