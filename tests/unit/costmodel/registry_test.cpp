@@ -82,10 +82,10 @@ TEST(ModelChoice, AnUnknownModelIsAnErrorThatListsTheKnown) {
   EXPECT_THROW_MSG(read_model_choice("dtenso", kPlace), ConfigError,
                    "s.json:/collective_model: unknown model \"dtenso\" (did you mean "
                    "\"dtensor\"?); valid: alpha_beta, ap_default, ap_nccl, ap_roofline, dtensor, "
-                   "nccl, none, piecewise, roofline, table");
+                   "kernels, nccl, none, piecewise, roofline, table");
   EXPECT_THROW_MSG(read_model_choice({{"name", "magic"}}, kPlace), ConfigError,
                    "s.json:/collective_model/name: unknown model \"magic\"; valid: "
-                   "alpha_beta, ap_default, ap_nccl, ap_roofline, dtensor, nccl, none, piecewise, "
+                   "alpha_beta, ap_default, ap_nccl, ap_roofline, dtensor, kernels, nccl, none, piecewise, "
                    "roofline, table");
 }
 
