@@ -11,6 +11,10 @@ constexpr std::int64_t kMaxDevices = std::int64_t{1} << 40;
 constexpr NumberRange kBandwidthRange{.min = 1e-6, .max = 1e9};
 constexpr NumberRange kLatencyRange{.min = 0.0, .max = 1e9};
 
+// The 4-bit format of NVFP4 and MXFP4. No tensor has it as its dtype, since two of them share a byte,
+// but a device has a peak rate for it.
+constexpr std::string_view kPackedFloat = "f4e2m1";
+
 LinkKind default_kind(LinkScope joins) {
   if (joins < LinkScope::kHost) return LinkKind::kPcie;
   return joins < LinkScope::kRail ? LinkKind::kNvswitch : LinkKind::kNetwork;
@@ -96,8 +100,9 @@ Topology Topology::from_json(const nlohmann::json& json, const JsonPlace& place)
   const JsonPlace peak_place = device.place("peak_tflops");
   if (!peaks.is_object()) peak_place.fail("found " + describe_json(peaks) + "; valid: an object");
   for (const auto& [dtype, value] : peaks.items()) {
-    if (dtype != "default" && !dtype_from_name(dtype)) {
-      peak_place.at(dtype).fail("unknown dtype; valid: default " + std::string(kDTypeNames));
+    if (dtype != "default" && dtype != kPackedFloat && !dtype_from_name(dtype)) {
+      peak_place.at(dtype).fail("unknown dtype; valid: default " + std::string(kDTypeNames) + " " +
+                                std::string(kPackedFloat));
     }
     topology.device_.peak_tflops[dtype] =
         json_number(value, peak_place.at(dtype), {.min = 1e-9, .max = 1e9});

@@ -78,7 +78,7 @@ struct DeviceFigures {
   GBps memory_bandwidth;
   double memory_gib = 0.0;
   Micros launch;                              // start-up time of one kernel
-  std::map<std::string, double> peak_tflops;  // dense, by dtype name; "default" for other dtypes
+  std::map<std::string, double> peak_tflops;  // dense, by dtype name or f4e2m1; "default" for others
 };
 
 class Topology {

@@ -137,7 +137,7 @@ constexpr std::array kGenerations = {Generation{0,
                                                 0.745,
                                                 {0.213, 77, 110, 0.86},
                                                 {0.201, 226, 245, 0.86},
-                                                {1.0, 115, 786, 1.0},
+                                                {1.0, 115, 786, 1.06},
                                                 {1.0, 769, 470, 0.79}}};
 constexpr double kQueryTile = 128.0;  // queries of one block, and keys of one step
 

@@ -60,7 +60,7 @@ class NodeKernel {
       query.bytes += bytes_of(shape, metas_[t]->dtype);
       if (t >= outputs) inputs_[t - outputs] = shape;
     }
-    if (rule_ != nullptr && rule_->flops != nullptr) query.flops = rule_->flops(inputs_, call_);
+    if (rule_ != nullptr) set_work(query, *rule_, inputs_, call_);
     return kernels_.price(query).total.value();
   }
 

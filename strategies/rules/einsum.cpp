@@ -84,20 +84,33 @@ Shape EinsumEquation::output_shape(std::span<const Shape> shapes, std::string_vi
   return shape;
 }
 
-double EinsumEquation::flops(std::span<const Shape> shapes) const {
-  // If only one input is sharded on a letter, the local shapes of a rank disagree on its extent.
-  // The rank then computes with the smaller one.
-  double flops = 2.0;
-  for (const char letter : letters_) {
-    std::int64_t extent = -1;
-    for (std::size_t i = 0; i < inputs_.size(); ++i) {
-      if (!contains(inputs_[i], letter)) continue;
-      const std::int64_t here = shapes[i][to_index(position(inputs_[i], letter))];
-      extent = extent < 0 ? here : std::min(extent, here);
-    }
-    flops *= static_cast<double>(extent);
+double EinsumEquation::local_extent(char letter, std::span<const Shape> shapes) const {
+  std::int64_t extent = -1;
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    if (!contains(inputs_[i], letter)) continue;
+    const std::int64_t here = shapes[i][to_index(position(inputs_[i], letter))];
+    extent = extent < 0 ? here : std::min(extent, here);
   }
+  return static_cast<double>(extent);
+}
+
+double EinsumEquation::flops(std::span<const Shape> shapes) const {
+  double flops = 2.0;
+  for (const char letter : letters_) flops *= local_extent(letter, shapes);
   return flops;
+}
+
+std::optional<GemmShape> EinsumEquation::gemm(std::span<const Shape> shapes) const {
+  if (inputs_.size() != 2) return std::nullopt;
+  GemmShape gemm{.batch = 1.0, .m = 1.0, .n = 1.0, .k = 1.0};
+  for (const char letter : letters_) {
+    const bool shared = contains(inputs_[0], letter) && contains(inputs_[1], letter);
+    double& extent = !shared                     ? (contains(inputs_[0], letter) ? gemm.m : gemm.n)
+                     : contains(output_, letter) ? gemm.batch
+                                                 : gemm.k;
+    extent *= local_extent(letter, shapes);
+  }
+  return gemm;
 }
 
 Rows EinsumEquation::rows(Linearity linearity, bool placeholders) const {

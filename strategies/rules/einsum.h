@@ -2,6 +2,7 @@
 // has one or two inputs.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,10 @@ class EinsumEquation {
   [[nodiscard]] Shape output_shape(std::span<const Shape> shapes, std::string_view op) const;
   // One multiplication and one addition for every combination of values of the letters.
   [[nodiscard]] double flops(std::span<const Shape> shapes) const;
+  // The product of matrices that an equation of two inputs computes: letters of both inputs and the
+  // output are its batch, letters that only the inputs share are contracted, and those of one input
+  // are its rows or columns. Nothing for another number of inputs.
+  [[nodiscard]] std::optional<GemmShape> gemm(std::span<const Shape> shapes) const;
 
   enum class Linearity : std::uint8_t { kNone, kPerInput, kPerInputAndAll };
   // The rows in PyTorch's order, with concrete shards or with placeholders:
@@ -37,6 +42,10 @@ class EinsumEquation {
   [[nodiscard]] Rows rows(Linearity linearity, bool placeholders) const;
 
  private:
+  // What a rank computes with: if only one input is sharded on a letter, the local shapes disagree
+  // on its extent, and the smaller one counts.
+  [[nodiscard]] double local_extent(char letter, std::span<const Shape> shapes) const;
+
   std::vector<std::string> inputs_;
   std::string output_;
   std::string letters_;  // every letter of the equation, in alphabetical order

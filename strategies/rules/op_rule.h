@@ -128,6 +128,9 @@ struct OpRule {
   // Which kernel one rank runs, and its floating point operations.
   Kernel kernel = Kernel::kElementwise;
   double (*flops)(std::span<const Shape> local_inputs, const OpCall&) = nullptr;
+  // Writes the shape of the product or of the attention (KernelQuery::gemm, ::attention), for
+  // models that price by shape. Null for kernels without one.
+  void (*shape)(std::span<const Shape> local_inputs, const OpCall&, KernelQuery&) = nullptr;
   std::string_view equation = {};  // mk,kn->mn; only products of matrices have one
 
   // The same rule for these sets: followed("aten.cumsum.default").in(until(Release::k2_13)).
@@ -162,6 +165,14 @@ struct OpRuleFamily {
 [[nodiscard]] const OpRule& find_op_rule(std::string_view op, RuleSet set);
 // Every op that some rule set has. Names are sorted, and each is listed once.
 [[nodiscard]] std::vector<std::string_view> all_op_names();
+
+// Writes what the rule knows of the kernel's work on local inputs of these shapes: its operations
+// and its shape.
+inline void set_work(KernelQuery& query, const OpRule& rule, std::span<const Shape> local_inputs,
+                     const OpCall& call) {
+  if (rule.flops != nullptr) query.flops = rule.flops(local_inputs, call);
+  if (rule.shape != nullptr) rule.shape(local_inputs, call, query);
+}
 
 }  // namespace shardlab
 

@@ -329,7 +329,7 @@ double StackEvaluator::kernel_us_under(const ComputeModel& kernels, const OpRule
     query.bytes +=
         element_count(largest_local_shape(out[o].shape, outputs[o], mesh)) * itemsize(out[o].dtype);
   }
-  if (rule.flops != nullptr) query.flops = rule.flops(shapes, call);
+  set_work(query, rule, shapes, call);
   return kernels.price(query).total.value();
 }
 

@@ -19,7 +19,7 @@ double KernelPrices::price(std::size_t candidate) {
     query.bytes += held.bytes;
   }
   for (std::size_t o = 0; o < outputs; ++o) query.bytes += held_by(o, candidate).bytes;
-  if (rule_.flops != nullptr) query.flops = rule_.flops(input_shapes_, call_);
+  set_work(query, rule_, input_shapes_, call_);
   return kernels_.price(query).total.value();
 }
 

@@ -470,13 +470,46 @@ double backward_flops(std::span<const Shape> local, const OpCall&) {
   return products_flops(local, 1, 5.0);
 }
 
+// The shape of attention whose queries are input `first`, followed by the keys and the values.
+void set_shape(std::span<const Shape> local, std::size_t first, Kind kind, bool causal,
+               bool backward, KernelQuery& query) {
+  if (local.size() < first + 3) return;
+  for (std::size_t i = first; i < first + 3; ++i) {
+    if (local[i].size() != 4) return;
+  }
+  const auto extent = [&](std::size_t input, std::size_t dim) {
+    return static_cast<double>(local[first + input][dim]);
+  };
+  query.attention = {.batch = extent(0, 0),
+                     .heads = extent(0, 1),
+                     .kv_heads = extent(1, 1),
+                     .queries = extent(0, 2),
+                     .keys = extent(1, 2),
+                     .key_dim = extent(0, 3),
+                     .value_dim = extent(2, 3),
+                     .causal = causal,
+                     .backward = backward,
+                     .kernel = kind == Kind::kFlash       ? AttentionKernel::kFlash
+                               : kind == Kind::kEfficient ? AttentionKernel::kEfficient
+                                                          : AttentionKernel::kCudnn};
+}
+void forward_shape(std::span<const Shape> local, const OpCall& call, KernelQuery& query) {
+  const Kind kind = kind_of(call);
+  set_shape(local, 0, kind, call.boolean_arg(kind == Kind::kFlash ? 1 : 2, false), false, query);
+}
+void backward_shape(std::span<const Shape> local, const OpCall& call, KernelQuery& query) {
+  const Kind kind = kind_of(call);
+  set_shape(local, 1, kind, call.boolean_arg(kind == Kind::kEfficient ? 2 : 3, false), true, query);
+}
+
 constexpr OpRule forward(std::string_view op, RuleSets sets, RowsOf rows) {
   return {.op = op,
           .sets = sets,
           .outputs = forward_outputs,
           .rows = rows,
           .kernel = Kernel::kAttention,
-          .flops = forward_flops};
+          .flops = forward_flops,
+          .shape = forward_shape};
 }
 constexpr OpRule maskless(std::string_view op, RuleSets sets) {
   OpRule rule = forward(op, sets, maskless_rows);
@@ -490,7 +523,8 @@ constexpr OpRule backward(std::string_view op, RuleSets sets, RowsOf rows) {
           .outputs = backward_outputs,
           .rows = rows,
           .kernel = Kernel::kAttention,
-          .flops = backward_flops};
+          .flops = backward_flops,
+          .shape = backward_shape};
 }
 
 // The rule of flash attention where only whole groups of heads may be sharded.

@@ -174,6 +174,10 @@ double einsum_flops(std::span<const Shape> local, const OpCall& call) {
   return equation_of(call).flops(local);
 }
 
+void einsum_shape(std::span<const Shape> local, const OpCall& call, KernelQuery& query) {
+  query.gemm = equation_of(call).gemm(local);
+}
+
 // -- Sums and means -------------------------------------------------------------------------------
 
 std::vector<TensorMeta> reduced_outputs(const OpCall& call) {
@@ -205,13 +209,15 @@ Rows reduced_rows(const OpCall& call, const OpRule&) {
 // -- The table ------------------------------------------------------------------------------------
 
 constexpr OpRule with_rows(std::string_view op, OutputsOf outputs, RowsOf rows, Kernel kernel,
-                           decltype(OpRule::flops) flops = nullptr) {
+                           decltype(OpRule::flops) flops = nullptr,
+                           decltype(OpRule::shape) shape = nullptr) {
   return {.op = op,
           .sets = kAutoParallels,
           .outputs = outputs,
           .rows = rows,
           .kernel = kernel,
-          .flops = flops};
+          .flops = flops,
+          .shape = shape};
 }
 constexpr OpRule cast(std::string_view op) {
   return {.op = op,
@@ -226,7 +232,8 @@ constexpr OpRule kRules[] = {
     with_rows("aten.alias.default", same_outputs, alias_rows, Kernel::kView),
     with_rows("aten.arange.start_step", made_outputs, rows::no_rows, Kernel::kCopy),
     with_rows("aten.clone.default", same_outputs, clone_rows, Kernel::kCopy),
-    with_rows("aten.einsum.default", einsum_outputs, einsum_rows, Kernel::kGemm, einsum_flops),
+    with_rows("aten.einsum.default", einsum_outputs, einsum_rows, Kernel::kGemm, einsum_flops,
+              einsum_shape),
     with_rows("aten.empty.memory_format", made_outputs, full_rows, Kernel::kCopy),
     with_rows("aten.empty_permuted.default", made_outputs, full_rows, Kernel::kCopy),
     with_rows("aten.full.default", made_outputs, full_rows, Kernel::kCopy),

@@ -101,6 +101,17 @@ double product_flops(std::span<const Shape> local, const OpCall&) {
   return flops;
 }
 
+void product_shape(std::span<const Shape> local, const OpCall&, KernelQuery& query) {
+  const Shape& a = local[0];
+  const Shape& b = local[1];
+  GemmShape gemm{.batch = 1.0, .m = 1.0, .n = 1.0, .k = 1.0};
+  for (std::size_t i = 0; i + 2 < a.size(); ++i) gemm.batch *= static_cast<double>(a[i]);
+  if (a.size() >= 2) gemm.m = static_cast<double>(a[a.size() - 2]);
+  if (b.size() >= 2) gemm.n = static_cast<double>(b.back());
+  gemm.k = static_cast<double>(std::min(a.back(), b[b.size() < 2 ? 0 : b.size() - 2]));
+  query.gemm = gemm;
+}
+
 // -- addmm, baddbmm ----------------------------------------------------------------------------
 
 // The bias broadcasts to the output and is sharded like it.
@@ -185,6 +196,10 @@ double biased_flops(std::span<const Shape> local, const OpCall& call) {
   return product_flops(local.subspan(1), call);
 }
 
+void biased_shape(std::span<const Shape> local, const OpCall& call, KernelQuery& query) {
+  product_shape(local.subspan(1), call, query);
+}
+
 // -- einsum, whose equation is the first of --args ---------------------------------------------
 
 EinsumEquation einsum_equation(const OpCall& call) {
@@ -221,6 +236,10 @@ Rows einsum_rows(const OpCall& call, const OpRule&) {
 
 double einsum_flops(std::span<const Shape> local, const OpCall& call) {
   return einsum_equation(call).flops(local);
+}
+
+void einsum_shape(std::span<const Shape> local, const OpCall& call, KernelQuery& query) {
+  query.gemm = einsum_equation(call).gemm(local);
 }
 
 // -- _scaled_mm: the product of two matrices of scaled elements -----------------------------------
@@ -527,6 +546,17 @@ double grouped_flops(std::span<const Shape> local, const OpCall&) {
   return flops;
 }
 
+// Rows of tokens that are sorted by group, times one matrix for each group. The groups are assumed to
+// have the same number of rows. Other forms have no shape.
+void grouped_shape(std::span<const Shape> local, const OpCall&, KernelQuery& query) {
+  if (local.size() < 2 || local[0].size() != 2 || local[1].size() != 3) return;
+  const double groups = std::max(1.0, static_cast<double>(local[1][0]));
+  query.gemm = {.batch = groups,
+                .m = static_cast<double>(local[0][0]) / groups,
+                .n = static_cast<double>(local[1][2]),
+                .k = static_cast<double>(local[0][1])};
+}
+
 constexpr RuleSets kCurrent = kDTensor | kShardlab;
 
 constexpr OpRule product(std::string_view op, RuleSets sets, std::string_view equation,
@@ -537,6 +567,7 @@ constexpr OpRule product(std::string_view op, RuleSets sets, std::string_view eq
           .rows = rows,
           .kernel = Kernel::kGemm,
           .flops = product_flops,
+          .shape = product_shape,
           .equation = equation};
 }
 constexpr OpRule biased(std::string_view op, RuleSets sets, std::string_view equation,
@@ -544,6 +575,7 @@ constexpr OpRule biased(std::string_view op, RuleSets sets, std::string_view equ
   OpRule rule = product(op, sets, equation, rows);
   rule.outputs = biased_outputs;
   rule.flops = biased_flops;
+  rule.shape = biased_shape;
   return rule;
 }
 constexpr OpRule scaled(std::string_view op, RuleSets sets,
@@ -562,7 +594,8 @@ constexpr OpRule grouped(RuleSets sets, Rows (*rows)(const OpCall&, const OpRule
           .rows = rows,
           .filter = is_aligned,
           .kernel = Kernel::kGemm,
-          .flops = grouped_flops};
+          .flops = grouped_flops,
+          .shape = grouped_shape};
 }
 
 constexpr OpRule kRules[] = {
@@ -604,7 +637,8 @@ constexpr OpRule kRules[] = {
      .outputs = einsum_outputs,
      .rows = einsum_rows,
      .kernel = Kernel::kGemm,
-     .flops = einsum_flops},
+     .flops = einsum_flops,
+     .shape = einsum_shape},
     product("aten.mm.default", kCurrent, kProduct, product_rows),
     product("aten.mm.default", kDTensorLegacy, kProduct, concrete_product_rows),
     product("aten.mm.out", kCurrent, kProduct, product_rows),

@@ -80,19 +80,38 @@ double backward_flops(std::span<const Shape> local, const OpCall& call) {
   return 2.0 * product_flops(local, call);
 }
 
+// The groups are assumed to have the same number of rows. The backward pass computes two products as
+// large as the forward one, which are priced as one of twice as many rows.
+void grouped_shape(std::span<const Shape> local, double products, KernelQuery& query) {
+  if (local.size() < 2 || local[0].size() != 2 || local[1].size() != 3) return;
+  const double groups = std::max(1.0, static_cast<double>(local[1][0]));
+  query.gemm = {.batch = groups,
+                .m = products * static_cast<double>(local[0][0]) / groups,
+                .n = static_cast<double>(local[1][2]),
+                .k = static_cast<double>(local[0][1])};
+}
+void product_shape(std::span<const Shape> local, const OpCall&, KernelQuery& query) {
+  grouped_shape(local, 1.0, query);
+}
+void backward_shape(std::span<const Shape> local, const OpCall&, KernelQuery& query) {
+  grouped_shape(local, 2.0, query);
+}
+
 constexpr OpRule kRules[] = {
     {.op = "transformers.grouped_mm_fallback.default",
      .sets = kShardlab,
      .outputs = outputs,
      .rows = product_rows,
      .kernel = Kernel::kGemm,
-     .flops = product_flops},
+     .flops = product_flops,
+     .shape = product_shape},
     {.op = "transformers.grouped_mm_fallback_backward.default",
      .sets = kShardlab,
      .outputs = backward_outputs,
      .rows = backward_rows,
      .kernel = Kernel::kGemm,
-     .flops = backward_flops},
+     .flops = backward_flops,
+     .shape = backward_shape},
 };
 
 }  // namespace transformers_rules

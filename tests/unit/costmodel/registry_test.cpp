@@ -82,11 +82,12 @@ TEST(ModelChoice, AnUnknownModelIsAnErrorThatListsTheKnown) {
   EXPECT_THROW_MSG(read_model_choice("dtenso", kPlace), ConfigError,
                    "s.json:/collective_model: unknown model \"dtenso\" (did you mean "
                    "\"dtensor\"?); valid: alpha_beta, ap_default, ap_nccl, ap_roofline, dtensor, "
-                   "nccl, none, piecewise, roofline, table");
-  EXPECT_THROW_MSG(read_model_choice({{"name", "magic"}}, kPlace), ConfigError,
-                   "s.json:/collective_model/name: unknown model \"magic\"; valid: "
-                   "alpha_beta, ap_default, ap_nccl, ap_roofline, dtensor, nccl, none, piecewise, "
-                   "roofline, table");
+                   "kernels, nccl, none, piecewise, roofline, table");
+  EXPECT_THROW_MSG(
+      read_model_choice({{"name", "magic"}}, kPlace), ConfigError,
+      "s.json:/collective_model/name: unknown model \"magic\"; valid: "
+      "alpha_beta, ap_default, ap_nccl, ap_roofline, dtensor, kernels, nccl, none, piecewise, "
+      "roofline, table");
 }
 
 TEST(ModelChoice, AnUnknownParameterNamesTheNearest) {
@@ -132,8 +133,8 @@ TEST(ModelChoice, AComputeModelPricesNoCollectives) {
 TEST(ModelChoice, ACollectiveModelPricesNoKernels) {
   EXPECT_THROW_MSG(
       make_compute_model(read_model_choice("dtensor", kPlace), topology_with(8)), ConfigError,
-      "s.json:/collective_model: \"dtensor\" prices no kernels; valid: ap_roofline, none, "
-      "roofline");
+      "s.json:/collective_model: \"dtensor\" prices no kernels; valid: ap_roofline, kernels, "
+      "none, roofline");
 }
 
 }  // namespace registry_test

@@ -133,7 +133,7 @@ INSTANTIATE_TEST_SUITE_P(
         StackError{"UnknownModel", R"({"collective_model": "dtenso"})",
                    "s.json:/collective_model: unknown model \"dtenso\" (did you mean "
                    "\"dtensor\"?); valid: alpha_beta, ap_default, ap_nccl, ap_roofline, dtensor, "
-                   "nccl, none, piecewise, roofline, table"},
+                   "kernels, nccl, none, piecewise, roofline, table"},
         StackError{"UnknownParameter",
                    R"({"collective_model": {"name": "dtensor", "params": {"latency": 1}}})",
                    "s.json:/collective_model/params/latency: unknown parameter; valid: "
@@ -144,7 +144,7 @@ INSTANTIATE_TEST_SUITE_P(
                    "alpha_beta, ap_default, ap_nccl, dtensor, nccl, piecewise, table"},
         StackError{"CollectiveModelForKernels", R"({"compute_model": "dtensor"})",
                    "s.json:/compute_model: \"dtensor\" prices no kernels; valid: ap_roofline, "
-                   "none, roofline"},
+                   "kernels, none, roofline"},
         StackError{"TableWithoutRows", R"({"collective_model": "table"})",
                    "s.json:/collective_model: \"table\" needs rows; valid: {\"name\": ..., "
                    "\"rows\": [...]}"},

@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+"""Fits the constants of the compute model `kernels` to configs/measurements/kernels and prints them.
+
+    scripts/fit_kernel_shapes.py            # needs numpy and scipy
+
+The constants in costmodel/models/kernels.cpp are these, rounded. The rows whose `held_out` is 1 take no part. The loss is the
+sum of Huber's function of ln(predicted / measured), so that a few odd kernels do not decide. The formulas are those of
+kernels.cpp, written again; tests/unit/costmodel/models/kernels_measured_test.cpp prices the rows with the model itself.
+"""
+
+import csv
+import pathlib
+
+import numpy as np
+from scipy.optimize import minimize
+
+FOLDER = pathlib.Path(__file__).resolve().parent.parent / "configs" / "measurements" / "kernels"
+# Multiprocessors and dense bf16 TFLOP/s of configs/topologies.
+DEVICES = {"a100": (108, 312.0), "h100": (132, 989.0), "h200": (132, 989.0), "gb200": (152, 2500.0), "gb300": (152, 2500.0)}
+TILES = ((128, 256), (128, 128), (64, 256), (64, 128), (64, 64))
+H100_BYTES_PER_US = 3350e3
+
+
+def rows(name):
+    with open(FOLDER / name, encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def numbers(chosen, key):
+    return np.array([float(row[key]) for row in chosen])
+
+
+def fit(predict, measured, starts, low, high):
+    low, high = np.array(low), np.array(high)
+
+    def loss(x):
+        inside = np.clip(x, low, high)
+        error = np.log(predict(inside) / measured)
+        return np.sum(np.sqrt(1 + (error / 0.05) ** 2) - 1) + 1e3 * np.sum(np.abs(x - inside) / high)
+
+    options = {"maxiter": 8000, "maxfev": 8000, "adaptive": True}
+    best = min((minimize(loss, start, method="Nelder-Mead", options=options) for start in starts), key=lambda found: found.fun)
+    return np.clip(best.x, low, high)
+
+
+def report(name, x, predicted, measured, held):
+    error = 100 * np.abs(predicted / measured - 1)
+    text = f"{name}: {', '.join(f'{value:.4g}' for value in x)}; median error {np.median(error[~held]):.1f} %"
+    print(text + (f", held out {np.median(error[held]):.1f} %" if held.any() else ""))
+
+
+def gemm():
+    """Start-up, tile efficiency, k_half, memory efficiency, split_us and the rates of the smaller tiles."""
+    chosen = [row for row in rows("gemm.csv") if row["source"] == "xla"]
+    held = numbers(chosen, "held_out") == 1
+    batch, m, n, k = (numbers(chosen, key) for key in ("batch", "m", "n", "k"))
+    measured = numbers(chosen, "time_us")
+    sms, peak = DEVICES["h100"]
+
+    def predict(x):
+        startup, efficiency, k_half, memory, split_us = x[:5]
+        best = np.full(len(measured), np.inf)
+        for (tm, tn), rate in zip(TILES, (1.0, *x[5:])):
+            tiles = batch * np.ceil(m / tm) * np.ceil(n / tn)
+            for split in (1, 2, 4, 8):
+                depth = np.ceil(k / (split * 64)) * 64 + k_half
+                us = np.ceil(tiles * split / sms) * 2 * tm * tn * depth / (peak * 1e6 * efficiency * rate / sms)
+                if split > 1:
+                    us = us + split_us + 8 * split * batch * m * n / (memory * H100_BYTES_PER_US)
+                best = np.minimum(best, us)
+        traffic = 2 * batch * (m * k + k * n + m * n) / (memory * H100_BYTES_PER_US)
+        return startup + np.maximum(traffic, best)
+
+    starts = ([5, 0.85, 200, 0.9, 1, 0.9, 0.8, 0.7, 0.6], [4.5, 0.82, 100, 0.9, 0.5, 0.8, 0.8, 0.8, 0.8])
+    x = fit_on(predict, measured, held, starts, [0, 0.1, 0, 0.5, 0, *[0.1] * 4], [10, 1, 2000, 1, 20, *[1.2] * 4])
+    report("gemm on h100 (k_half in elements of 2 bytes)", x, predict(x), measured, held)
+
+
+def fit_on(predict, measured, held, starts, low, high):
+    return fit(lambda x: predict(x)[~held], measured[~held], starts, low, high)
+
+
+def attention_us(chosen, backward, x):
+    """Efficiency, softmax operations of a pair, half_keys and the rate of heads of more than 128."""
+    efficiency, softmax, half_keys, wide = x
+    us = []
+    for row in chosen:
+        sms, peak = DEVICES[row["topology"]]
+        keys = ("batch", "heads", "queries", "keys", "key_dim", "value_dim", "window")
+        batch, heads, queries, length, key_dim, value_dim, window = (float(row[key]) for key in keys)
+        causal = row["causal"] == "1"
+        visible = np.full(int(queries), length)
+        if causal:
+            visible = np.clip(np.arange(1, int(queries) + 1) + length - queries, 0, min(window or length, length))
+        pairs = min(visible.sum() + 64 * queries * (causal + (window > 0)), queries * length) + queries * half_keys
+        operations = (5 if backward else 2) * (key_dim + value_dim) + softmax
+        waves = batch * heads * np.ceil(queries / 128) / sms
+        rate = peak * 1e6 * efficiency * (wide if max(key_dim, value_dim) > 128 else 1)
+        us.append(2.5 + np.ceil(waves) / waves * batch * heads * pairs * operations / rate)
+    return np.array(us)
+
+
+def attention(name, sources, backward):
+    chosen = [row for row in rows("attention.csv") if row["source"] in sources and row["dtype"] != "f8e4m3"
+              and row["pass"] == ("backward" if backward else "forward")]
+    held = numbers(chosen, "held_out") == 1
+    measured = numbers(chosen, "time_us")
+    starts = ([0.8, 200, 150, 0.9], [0.9, 300, 300, 0.8], [0.4, 80, 100, 0.85], [0.9, 1000, 300, 0.8])
+    x = fit_on(lambda x: attention_us(chosen, backward, x), measured, held, starts, [0.1, 0, 0, 0.3], [1, 3000, 2000, 1.3])
+    report(name, x, attention_us(chosen, backward, x), measured, held)
+    return x
+
+
+def both(name, source, forward, wide_of):
+    """The backward pass from charts of both passes together, given the forward pass."""
+    chosen = [row for row in rows("attention.csv") if row["source"] == source]
+    held = numbers(chosen, "held_out") == 1
+    measured = numbers(chosen, "time_us")
+    ahead = attention_us(chosen, False, forward)
+
+    def predict(x):
+        return ahead + attention_us(chosen, True, (*x, wide_of))
+
+    x = fit_on(predict, measured, held, ([0.4, 100, 150], [0.35, 50, 200]), [0.1, 0, 0], [1, 3000, 2000])
+    report(name, x, predict(x), measured, held)
+    return (*x, wide_of)
+
+
+def scaled(name, source, forward, backward):
+    """One factor for the efficiencies of both passes."""
+    chosen = [row for row in rows("attention.csv") if row["source"] == source]
+    held = numbers(chosen, "held_out") == 1
+    measured = numbers(chosen, "time_us")
+
+    def predict(x):
+        return (attention_us(chosen, False, (forward[0] * x[0], *forward[1:])) +
+                attention_us(chosen, True, (backward[0] * x[0], *backward[1:])))
+
+    x = fit_on(predict, measured, held, ([2.0], [1.5]), [0.5], [3])
+    report(name, x, predict(x), measured, held)
+
+
+def main():
+    gemm()
+    flash = attention("flash on h100, forward", ("fa3-chart-flash",), False)
+    flash_backward = both("flash on h100, backward", "fa2-h100-chart", flash, flash[3])
+    scaled("flash on a100, beside h100", "fa2-a100-chart", flash, flash_backward)
+    attention("cudnn and flash3 on hopper, forward", ("fa3-chart-flash3", "cudnn-h200"), False)
+    attention("cudnn on h200, backward", ("cudnn-h200",), True)
+    for gpu in ("gb200", "gb300"):
+        attention(f"cudnn on {gpu}, forward", (f"cudnn-{gpu}",), False)
+        attention(f"cudnn on {gpu}, backward", (f"cudnn-{gpu}",), True)
+
+
+if __name__ == "__main__":
+    main()

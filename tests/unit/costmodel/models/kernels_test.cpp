@@ -1,0 +1,177 @@
+// The model kernels: how shapes change what a kernel costs.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "costmodel/kernel_work.h"
+#include "tests/support/reference_topology.h"
+
+namespace shardlab {
+namespace kernels_test {
+
+using testing_support::compute_model;
+using testing_support::topology_json;
+using testing_support::topology_with;
+
+class Kernels : public testing::Test {
+ protected:
+  [[nodiscard]] double gemm_us(const GemmShape& shape, DType dtype = DType::kBF16) const {
+    return model_
+        ->price({.kind = Kernel::kGemm,
+                 .bytes = 1.0,
+                 .flops = gemm_flops(shape),
+                 .dtype = dtype,
+                 .gemm = shape})
+        .total.value();
+  }
+  [[nodiscard]] double attention_us(const AttentionShape& shape) const {
+    return model_
+        ->price({.kind = Kernel::kAttention,
+                 .bytes = 1.0,
+                 .flops = attention_flops(shape),
+                 .dtype = DType::kBF16,
+                 .attention = shape})
+        .total.value();
+  }
+  // Attention of one layer of Llama 3 8B over 8,192 tokens.
+  static constexpr AttentionShape kLlama = {.batch = 1,
+                                            .heads = 32,
+                                            .kv_heads = 8,
+                                            .queries = 8192,
+                                            .keys = 8192,
+                                            .key_dim = 128,
+                                            .value_dim = 128};
+
+  const Topology topology_ = topology_with(8);  // 132 SMs, as it names no compute capability
+  const std::unique_ptr<ComputeModel> model_ = compute_model("kernels", topology_);
+};
+
+TEST_F(Kernels, WithoutAShapeAProductTakesTheSustainedShareOfThePeak) {
+  const double flops = 989e6 * 0.803 * 100;
+  EXPECT_DOUBLE_EQ(model_->price({Kernel::kGemm, 8, flops, DType::kBF16}).total.value(), 102.5);
+}
+
+TEST_F(Kernels, NoWorkIsNoKernelAndLittleWorkTakesTheLaunch) {
+  EXPECT_EQ(model_->price({Kernel::kCopy, 0, 0, DType::kF32}).total.value(), 0.0);
+  EXPECT_EQ(model_->price({Kernel::kCopy, 8, 0, DType::kF32}).total.value(), 7.0);
+}
+
+TEST_F(Kernels, ACopyTakesItsStartupAndItsTraffic) {
+  // 3350 GB/s * 0.85 is 2847.5 kB/us.
+  EXPECT_DOUBLE_EQ(model_->price({Kernel::kCopy, 2.8475e8, 0, DType::kF32}).total.value(), 102.0);
+}
+
+TEST_F(Kernels, NoProductBeatsTheSustainedRate) {
+  for (const double size : {1024.0, 4096.0, 16384.0, 65536.0}) {
+    const GemmShape square{.batch = 1, .m = size, .n = size, .k = size};
+    EXPECT_GE(gemm_us(square), gemm_flops(square) / (989e6 * 0.803)) << size;
+  }
+}
+
+TEST_F(Kernels, OneTileMoreThanAWaveTakesAnotherWave) {
+  const GemmShape wave{.batch = 132, .m = 128, .n = 256, .k = 8192};
+  GemmShape more = wave;
+  more.batch = 133;
+  EXPECT_GT(gemm_us(more) / gemm_us(wave), 1.25);  // the smaller tiles soften the second wave
+}
+
+TEST_F(Kernels, AProductOfFewTilesIsSplit) {
+  // One tile of 64 x 64 would read 16384 elements alone: 2 * 64 * 64 * 16384 / (peak of an SM).
+  const GemmShape deep{.batch = 1, .m = 64, .n = 64, .k = 16384};
+  const double unsplit = 2.0 * 64 * 64 * 16384 / (989e6 / 132 * 0.888 * 0.639);
+  EXPECT_LT(gemm_us(deep), unsplit / 1.5);
+}
+
+TEST_F(Kernels, RowsOfATileThatAreNotThereTakeTimeToo) {
+  const GemmShape one{.batch = 1, .m = 1, .n = 16384, .k = 8192};
+  GemmShape tile = one;
+  tile.m = 64;
+  EXPECT_DOUBLE_EQ(gemm_us(one), gemm_us(tile));
+}
+
+TEST_F(Kernels, AShortContractedDimIsInefficient) {
+  const auto rate = [&](double k) {
+    const GemmShape shape{.batch = 1, .m = 8192, .n = 8192, .k = k};
+    return gemm_flops(shape) / gemm_us(shape);
+  };
+  EXPECT_LT(rate(256), 0.65 * rate(4096));
+  EXPECT_LT(rate(1024), 0.95 * rate(4096));
+}
+
+TEST_F(Kernels, CausalAttentionCostsAboutHalf) {
+  AttentionShape causal = kLlama;
+  causal.causal = true;
+  EXPECT_NEAR(attention_us(causal) / attention_us(kLlama), 0.5, 0.02);
+  EXPECT_GT(attention_us(causal), 0.5 * attention_us(kLlama));  // masked tiles at the diagonal
+}
+
+TEST_F(Kernels, AWindowOfAllKeysCostsAsMuchAsNoneAndAShortOneLess) {
+  AttentionShape causal = kLlama;
+  causal.causal = true;
+  AttentionShape window = causal;
+  window.window = 1024;
+  EXPECT_LT(attention_us(window), 0.4 * attention_us(causal));
+  window.window = 8192;
+  EXPECT_NEAR(attention_us(window) / attention_us(causal), 1.0, 0.02);
+}
+
+TEST_F(Kernels, TheCudnnOperatorIsFasterThanTheFlashOperatorOnHopper) {
+  AttentionShape cudnn = kLlama;
+  cudnn.kernel = AttentionKernel::kCudnn;
+  AttentionShape efficient = kLlama;
+  efficient.kernel = AttentionKernel::kEfficient;
+  EXPECT_LT(1.6 * attention_us(cudnn), attention_us(kLlama));
+  EXPECT_GT(attention_us(efficient), 2.0 * attention_us(kLlama));
+}
+
+TEST_F(Kernels, FewerMultiprocessorsOfTheSamePeakNeedAnotherWave) {
+  nlohmann::json json = topology_json(8);
+  json["device"]["multiprocessors"] = 131;
+  const auto model = compute_model("kernels", Topology::from_json(json, {"test.json", ""}));
+  const GemmShape wave{.batch = 132, .m = 128, .n = 256, .k = 8192};
+  const KernelQuery query{.kind = Kernel::kGemm,
+                          .bytes = 1.0,
+                          .flops = gemm_flops(wave),
+                          .dtype = DType::kBF16,
+                          .gemm = wave};
+  EXPECT_GT(model->price(query).total.value(), 1.25 * gemm_us(wave));
+}
+
+TEST_F(Kernels, ItsPriceIsAllCompute) {
+  const Price price = model_->price({Kernel::kCopy, 1e9, 0, DType::kF32});
+  EXPECT_EQ(price.compute, price.total);
+}
+
+TEST(KernelWork, CountsThePairsOfEachMask) {
+  const auto pairs = [](double queries, double keys, bool causal, double window) {
+    return attention_pairs({.queries = queries, .keys = keys, .window = window, .causal = causal});
+  };
+  for (const int q : {1, 3, 8, 17}) {
+    for (const int k : {1, 3, 8, 17}) {
+      for (const int window : {0, 1, 5, 8, 40}) {
+        double counted = 0;
+        double all = 0;
+        for (int i = 0; i < q; ++i) {
+          const int seen = window > 0 ? std::min(window, k) : k;
+          counted += std::clamp(i + 1 + k - q, 0, seen);
+          all += seen;
+        }
+        EXPECT_EQ(pairs(q, k, true, window), counted) << q << " " << k << " " << window;
+        EXPECT_EQ(pairs(q, k, false, window), all) << q << " " << k << " " << window;
+      }
+    }
+  }
+  EXPECT_EQ(pairs(4, 10, true, 0), 4 * 10 - 4 * 3 / 2);
+}
+
+TEST(KernelWork, BackwardAttentionCountsTwoAndAHalfTimesAsMuch) {
+  const AttentionShape forward{
+      .batch = 2, .heads = 3, .queries = 5, .keys = 7, .key_dim = 8, .value_dim = 16};
+  AttentionShape backward = forward;
+  backward.backward = true;
+  EXPECT_EQ(attention_flops(forward), 2.0 * 2 * 3 * 5 * 7 * 24);
+  EXPECT_EQ(attention_flops(backward), 2.5 * attention_flops(forward));
+}
+
+}  // namespace kernels_test
+}  // namespace shardlab

@@ -1,0 +1,109 @@
+// The shapes that rules give to models of kernels: those of the product or the attention that one rank
+// computes.
+#include <gtest/gtest.h>
+
+#include "costmodel/kernel_work.h"
+#include "strategies/rules/op_rule.h"
+#include "strategies/rules/rule_table.h"
+#include "tests/support/reference_stacks.h"
+
+namespace shardlab {
+namespace kernel_shape_test {
+
+using testing_support::call_of;
+
+KernelQuery work_of(const std::string& op, const std::vector<std::string>& inputs,
+                    const std::string& args = "[]") {
+  const OpCall call = call_of(op, inputs, 1, args);
+  std::vector<Shape> shapes;
+  for (const TensorSpec* tensor : call.tensors()) shapes.push_back(tensor->meta.shape);
+  KernelQuery query;
+  set_work(query, find_op_rule(op, kShardlab), shapes, call);
+  return query;
+}
+
+struct Product {
+  std::string op;
+  std::vector<std::string> inputs;
+  GemmShape shape;
+  std::string args = "[]";
+};
+
+TEST(KernelShape, ProductsHaveTheirRowsColumnsAndBatch) {
+  const Product products[] = {
+      {"aten.mm.default", {"bf16[4,6] R", "bf16[6,5] R"}, {1, 4, 5, 6}},
+      {"aten.mv.default", {"bf16[4,6] R", "bf16[6] R"}, {1, 4, 1, 6}},
+      {"aten.dot.default", {"bf16[6] R", "bf16[6] R"}, {1, 1, 1, 6}},
+      {"aten.addmm.default", {"bf16[5] R", "bf16[4,6] R", "bf16[6,5] R"}, {1, 4, 5, 6}},
+      {"aten.bmm.default", {"bf16[3,4,6] R", "bf16[3,6,5] R"}, {3, 4, 5, 6}},
+      {"aten.baddbmm.default", {"bf16[5] R", "bf16[3,4,6] R", "bf16[3,6,5] R"}, {3, 4, 5, 6}},
+      {"aten.einsum.default",
+       {"bf16[3,4,6] R", "bf16[6,5] R"},
+       {1, 12, 5, 6},
+       R"(["bmk,kn->bmn"])"},
+      {"aten.einsum.default",
+       {"bf16[3,4,6] R", "bf16[3,6,5] R"},
+       {3, 4, 5, 6},
+       R"(["bmk,bkn->bmn"])"},
+      {"aten._grouped_mm.default", {"bf16[16,8] R", "bf16[2,8,24] R", "i32[2] R"}, {2, 8, 24, 8}},
+  };
+  for (const Product& product : products) {
+    const KernelQuery query = work_of(product.op, product.inputs, product.args);
+    ASSERT_TRUE(query.gemm) << product.op;
+    EXPECT_EQ(query.gemm->batch, product.shape.batch) << product.op;
+    EXPECT_EQ(query.gemm->m, product.shape.m) << product.op;
+    EXPECT_EQ(query.gemm->n, product.shape.n) << product.op;
+    EXPECT_EQ(query.gemm->k, product.shape.k) << product.op;
+    EXPECT_EQ(gemm_flops(*query.gemm), query.flops) << product.op;
+    EXPECT_FALSE(query.attention) << product.op;
+  }
+}
+
+TEST(KernelShape, FlashAttentionSaysWhetherItIsCausal) {
+  const std::vector<std::string> inputs = {"bf16[2,8,64,16] R", "bf16[2,4,64,16] R",
+                                           "bf16[2,4,64,16] R"};
+  for (const bool causal : {false, true}) {
+    const KernelQuery query = work_of("aten._scaled_dot_product_flash_attention.default", inputs,
+                                      causal ? "[0.0, true]" : "[0.0, false]");
+    ASSERT_TRUE(query.attention);
+    EXPECT_EQ(query.attention->causal, causal);
+    EXPECT_FALSE(query.attention->backward);
+    EXPECT_EQ(query.attention->kernel, AttentionKernel::kFlash);
+    EXPECT_EQ(query.attention->heads, 8);
+    EXPECT_EQ(query.attention->kv_heads, 4);
+    EXPECT_EQ(query.attention->queries, 64);
+    EXPECT_EQ(query.attention->key_dim, 16);
+    AttentionShape all = *query.attention;
+    all.causal = false;
+    EXPECT_EQ(attention_flops(all), query.flops);  // whose operations count all pairs
+  }
+}
+
+TEST(KernelShape, TheOtherOperatorsHaveTheirFlagElsewhere) {
+  const std::string x = "bf16[2,8,64,16] R";
+  const KernelQuery cudnn = work_of("aten._scaled_dot_product_cudnn_attention.default",
+                                    {x, x, x, "none"}, "[true, 0.0, true]");
+  ASSERT_TRUE(cudnn.attention);
+  EXPECT_TRUE(cudnn.attention->causal);
+  EXPECT_EQ(cudnn.attention->kernel, AttentionKernel::kCudnn);
+  const KernelQuery efficient = work_of("aten._scaled_dot_product_efficient_attention.default",
+                                        {x, x, x, "none"}, "[true, 0.0, true]");
+  ASSERT_TRUE(efficient.attention);
+  EXPECT_TRUE(efficient.attention->causal);
+  EXPECT_EQ(efficient.attention->kernel, AttentionKernel::kEfficient);
+}
+
+TEST(KernelShape, BackwardAttentionReadsTheQueriesAfterTheGradient) {
+  const std::string x = "bf16[2,8,64,16] R";
+  const std::string kv = "bf16[2,8,32,16] R";
+  const KernelQuery query = work_of("aten._scaled_dot_product_flash_attention_backward.default",
+                                    {x, x, kv, kv, x, "f32[2,8,64] R"}, "[64, 32, 0.0, true]");
+  ASSERT_TRUE(query.attention);
+  EXPECT_TRUE(query.attention->backward);
+  EXPECT_TRUE(query.attention->causal);
+  EXPECT_EQ(query.attention->queries, 64);
+  EXPECT_EQ(query.attention->keys, 32);
+}
+
+}  // namespace kernel_shape_test
+}  // namespace shardlab
