@@ -1,6 +1,7 @@
 #include "reports/summary.h"
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 
 #include "reports/number_text.h"
@@ -254,8 +255,35 @@ std::string summary_sentence(const ComparisonRecord& record, const Comparison& c
   if (record.questions.empty()) {
     return "No decision was compared: the suites hold no questions.";
   }
-  return comparison.stacks.size() == 2 ? one_candidate(record, comparison)
-                                       : several_candidates(record, comparison);
+  const std::string text = comparison.stacks.size() == 2 ? one_candidate(record, comparison)
+                                                         : several_candidates(record, comparison);
+  return record.steps.empty() ? text : text + " " + steps_sentence(record);
+}
+
+std::string steps_sentence(const ComparisonRecord& record) {
+  std::string text;
+  for (const StepComparison& step : record.steps) {
+    const auto [before, after] = step.step_us;
+    const auto [held_before, held_after] = step.peak_bytes;
+    text += (text.empty() ? "" : " ") + ("Under " + code(step.candidate)) + ", a step of " +
+            code(step.program) + " on " + code(step.mesh);
+    if (after == before) {
+      text += " takes as long as before (" + duration_text(before) + ")";
+    } else {
+      const double share = before > 0.0 ? 100.0 * std::abs(after - before) / before : 0.0;
+      text += " takes " + (share < 0.005 ? "<0.01" : fixed(share, 2)) + " % " +
+              (after > before ? "longer" : "less time") + " (" + duration_text(after) +
+              " instead of " + duration_text(before) + ")";
+    }
+    if (held_after == held_before) {
+      text += " and as much memory at its peak (" + bytes_text(held_before) + ").";
+    } else {
+      text += " and " + bytes_text(std::abs(held_after - held_before)) + " " +
+              (held_after > held_before ? "more" : "less") + " memory at its peak (" +
+              bytes_text(held_after) + " instead of " + bytes_text(held_before) + ").";
+    }
+  }
+  return text;
 }
 
 }  // namespace shardlab::reports
