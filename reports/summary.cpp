@@ -266,21 +266,21 @@ std::string steps_sentence(const ComparisonRecord& record) {
     const auto [before, after] = step.step_us;
     const auto [held_before, held_after] = step.peak_bytes;
     text += (text.empty() ? "" : " ") + ("Under " + code(step.candidate)) + ", a step of " +
-            code(step.program) + " on " + code(step.mesh);
+            code(step.program) + " on " + code(step.mesh) + " takes ";
     if (after == before) {
-      text += " takes as long as before (" + duration_text(before) + ")";
+      text += "as long as under " + code(record.stacks[0]) + ", " + duration_text(after);
     } else {
       const double share = before > 0.0 ? 100.0 * std::abs(after - before) / before : 0.0;
-      text += " takes " + (share < 0.005 ? "<0.01" : fixed(share, 2)) + " % " +
-              (after > before ? "longer" : "less time") + " (" + duration_text(after) +
-              " instead of " + duration_text(before) + ")";
+      text += duration_text(after) + ", which is " + duration_text(std::abs(after - before)) +
+              " (" + (share < 0.005 ? "<0.01" : fixed(share, 2)) + " %) " +
+              (after > before ? "longer" : "shorter") + " than under " + code(record.stacks[0]);
     }
     if (held_after == held_before) {
-      text += " and as much memory at its peak (" + bytes_text(held_before) + ").";
+      text += ", and as much memory at its peak, " + bytes_text(held_after) + ".";
     } else {
-      text += " and " + bytes_text(std::abs(held_after - held_before)) + " " +
-              (held_after > held_before ? "more" : "less") + " memory at its peak (" +
-              bytes_text(held_after) + " instead of " + bytes_text(held_before) + ").";
+      text += ", and " + bytes_text(held_after) + " of memory at its peak, " +
+              bytes_text(std::abs(held_after - held_before)) +
+              (held_after > held_before ? " more." : " less.");
     }
   }
   return text;

@@ -317,12 +317,15 @@ std::string step_flips_text(const ComparisonRecord& record) {
   std::string text;
   for (const reports::StepComparison& step : record.steps) {
     if (step.flips.empty()) continue;
-    text += "  taken alone, in a step of " + step.program + " under " + step.candidate + ":\n";
+    text += "  each taken alone, in a step of " + printable(step.program) + " under " +
+            step.candidate + ":\n";
     for (std::size_t i = 0; i < std::min(step.flips.size(), kShown); ++i) {
       const reports::StepFlip& flip = step.flips[i];
       text += "    " + reports::signed_fixed(flip.delta_step_us, 2) + " us, " +
-              reports::signed_fixed(flip.delta_peak_bytes / 1e6, 2) + " MB: " + flip.op + " at " +
-              flip.node +
+              (flip.delta_peak_bytes == 0.0
+                   ? "same memory"
+                   : reports::signed_fixed(flip.delta_peak_bytes / 1e6, 2) + " MB") +
+              ": " + flip.op + " at " + printable(flip.node) +
               (flip.count > 1 ? " and " + std::to_string(flip.count - 1) + " like it" : "") + ", " +
               flip.baseline + " becomes " + flip.candidate + "\n";
     }
@@ -330,7 +333,7 @@ std::string step_flips_text(const ComparisonRecord& record) {
       text += "    and " + std::to_string(step.flips.size() - kShown) + " more\n";
     }
   }
-  return printable(text);
+  return text;
 }
 
 void run_compare(const CompareArguments& arguments, Session& session) {
