@@ -263,10 +263,17 @@ std::string summary_sentence(const ComparisonRecord& record, const Comparison& c
 std::string steps_sentence(const ComparisonRecord& record) {
   std::string text;
   for (const StepComparison& step : record.steps) {
-    const auto [before, after] = step.step_us;
-    const auto [held_before, held_after] = step.peak_bytes;
     text += (text.empty() ? "" : " ") + ("Under " + code(step.candidate)) + ", a step of " +
-            code(step.program) + " on " + code(step.mesh) + " takes ";
+            code(step.program) + " on " + code(step.mesh);
+    if (!step.cannot_run.empty()) {
+      text += " cannot run: " + step.cannot_run + ".";
+      continue;
+    }
+    const double before = step.step_us.baseline;
+    const double after = *step.step_us.candidate;
+    const double held_before = step.peak_bytes.baseline;
+    const double held_after = *step.peak_bytes.candidate;
+    text += " takes ";
     if (after == before) {
       text += "as long as under " + code(record.stacks[0]) + ", " + duration_text(after);
     } else {

@@ -112,11 +112,20 @@ std::optional<Contradiction> contradiction_in(const StepComparison& step,
     return Contradiction{pointer + "/candidate",
                          "\"" + step.candidate + "\" is not among the candidates"};
   }
-  const auto is_amount = [](double value) { return std::isfinite(value) && value >= 0.0; };
-  if (!is_amount(step.step_us.baseline) || !is_amount(step.step_us.candidate)) {
+  const auto are_amounts = [](const StepPair& pair) {
+    const double candidate = pair.candidate.value_or(0.0);
+    return std::isfinite(pair.baseline) && pair.baseline >= 0.0 && std::isfinite(candidate) &&
+           candidate >= 0.0;
+  };
+  const bool runs = step.cannot_run.empty();
+  if (step.step_us.candidate.has_value() != runs || step.peak_bytes.candidate.has_value() != runs) {
+    return Contradiction{pointer + "/cannot_run",
+                         "expected either the candidate's figures or a reason for their absence"};
+  }
+  if (!are_amounts(step.step_us)) {
     return Contradiction{pointer + "/step_us", "expected finite times that are not negative"};
   }
-  if (!is_amount(step.peak_bytes.baseline) || !is_amount(step.peak_bytes.candidate)) {
+  if (!are_amounts(step.peak_bytes)) {
     return Contradiction{pointer + "/peak_bytes", "expected finite sizes that are not negative"};
   }
   for (std::size_t i = 0; i < step.flips.size(); ++i) {

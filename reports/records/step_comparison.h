@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,7 @@ namespace reports {
 
 struct StepPair {
   double baseline = 0.0;
-  double candidate = 0.0;
+  std::optional<double> candidate;  // nothing if the candidate's decisions can't run
   friend bool operator==(const StepPair&, const StepPair&) = default;
 };
 
@@ -34,8 +35,9 @@ struct StepFlip {
 struct StepComparison {
   std::string program;
   std::string mesh;
-  std::string sources;    // where the layouts of parameters and inputs come from
-  std::string candidate;  // the stack
+  std::string sources;     // where the layouts of parameters and inputs come from
+  std::string candidate;   // the stack
+  std::string cannot_run;  // why the candidate's decisions can't run; "" if they can
   StepPair step_us;
   StepPair peak_bytes;
   std::vector<StepFlip> flips;  // the largest change of the step's time first
@@ -49,7 +51,8 @@ struct Fields<reports::StepPair> {
   using Self = reports::StepPair;
   static constexpr std::string_view kName = "step_pair";
   static constexpr auto kList =
-      std::tuple(field("baseline", &Self::baseline, ""), field("candidate", &Self::candidate, ""));
+      std::tuple(field("baseline", &Self::baseline, ""),
+                 field("candidate", &Self::candidate, "null: it can't run"));
 };
 
 template <>
@@ -78,6 +81,8 @@ struct Fields<reports::StepComparison> {
       field("program", &Self::program, ""), field("mesh", &Self::mesh, "2x4"),
       field("sources", &Self::sources, "where the layouts of parameters and inputs come from"),
       field("candidate", &Self::candidate, "the stack that is compared with the baseline"),
+      nullable_text("cannot_run", &Self::cannot_run,
+                    "why the candidate's decisions can't run; null: they can"),
       field("step_us", &Self::step_us, "simulated, priced by the reference"),
       field("peak_bytes", &Self::peak_bytes, "of one device"),
       field("flips", &Self::flips, "the largest change of the step's time first"));

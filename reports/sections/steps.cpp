@@ -27,12 +27,14 @@ Table steps_table(const ComparisonRecord& record) {
                    {"decisions that flip", ColumnKind::kCount}};
   for (const StepComparison& step : record.steps) {
     const double before = step.step_us.baseline;
-    table.rows.push_back(
-        {Cell(step.program, "on " + step.mesh), Cell(step.candidate), Cell(before),
-         Cell(step.step_us.candidate),
-         before > 0.0 ? Cell(100.0 * (step.step_us.candidate - before) / before) : Cell(),
-         Cell(step.peak_bytes.baseline), Cell(step.peak_bytes.candidate),
-         Cell(static_cast<std::int64_t>(step.flips.size()))});
+    table.rows.push_back({Cell(step.program, "on " + step.mesh),
+                          Cell(step.candidate, step.cannot_run.empty() ? "" : "cannot run"),
+                          Cell(before), Cell(step.step_us.candidate),
+                          before > 0.0 && step.step_us.candidate
+                              ? Cell(100.0 * (*step.step_us.candidate - before) / before)
+                              : Cell(),
+                          Cell(step.peak_bytes.baseline), Cell(step.peak_bytes.candidate),
+                          Cell(static_cast<std::int64_t>(step.flips.size()))});
   }
   return table;
 }

@@ -60,15 +60,13 @@ std::vector<Placements> saved_sources(const std::string& file, const Program& pr
   return sources;
 }
 
-// Errors in a run name the stack that was asked.
-template <class Work>
-auto under(const Stack& stack, const ProgramCase& program, Work&& work) -> decltype(work()) {
+// The baseline's run, without which there is nothing to compare. Its errors name the stack.
+EagerRun run_of_baseline(EagerStep& eager, EagerStack& stack, const std::string& program) {
   try {
-    return work();
+    return eager.run(stack);
   } catch (const NodeError& error) {
-    throw InputError("compare --program: under " + stack.name + ", node " +
-                     program.program.nodes[error.node()].name + " of " + program.program.name +
-                     ": " + error.what());
+    throw InputError("compare --program: the baseline's decisions cannot run " + program + ": " +
+                     error.what());
   }
 }
 
@@ -118,7 +116,7 @@ Suite suite_of(const ProgramCase& program, const Stack& baseline, const Stack& r
   suite.source = "the questions that " + program.program.name + " asks " + baseline.name + " on " +
                  program.mesh.text() + ", op by op; parameters and inputs are laid out as in " +
                  program.sources_text;
-  const EagerRun run = under(baseline, program, [&] { return eager.run(stack); });
+  const EagerRun run = run_of_baseline(eager, stack, program.program.name);
   for (const AskedQuestion& asked : run.questions) {
     Question question = asked.decision->question;
     question.count = static_cast<std::int64_t>(asked.nodes.size());
@@ -134,19 +132,24 @@ std::vector<reports::StepComparison> compare_steps(const ProgramCase& program,
   EagerStep eager(program.program, program.mesh, program.sources, reference, topology,
                   program.step_options);
   EagerStack baseline(stacks[0], topology);
-  const EagerRun before = under(stacks[0], program, [&] { return eager.run(baseline); });
+  const EagerRun before = run_of_baseline(eager, baseline, program.program.name);
   std::vector<reports::StepComparison> steps;
   for (const Stack& stack : stacks.subspan(1)) {
     EagerStack candidate(stack, topology);
-    const EagerRun after = under(stack, program, [&] { return eager.run(candidate); });
-    reports::StepComparison& step = steps.emplace_back(
-        reports::StepComparison{.program = program.program.name,
-                                .mesh = program.mesh.text(),
-                                .sources = program.sources_text,
-                                .candidate = stack.name,
-                                .step_us = {before.step_us, after.step_us},
-                                .peak_bytes = {before.peak_bytes, after.peak_bytes},
-                                .flips = {}});
+    reports::StepComparison& step = steps.emplace_back();
+    step.program = program.program.name;
+    step.mesh = program.mesh.text();
+    step.sources = program.sources_text;
+    step.candidate = stack.name;
+    step.step_us.baseline = before.step_us;
+    step.peak_bytes.baseline = before.peak_bytes;
+    try {
+      const EagerRun after = eager.run(candidate);
+      step.step_us.candidate = after.step_us;
+      step.peak_bytes.candidate = after.peak_bytes;
+    } catch (const NodeError& error) {
+      step.cannot_run = error.what();
+    }
     for (const StepFlip& flip : eager.flips(baseline, candidate)) {
       step.flips.push_back(record_of(flip, program.program));
     }

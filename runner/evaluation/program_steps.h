@@ -50,8 +50,8 @@ struct ProgramCase {
 [[nodiscard]] Suite suite_of(const ProgramCase& program, const Stack& baseline,
                              const Stack& reference, const Topology& topology);
 
-// One comparison for each stack but the first, which is the baseline. Throws InputError, which names
-// stack and node, where a program can't run.
+// One comparison for each stack but the first, which is the baseline. What a candidate's
+// decisions cannot run is said in the comparison; throws InputError where the baseline's cannot.
 [[nodiscard]] std::vector<reports::StepComparison> compare_steps(const ProgramCase& program,
                                                                  std::span<const Stack> stacks,
                                                                  const Stack& reference,

@@ -87,8 +87,7 @@ EagerDecision EagerStack::make(const Question& question) {
     const Plan& plan = made.moves.back();
     const std::string& reason = plan.impossible.empty() ? plan.unexecutable : plan.impossible;
     if (reason.empty() || from.placements == to.placements) return;
-    throw InputError(evaluator_.stack().name + ": " + from.text() + " to " + to.text() + ": " +
-                     reason);
+    throw InputError(from.text() + " to " + to.text() + ": " + reason);
   };
   if (question.kind == Question::Kind::kPlan) {
     made.inputs = {question.to.placements};

@@ -90,6 +90,20 @@ TEST_F(CompareProgram, TakesTheLayoutsOfASavedPlan) {
   EXPECT_EQ(json::parse(done.out)["steps"][0]["sources"], "the plan plan.json");
 }
 
+// A candidate whose decisions ask for a move that DTensor refuses to run is still compared.
+TEST_F(CompareProgram, SaysWhyACandidateCannotRun) {
+  const ProcessResult done = run_shardlab(
+      {"compare", "--baseline", "dtensor-v3", "--candidate", "dtensor-v2", "--program",
+       "llama.json", "--mesh", "2x4", "--recipe", "fsdp-tp-sp", "--format", "json", "--no-timing"},
+      folder.path());
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  const json step = json::parse(done.out)["steps"][0];
+  EXPECT_TRUE(step["step_us"]["candidate"].is_null());
+  EXPECT_GT(step["step_us"]["baseline"].get<double>(), 0.0);
+  EXPECT_NE(step["cannot_run"].get<std::string>().find("P(sum)->P(max) is refused"),
+            std::string::npos);
+}
+
 TEST_F(CompareProgram, RefusesHalfAQuestion) {
   const auto error = [&](const Words& words) {
     const ProcessResult done = compare(words);

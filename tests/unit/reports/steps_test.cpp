@@ -47,6 +47,20 @@ TEST(StepsOfAComparison, AreTheLastWordOfTheSummary) {
   EXPECT_TRUE(summary_text(record).starts_with(summary_text(small_record())));
 }
 
+TEST(StepsOfAComparison, MayNotRunUnderTheCandidate) {
+  ComparisonRecord record = with_step(75e3, 20e9);
+  record.steps[0].step_us.candidate.reset();
+  record.steps[0].peak_bytes.candidate.reset();
+  record.steps[0].cannot_run = "node exp: P(sum)->P(max) is refused";
+  EXPECT_EQ(steps_sentence(record),
+            "Under `new`, a step of `llama` on `2x4` cannot run: node exp: P(sum)->P(max) is "
+            "refused.");
+  EXPECT_EQ(parse_record(record_text(record), "run.json"), record);
+  const nlohmann::json step = nlohmann::json::parse(report_json(record))["steps"][0];
+  EXPECT_TRUE(step["step_us"]["candidate"].is_null());
+  EXPECT_NE(write_report(record).markdown.find("cannot run"), std::string::npos);
+}
+
 TEST(StepsOfAComparison, AreReadBackFromTheRecord) {
   const ComparisonRecord record = with_step(100.04e3, 18.5e9);
   EXPECT_EQ(parse_record(record_text(record), "run.json"), record);
@@ -78,6 +92,12 @@ TEST(StepsOfAComparison, DoNotContradictTheRecord) {
   record = with_step(std::numeric_limits<double>::quiet_NaN(), 20e9);
   refused(record);
   record = with_step(75e3, -1.0);
+  refused(record);
+  record = with_step(75e3, 20e9);
+  record.steps[0].cannot_run = "a reason, beside figures";
+  refused(record);
+  record = with_step(75e3, 20e9);
+  record.steps[0].step_us.candidate.reset();
   refused(record);
   record = with_step(75e3, 20e9);
   record.steps[0].flips[0].count = 0;

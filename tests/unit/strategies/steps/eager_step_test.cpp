@@ -98,7 +98,7 @@ TEST(EagerStep, AFlipAloneIsWhatTheStepChangesByWhereItIsTheOnlyOne) {
   EagerStep eager(program, mesh, sources_of(program, mesh, "S(0)S(0)", "S(0)S(0)"),
                   stack_with("alpha-beta"), topology, {});
   EagerStack baseline(stack_with("dtensor-v3"), topology);
-  EagerStack candidate(stack_with("dtensor-v0"), topology);
+  EagerStack candidate(stack_with("dtensor-v4"), topology);
   const EagerRun before = eager.run(baseline);
   const EagerRun after = eager.run(candidate);
   const std::vector<StepFlip> flips = eager.flips(baseline, candidate);
