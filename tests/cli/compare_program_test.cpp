@@ -29,7 +29,8 @@ class CompareProgram : public testing::Test {
 };
 
 // By the prices of single operators this flip changes nothing: the reference takes both choices for
-// equally cheap. In the step it matters, since one of the two moves waits for the other stream.
+// equally cheap. In the step it matters: the gradient that it makes is P(sum)P(sum), which is reduced
+// together with the other gradients of the layer; the baseline's is P(sum)S(1), which takes a way of its own.
 TEST_F(CompareProgram, SaysWhatAFlipChangesInTheStep) {
   const ProcessResult done = compare(
       {"--program", "llama.json", "--mesh", "2x4", "--recipe", "fsdp-tp", "--format", "json"});

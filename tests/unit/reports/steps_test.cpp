@@ -18,6 +18,7 @@ ComparisonRecord with_step(double after_us, double after_bytes) {
                           .mesh = "2x4",
                           .sources = "the plan plan.json",
                           .candidate = record.stacks[1],
+                          .cannot_run = {},
                           .step_us = {100e3, after_us},
                           .peak_bytes = {20e9, after_bytes},
                           .flips = {{.node = "mm_3",

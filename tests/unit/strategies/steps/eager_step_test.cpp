@@ -34,6 +34,11 @@ Program two_ops() {
                         {"kind", "op"},
                         {"op", "aten.relu.default"},
                         {"inputs", {"y"}},
+                        {"outputs", {half}}},
+                       {{"name", "out"},
+                        {"kind", "output"},
+                        {"op", "output"},
+                        {"inputs", {"z"}},
                         {"outputs", {half}}}}}});
 }
 
