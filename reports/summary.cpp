@@ -1,6 +1,7 @@
 #include "reports/summary.h"
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 
 #include "reports/number_text.h"
@@ -254,8 +255,42 @@ std::string summary_sentence(const ComparisonRecord& record, const Comparison& c
   if (record.questions.empty()) {
     return "No decision was compared: the suites hold no questions.";
   }
-  return comparison.stacks.size() == 2 ? one_candidate(record, comparison)
-                                       : several_candidates(record, comparison);
+  const std::string text = comparison.stacks.size() == 2 ? one_candidate(record, comparison)
+                                                         : several_candidates(record, comparison);
+  return record.steps.empty() ? text : text + " " + steps_sentence(record);
+}
+
+std::string steps_sentence(const ComparisonRecord& record) {
+  std::string text;
+  for (const StepComparison& step : record.steps) {
+    text += (text.empty() ? "" : " ") + ("Under " + code(step.candidate)) + ", a step of " +
+            code(step.program) + " on " + code(step.mesh);
+    if (!step.cannot_run.empty()) {
+      text += " cannot run: " + step.cannot_run + ".";
+      continue;
+    }
+    const double before = step.step_us.baseline;
+    const double after = *step.step_us.candidate;
+    const double held_before = step.peak_bytes.baseline;
+    const double held_after = *step.peak_bytes.candidate;
+    text += " takes ";
+    if (after == before) {
+      text += "as long as under " + code(record.stacks[0]) + ", " + duration_text(after);
+    } else {
+      const double share = before > 0.0 ? 100.0 * std::abs(after - before) / before : 0.0;
+      text += duration_text(after) + ", which is " + duration_text(std::abs(after - before)) +
+              " (" + (share < 0.005 ? "<0.01" : fixed(share, 2)) + " %) " +
+              (after > before ? "longer" : "shorter") + " than under " + code(record.stacks[0]);
+    }
+    if (held_after == held_before) {
+      text += ", and as much memory at its peak, " + bytes_text(held_after) + ".";
+    } else {
+      text += ", and " + bytes_text(held_after) + " of memory at its peak, " +
+              bytes_text(std::abs(held_after - held_before)) +
+              (held_after > held_before ? " more." : " less.");
+    }
+  }
+  return text;
 }
 
 }  // namespace shardlab::reports

@@ -105,6 +105,40 @@ std::optional<Contradiction> contradiction_in(const PriceCurve& curve, const std
   return std::nullopt;
 }
 
+std::optional<Contradiction> contradiction_in(const StepComparison& step,
+                                              const std::vector<std::string>& stacks,
+                                              const std::string& pointer) {
+  if (std::find(stacks.begin() + 1, stacks.end(), step.candidate) == stacks.end()) {
+    return Contradiction{pointer + "/candidate",
+                         "\"" + step.candidate + "\" is not among the candidates"};
+  }
+  const auto are_amounts = [](const StepPair& pair) {
+    const double candidate = pair.candidate.value_or(0.0);
+    return std::isfinite(pair.baseline) && pair.baseline >= 0.0 && std::isfinite(candidate) &&
+           candidate >= 0.0;
+  };
+  const bool runs = step.cannot_run.empty();
+  if (step.step_us.candidate.has_value() != runs || step.peak_bytes.candidate.has_value() != runs) {
+    return Contradiction{pointer + "/cannot_run",
+                         "expected either the candidate's figures or a reason for their absence"};
+  }
+  if (!are_amounts(step.step_us)) {
+    return Contradiction{pointer + "/step_us", "expected finite times that are not negative"};
+  }
+  if (!are_amounts(step.peak_bytes)) {
+    return Contradiction{pointer + "/peak_bytes", "expected finite sizes that are not negative"};
+  }
+  for (std::size_t i = 0; i < step.flips.size(); ++i) {
+    const StepFlip& flip = step.flips[i];
+    const std::string place = element_pointer(pointer + "/flips", i);
+    if (!std::isfinite(flip.delta_step_us) || !std::isfinite(flip.delta_peak_bytes)) {
+      return Contradiction{place, "found a number that is not finite"};
+    }
+    if (flip.count < 1) return Contradiction{place + "/count", "expected at least 1"};
+  }
+  return std::nullopt;
+}
+
 std::optional<Contradiction> contradiction_in(const ComparisonRecord& record) {
   if (record.stacks.size() < 2) {
     return Contradiction{"/stacks", "expected a baseline and at least one candidate"};
@@ -142,6 +176,10 @@ std::optional<Contradiction> contradiction_in(const ComparisonRecord& record) {
           pointer + "/stack",
           "\"" + record.curves[i].stack + "\" is neither among the stacks nor the reference"};
     }
+  }
+  for (std::size_t i = 0; i < record.steps.size(); ++i) {
+    const std::string pointer = element_pointer("/steps", i);
+    if (auto found = contradiction_in(record.steps[i], record.stacks, pointer)) return found;
   }
   return std::nullopt;
 }

@@ -29,6 +29,7 @@
 #include "reports/records/invariant_result.h"
 #include "reports/records/question.h"
 #include "reports/records/run_header.h"
+#include "reports/records/step_comparison.h"
 
 namespace shardlab {
 namespace reports {
@@ -55,6 +56,7 @@ struct ComparisonRecord : RunHeader {
   std::vector<RecordQuestion> questions;
   std::vector<InvariantResult> invariants;
   std::vector<PriceCurve> curves;
+  std::vector<StepComparison> steps;  // empty if no program was named
   friend bool operator==(const ComparisonRecord&, const ComparisonRecord&) = default;
 };
 
@@ -123,7 +125,9 @@ struct Fields<reports::ComparisonRecord> {
                        {.schema = R"({"type": "array", "minItems": 2, "uniqueItems": true,
                                       "items": {"type": "string"}})"}),
                  field("reference", &Self::reference, ""), field("questions", &Self::questions, ""),
-                 field("invariants", &Self::invariants, ""), field("curves", &Self::curves, "")));
+                 field("invariants", &Self::invariants, ""), field("curves", &Self::curves, ""),
+                 optional_field("steps", &Self::steps,
+                                "the training steps of the programs that were named")));
 };
 
 }  // namespace shardlab

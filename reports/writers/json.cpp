@@ -195,6 +195,11 @@ std::string write_json(const ComparisonRecord& record, const Comparison& compari
   text.begin_array("curves");
   for (const PriceCurve& curve : record.curves) text.element(json_of(curve));
   text.end_array();
+  if (!record.steps.empty()) {
+    text.begin_array("steps");
+    for (const StepComparison& step : record.steps) text.element(json_of(step));
+    text.end_array();
+  }
   text.value("context", json_of(record.context));
   text.value("configuration", json_of(record.configuration));
   if (record.provenance) text.value("provenance", json_of(*record.provenance));

@@ -10,6 +10,7 @@
 #include "costmodel/base/parallel.h"
 #include "costmodel/base/text.h"
 #include "costmodel/base/units.h"
+#include "reports/number_text.h"
 #include "reports/records/record.h"
 #include "reports/report.h"
 #include "reports/statistics.h"
@@ -17,6 +18,7 @@
 #include "runner/commands/commands.h"
 #include "runner/config/configs.h"
 #include "runner/evaluation/explained_flips.h"
+#include "runner/evaluation/program_steps.h"
 #include "runner/session/run_reports.h"
 #include "strategies/select/evaluator.h"
 #include "strategies/select/invariants.h"
@@ -33,6 +35,10 @@ struct CompareArguments {
   std::string baseline;
   std::vector<std::string> candidates;
   std::vector<std::string> suites;
+  std::vector<std::string> programs;
+  std::string mesh;
+  std::string recipe;
+  std::string plan;
   std::string reference = "alpha-beta";
 };
 
@@ -42,11 +48,29 @@ struct Comparison {
   std::vector<Stack> stacks;  // the baseline first
   Stack reference;
   std::vector<Suite> suites;
+  std::vector<ProgramCase> programs;
 };
 
 // --set stack.* is the change under evaluation, so it applies to the candidates only. If no
 // candidate is named, the candidate is the baseline with this change.
 Comparison load(const CompareArguments& arguments, const Session& session) {
+  if (arguments.suites.empty() && arguments.programs.empty()) {
+    throw InputError(
+        "compare: found neither --suite nor --program; valid: at least one of them, which says "
+        "what "
+        "is decided");
+  }
+  if (arguments.programs.empty() != arguments.mesh.empty()) {
+    throw InputError(arguments.mesh.empty()
+                         ? "compare: found --program without --mesh; valid: the mesh that the "
+                           "program runs on"
+                         : "compare: found --mesh without --program; valid: both, or neither");
+  }
+  if (arguments.programs.empty() && !(arguments.recipe.empty() && arguments.plan.empty())) {
+    throw InputError(
+        "compare: found --recipe or --plan, which lay out the parameters of a program, without "
+        "--program");
+  }
   const ConfigStore changed = session.store();
   std::vector<Override> others;
   bool changes_stack = false;
@@ -59,7 +83,8 @@ Comparison load(const CompareArguments& arguments, const Session& session) {
   Comparison comparison{.topology = shipped.topology(session.topology),
                         .stacks = {shipped.stack(arguments.baseline)},
                         .reference = shipped.stack(arguments.reference),
-                        .suites = {}};
+                        .suites = {},
+                        .programs = {}};
   std::vector<std::string> candidates = arguments.candidates;
   if (candidates.empty() && changes_stack) candidates.push_back(arguments.baseline);
   if (candidates.empty()) {
@@ -78,6 +103,18 @@ Comparison load(const CompareArguments& arguments, const Session& session) {
   }
   for (const std::string& name : arguments.suites) {
     comparison.suites.push_back(shipped.suite(name));
+    expect_new_suite(comparison.suites);
+  }
+  for (const std::string& name : arguments.programs) {
+    comparison.programs.push_back(read_program(shipped,
+                                               {.program = name,
+                                                .mesh = arguments.mesh,
+                                                .recipe = arguments.recipe,
+                                                .plan = arguments.plan,
+                                                .jobs = session.threads()},
+                                               comparison.reference, comparison.topology));
+    comparison.suites.push_back(suite_of(comparison.programs.back(), comparison.stacks[0],
+                                         comparison.reference, comparison.topology));
     expect_new_suite(comparison.suites);
   }
   return comparison;
@@ -274,6 +311,31 @@ std::string reference_label(const Stack& reference) {
   return "datasheet, not measured";
 }
 
+// The flips that change each step most: a line for each.
+std::string step_flips_text(const ComparisonRecord& record) {
+  constexpr std::size_t kShown = 5;
+  std::string text;
+  for (const reports::StepComparison& step : record.steps) {
+    if (step.flips.empty()) continue;
+    text += "  each taken alone, in a step of " + printable(step.program) + " under " +
+            step.candidate + ":\n";
+    for (std::size_t i = 0; i < std::min(step.flips.size(), kShown); ++i) {
+      const reports::StepFlip& flip = step.flips[i];
+      text += "    " + reports::signed_fixed(flip.delta_step_us, 2) + " us, " +
+              (flip.delta_peak_bytes == 0.0
+                   ? "same memory"
+                   : reports::signed_fixed(flip.delta_peak_bytes / 1e6, 2) + " MB") +
+              ": " + flip.op + " at " + printable(flip.node) +
+              (flip.count > 1 ? " and " + std::to_string(flip.count - 1) + " like it" : "") + ", " +
+              flip.baseline + " becomes " + flip.candidate + "\n";
+    }
+    if (step.flips.size() > kShown) {
+      text += "    and " + std::to_string(step.flips.size() - kShown) + " more\n";
+    }
+  }
+  return text;
+}
+
 void run_compare(const CompareArguments& arguments, Session& session) {
   const auto start = std::chrono::steady_clock::now();
   const Comparison comparison = load(arguments, session);
@@ -301,6 +363,11 @@ void run_compare(const CompareArguments& arguments, Session& session) {
                  .threads = session.threads(),
                  .quiet = session.quiet},
                 record);
+  for (const ProgramCase& program : comparison.programs) {
+    std::vector<reports::StepComparison> steps =
+        compare_steps(program, comparison.stacks, comparison.reference, comparison.topology);
+    std::move(steps.begin(), steps.end(), std::back_inserter(record.steps));
+  }
   check_all_invariants(comparison, session, record);
   draw_curves(comparison, record);
   record.provenance = session.provenance();
@@ -309,7 +376,8 @@ void run_compare(const CompareArguments& arguments, Session& session) {
     record.timing = reports::RunTiming{.started_utc = {}, .ms = {{"wall_ms", wall.count()}}};
   }
   std::string text = session.json() ? reports::report_json(record)
-                                    : reports::summary_text(record) + "\n" + report_line(session);
+                                    : reports::summary_text(record) + "\n" +
+                                          step_flips_text(record) + report_line(session);
   write_run(session, std::move(record));
   if (!session.summary) session.print(text);
 }
@@ -330,8 +398,18 @@ void add_compare_command(const Command& root, Session& session) {
               "the baseline as --set stack.* changes it")
       .repeatable();
   command.option("--suite", arguments->suites, "shipped name or path; may be repeated")
-      .required()
       .repeatable();
+  command
+      .option("--program", arguments->programs,
+              "program that asks the questions as it runs op by op, and whose training step is "
+              "compared: shipped name or path; may be repeated")
+      .repeatable();
+  command.option("--mesh", arguments->mesh, "mesh of --program, such as 2x4 or dp=8,tp=8");
+  command.option("--recipe", arguments->recipe,
+                 "how parameters and inputs of --program are laid out: as in the best plan under "
+                 "the reference that satisfies this recipe; default: as in the best plan");
+  command.option("--plan", arguments->plan,
+                 "how they are laid out: as in this file, which solve --format json has written");
   command.option("--reference", arguments->reference, "stack whose prices judge the choices")
       .show_default();
   add_report_options(command, session);

@@ -1,0 +1,130 @@
+// `compare --program`: what a change of stack costs in the training step of a real program.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/cli/messages.h"
+
+namespace shardlab::testing_support {
+namespace compare_program_test {
+
+using nlohmann::json;
+using Words = std::vector<std::string>;
+
+class CompareProgram : public testing::Test {
+ protected:
+  void SetUp() override {
+    const ProcessResult made = run_shardlab({"program", "llama3-8b", "--layers", "1", "--batch",
+                                             "8", "--matmul", "native", "--out", "llama.json"},
+                                            folder.path());
+    ASSERT_EQ(made.exit_code, 0) << made.err;
+  }
+  ProcessResult compare(const Words& more) const {
+    Words words = {"compare",     "--baseline", "dtensor-v3",
+                   "--candidate", "dtensor-v4", "--no-timing"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_shardlab(words, folder.path());
+  }
+  TemporaryFolder folder;
+};
+
+// By the prices of single operators this flip changes nothing: the reference takes both choices for
+// equally cheap. In the step it matters: the gradient that it makes is P(sum)P(sum), which is reduced
+// together with the other gradients of the layer; the baseline's is P(sum)S(1), which takes a way of its own.
+TEST_F(CompareProgram, SaysWhatAFlipChangesInTheStep) {
+  const ProcessResult done = compare(
+      {"--program", "llama.json", "--mesh", "2x4", "--recipe", "fsdp-tp", "--format", "json"});
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  const json report = json::parse(done.out);
+  ASSERT_EQ(report["steps"].size(), 1U);
+  const json& step = report["steps"][0];
+  EXPECT_EQ(step["mesh"], "2x4");
+  EXPECT_EQ(step["candidate"], "dtensor-v4");
+  EXPECT_EQ(step["sources"], "the best plan under alpha-beta with recipe fsdp-tp");
+  ASSERT_EQ(step["flips"].size(), 1U);
+  const double change =
+      step["step_us"]["candidate"].get<double>() - step["step_us"]["baseline"].get<double>();
+  EXPECT_LT(change, -1000.0);
+  EXPECT_NEAR(step["flips"][0]["delta_step_us"].get<double>(), change, 1e-6);
+  EXPECT_EQ(step["flips"][0]["op"], "aten.mm.default");
+  EXPECT_EQ(step["flips"][0]["count"], 2);
+  EXPECT_GT(step["peak_bytes"]["baseline"].get<double>(), 1e9);
+  EXPECT_EQ(report["stacks"][1]["flips"]["total"], 1);
+  EXPECT_EQ(report["stacks"][1]["flips"]["equal"], 1);
+}
+
+TEST_F(CompareProgram, ReportsTheStepAndReadsItBack) {
+  const ProcessResult done =
+      compare({"--program", "llama.json", "--mesh", "2x4", "--recipe", "fsdp-tp", "--out", "out"});
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_NE(done.out.find("Under dtensor-v4, a step of llama3-8b on 2x4 takes "),
+            std::string::npos);
+  EXPECT_NE(done.out.find(" shorter than under dtensor-v3, and as much memory at its peak, "),
+            std::string::npos)
+      << done.out;
+  EXPECT_NE(done.out.find("  each taken alone, in a step of llama3-8b under dtensor-v4:\n    -"),
+            std::string::npos)
+      << done.out;
+  for (const char* file : {"out/report.md", "out/report.html"}) {
+    const std::string text = read_text(folder.path() / file);
+    EXPECT_NE(text.find("What does the change cost in a training step?"), std::string::npos)
+        << file;
+  }
+  const ProcessResult again =
+      run_shardlab({"report", "out/record.json", "--out", "again"}, folder.path());
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  for (const char* name : {"report.html", "report.md", "report.json", "record.json"}) {
+    EXPECT_EQ(read_text(folder.path() / "again" / name), read_text(folder.path() / "out" / name));
+  }
+}
+
+TEST_F(CompareProgram, TakesTheLayoutsOfASavedPlan) {
+  const ProcessResult solved =
+      run_shardlab({"solve", "llama.json", "--mesh", "2x4", "--recipe", "fsdp-tp", "--stack",
+                    "alpha-beta", "--format", "json", "--no-timing"},
+                   folder.path());
+  ASSERT_EQ(solved.exit_code, 0) << solved.err;
+  folder.write("plan.json", solved.out);
+  const ProcessResult done = compare(
+      {"--program", "llama.json", "--mesh", "2x4", "--plan", "plan.json", "--format", "json"});
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_EQ(json::parse(done.out)["steps"][0]["sources"], "the plan plan.json");
+}
+
+// A candidate whose decisions ask for a move that DTensor refuses to run is still compared.
+TEST_F(CompareProgram, SaysWhyACandidateCannotRun) {
+  const ProcessResult done = run_shardlab(
+      {"compare", "--baseline", "dtensor-v3", "--candidate", "dtensor-v2", "--program",
+       "llama.json", "--mesh", "2x4", "--recipe", "fsdp-tp-sp", "--format", "json", "--no-timing"},
+      folder.path());
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  const json step = json::parse(done.out)["steps"][0];
+  EXPECT_TRUE(step["step_us"]["candidate"].is_null());
+  EXPECT_GT(step["step_us"]["baseline"].get<double>(), 0.0);
+  EXPECT_NE(step["cannot_run"].get<std::string>().find("P(sum)->P(max) is refused"),
+            std::string::npos);
+}
+
+TEST_F(CompareProgram, RefusesHalfAQuestion) {
+  const auto error = [&](const Words& words) {
+    const ProcessResult done = compare(words);
+    EXPECT_EQ(done.exit_code, 2) << done.out;
+    return done.err;
+  };
+  EXPECT_NE(error({}).find("found neither --suite nor --program"), std::string::npos);
+  EXPECT_NE(error({"--program", "llama.json"}).find("found --program without --mesh"),
+            std::string::npos);
+  EXPECT_NE(error({"--suite", "ops-small", "--mesh", "2x4"}).find("found --mesh without --program"),
+            std::string::npos);
+  EXPECT_NE(error({"--suite", "ops-small", "--recipe", "fsdp"}).find("without --program"),
+            std::string::npos);
+  EXPECT_NE(error({"--program", "llama.json", "--mesh", "2x4", "--recipe", "fsdp", "--plan", "p"})
+                .find("valid: one of them"),
+            std::string::npos);
+  EXPECT_NE(error({"--program", "llama.json", "--mesh", "2x4", "--reference", "dtensor-v3"})
+                .find("kernels"),
+            std::string::npos);
+}
+
+}  // namespace compare_program_test
+}  // namespace shardlab::testing_support
