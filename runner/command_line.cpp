@@ -19,9 +19,9 @@ constexpr CommandRow kCommands[] = {
     {"validate", add_validate_command}, {"calibrate", add_calibrate_command},
     {"measure", add_measure_command},   {"program", add_program_command},
     {"solve", add_solve_command},       {"solve-network", add_solve_network_command},
-    {"apply", add_apply_command},       {"sweep", add_sweep_command},
-    {"report", add_report_command},     {"list", add_list_command},
-    {"describe", add_describe_command},
+    {"apply", add_apply_command},       {"step", add_step_command},
+    {"sweep", add_sweep_command},       {"report", add_report_command},
+    {"list", add_list_command},         {"describe", add_describe_command},
 };
 
 // CLI11 splits a value of --inputs that is in brackets at its commas. A blank in front of the

@@ -16,7 +16,8 @@ using Eigen::VectorXd;
 
 constexpr int kMostRounds = 200;
 constexpr double kLongestStep = 2.0;      // the most by which one parameter moves in one round
-constexpr double kConvergedScale = 1e-6;  // the search goes on while the scale changes by more
+constexpr double kConvergedStep = 1e-10;  // the search ends when no parameter moves by more
+constexpr double kConvergedScale = 1e-6;  // and the relative change of the scale is below this
 // Damping is Marquardt's lambda, as a share of the diagonal.
 constexpr double kFirstDamping = 1e-3;
 constexpr double kLeastDamping = 1e-12;
@@ -76,7 +77,7 @@ MatrixXd numeric_jacobian(const Residuals& function, const VectorXd& x, const Ve
 }
 
 RobustFit fit_robustly(const Residuals& residuals, VectorXd start, Eigen::Index priors,
-                       std::optional<double> fixed_scale, double converged_step) {
+                       std::optional<double> fixed_scale, double converged_loss) {
   VectorXd x = std::move(start);
   VectorXd r = residuals(x);
   const Eigen::Index rows = r.size() - priors;
@@ -97,7 +98,9 @@ RobustFit fit_robustly(const Residuals& residuals, VectorXd start, Eigen::Index 
     const VectorXd next = x + step.cwiseMax(-kLongestStep).cwiseMin(kLongestStep);
     const VectorXd next_r = residuals(next);
     if (next_r.allFinite() && loss(next_r) <= loss(r)) {
-      const bool done = step.lpNorm<Eigen::Infinity>() < converged_step;
+      const double before = loss(r);
+      const bool done = step.lpNorm<Eigen::Infinity>() < kConvergedStep ||
+                        before - loss(next_r) < converged_loss * before;
       x = next;
       r = next_r;
       damping = std::max(damping / kDampingFactor, kLeastDamping);

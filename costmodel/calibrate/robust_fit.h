@@ -31,11 +31,11 @@ using Residuals = std::function<Eigen::VectorXd(const Eigen::VectorXd&)>;
 
 // The x that minimises the loss, searched for from `start`. The last `priors` residuals stand for
 // prior knowledge: they keep their full weight and do not count as rows. The scale of the residuals
-// is estimated from their median unless it is given. The search ends when no parameter moves by more
-// than `converged_step`.
+// is estimated from their median unless it is given. The search ends when no parameter moves by
+// more than 1e-10, or when a round lowers the loss by a share of less than `converged_loss`.
 [[nodiscard]] RobustFit fit_robustly(const Residuals& residuals, Eigen::VectorXd start,
                                      Eigen::Index priors,
                                      std::optional<double> fixed_scale = std::nullopt,
-                                     double converged_step = 1e-10);
+                                     double converged_loss = 0.0);
 
 }  // namespace shardlab

@@ -16,6 +16,7 @@
 #include "runner/evaluation/measurement_files.h"
 #include "runner/evaluation/observations.h"
 #include "runner/evaluation/validation.h"
+#include "runner/steps/steps_answers.h"
 
 namespace shardlab {
 namespace {
@@ -27,6 +28,8 @@ struct CalibrateArguments {
   std::string out;
   std::string tuner_csv;
   bool hold_out = false;
+  std::string steps;
+  std::string stack{kStepStack};
   std::optional<std::int64_t> hosts;
   std::optional<std::int64_t> gpus_per_host;
 };
@@ -291,7 +294,36 @@ nlohmann::json stack_json(const Result& result, const std::string& name) {
            result.fit.choice().to_json()}};
 }
 
+// Fits the terms of a stack to published steps.
+void fit_steps(const CalibrateArguments& arguments, const Session& session) {
+  if (!arguments.files.empty() || arguments.hold_out || !arguments.tuner_csv.empty() ||
+      !arguments.topology.empty()) {
+    throw InputError(
+        "--steps: the rows name their hardware, and are all fitted; valid: with --stack, --out and "
+        "--format alone");
+  }
+  const LoadedSteps loaded = load_steps(arguments.steps, arguments.stack, session.store());
+  if (loaded.steps.steps.empty()) {
+    throw InputError(arguments.steps + ": no row can be expressed, so there is nothing to fit");
+  }
+  const StepCalibration fit = calibrate_steps(loaded.steps, session.threads());
+  if (!arguments.out.empty()) {
+    const std::string name = std::filesystem::path(arguments.out).stem().string();
+    write_file(arguments.out, fitted_step_stack(loaded, fit, name).dump(2) + "\n");
+  }
+  const std::vector<StepResult> results = predict_all(loaded.steps, fit.terms);
+  if (session.json()) {
+    session.print(step_calibration_json(loaded, fit, results));
+  } else {
+    session.print(step_calibration_text(loaded, fit, results));
+  }
+}
+
 void run_calibrate(const CalibrateArguments& arguments, Session& session) {
+  if (!arguments.steps.empty()) return fit_steps(arguments, session);
+  if (arguments.files.empty()) {
+    throw InputError("calibrate: no FILE is given; valid: FILEs of measured times, or --steps");
+  }
   const Result result = calibrate_files(arguments, session);
   if (!session.quiet && !session.json()) {
     for (const std::string& warning : result.warnings) {
@@ -318,10 +350,15 @@ void add_calibrate_command(const Command& root, Session& session) {
       "calibrate",
       "fit a stack to measured times\n  shardlab calibrate h100_1x8_all_reduce_dgxc --out "
       "calibrated-h100.json");
+  command.option("files", arguments->files,
+                 "nccl-tests text or JSON, shardlab's JSON, or a shipped set");
+  command.option("--steps", arguments->steps,
+                 "fit a stack's terms to published training steps instead: a CSV file, or "
+                 "published, which is shipped");
   command
-      .option("files", arguments->files,
-              "nccl-tests text or JSON, shardlab's JSON, or a shipped set")
-      .required();
+      .option("--stack", arguments->stack,
+              "with --steps, the stack whose prices stand: shipped name or path")
+      .show_default();
   command.option("--model", arguments->model, join(fitted_model_names())).show_default();
   command.option("--topology", arguments->topology,
                  "shipped name or path; default: the one that fits the first set's GPU. Ranks, "

@@ -36,6 +36,7 @@ void add_select_command(const Command& root, Session& session);
 void add_simulate_command(const Command& root, Session& session);
 void add_solve_command(const Command& root, Session& session);
 void add_solve_network_command(const Command& root, Session& session);
+void add_step_command(const Command& root, Session& session);
 void add_sweep_command(const Command& root, Session& session);
 void add_ties_command(const Command& root, Session& session);
 void add_validate_command(const Command& root, Session& session);

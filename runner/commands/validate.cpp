@@ -18,19 +18,21 @@
 #include "runner/evaluation/scoreboard.h"
 #include "runner/evaluation/validation.h"
 #include "runner/session/run_reports.h"
+#include "runner/steps/steps_answers.h"
 
 namespace shardlab {
 namespace {
 
 struct ValidateArguments {
   std::vector<std::string> files;
-  std::string stack{kNewestDTensor};
+  std::string stack;
   std::string topology;
   std::optional<std::int64_t> hosts;
   std::optional<std::int64_t> gpus_per_host;
   bool rows = false;
   bool scoreboard = false;
   bool nccl_table = false;
+  std::string steps;
   std::optional<double> max_median_ape_percent;
   std::vector<CommandOption> of_one_stack;  // options about one stack, which --scoreboard refuses
 };
@@ -426,6 +428,34 @@ void write_validation(const Validation& result, const ValidateArguments& argumen
                       .wall_ms = watch.ms()});
 }
 
+// -- Published steps
+
+void print_steps(const ValidateArguments& arguments, Session& session) {
+  if (!arguments.files.empty() || arguments.scoreboard || arguments.nccl_table || arguments.rows ||
+      arguments.hosts || arguments.gpus_per_host || !arguments.topology.empty() ||
+      writes_report(session)) {
+    throw InputError(
+        "--steps: its result is one document on stdout, and its rows name their hardware; valid: "
+        "with --stack, --max-median-ape-percent, --format and --set alone");
+  }
+  const LoadedSteps loaded = load_steps(
+      arguments.steps, arguments.stack.empty() ? std::string(kStepStack) : arguments.stack,
+      session.store());
+  const std::vector<StepResult> results = predict_all(loaded.steps, loaded.terms);
+  const nlohmann::json document = steps_json(loaded, results);
+  if (session.json()) {
+    session.print(document);
+  } else {
+    session.print(steps_text(loaded, results));
+  }
+  if (arguments.max_median_ape_percent) {
+    const nlohmann::json& median = document["median_ape_percent"];
+    if (median.is_null() || median.get<double>() > *arguments.max_median_ape_percent) {
+      session.exit_code = kGateSaidNo;
+    }
+  }
+}
+
 void run_validate(const ValidateArguments& arguments, Session& session) {
   if (arguments.nccl_table) return print_tables(arguments, session);
   if (arguments.scoreboard) return print_scoreboard(arguments, session);
@@ -466,7 +496,8 @@ void add_validate_command(const Command& root, Session& session) {
     arguments->of_one_stack.push_back(option);
     return option;
   };
-  of_one_stack(command.option("--stack", arguments->stack, "shipped name or path")).show_default();
+  of_one_stack(command.option("--stack", arguments->stack,
+                              "shipped name or path; default: dtensor, or steps with --steps"));
   of_one_stack(command.option("--topology", arguments->topology,
                               "shipped name or path; default: the one that fits each set's GPU. "
                               "The number of devices in a host comes from the set"));
@@ -476,6 +507,9 @@ void add_validate_command(const Command& root, Session& session) {
       .option("--gpus-per-host", arguments->gpus_per_host,
               "number of GPUs in a host, for files that do not say it")
       .check(integer_from(1, 1 << 30));
+  of_one_stack(command.option(
+      "--steps", arguments->steps,
+      "compare with published training steps: a CSV file, or published, which is shipped"));
   of_one_stack(command.flag("--rows", arguments->rows, "print every row as well"));
   command.flag("--nccl-table", arguments->nccl_table,
                "read FILEs as NCCL's logs (NCCL_DEBUG_SUBSYS=INIT,TUNING), and compare the table "
@@ -490,6 +524,8 @@ void add_validate_command(const Command& root, Session& session) {
   add_report_options(command, session);
   add_common_options(command, session);
   command.runs([arguments, &session] {
+    if (!arguments->steps.empty()) return print_steps(*arguments, session);
+    if (arguments->stack.empty()) arguments->stack = kNewestDTensor;
     arguments->stack = released_stack(arguments->stack);
     run_validate(*arguments, session);
   });

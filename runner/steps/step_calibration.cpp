@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <memory>
 
+#include "costmodel/base/parallel.h"
 #include "costmodel/calibrate/robust_fit.h"
 
 namespace shardlab {
@@ -13,8 +15,8 @@ namespace {
 // configuration in two releases or tables of one source differs by 2 to 3 % in the median.
 constexpr double kRepeat = 0.03;
 
-// A search ends when no term moves by more than a tenth of a percent.
-constexpr double kConvergedStep = 1e-3;
+// A search ends when a round lowers the loss by less than this share.
+constexpr double kConvergedLoss = 5e-4;
 
 // A term, and which rows it is for.
 struct Candidate {
@@ -81,7 +83,7 @@ class RowCache {
 
 }  // namespace
 
-StepCalibration calibrate_steps(const ExpressedSteps& steps) {
+StepCalibration calibrate_steps(const ExpressedSteps& steps, int threads) {
   const std::vector<Candidate> candidates = candidates_of(steps);
   const auto rows = static_cast<Eigen::Index>(steps.steps.size());
   const auto count = static_cast<Eigen::Index>(candidates.size());
@@ -109,12 +111,12 @@ StepCalibration calibrate_steps(const ExpressedSteps& steps) {
   };
   const Residuals residuals = [&](const Eigen::VectorXd& x) {
     Eigen::VectorXd out(rows + count);
-    for (Eigen::Index r = 0; r < rows; ++r) {
-      const auto index = static_cast<std::size_t>(r);
-      const ExpressedStep& step = steps.steps[index];
-      out[r] = caches[index].log_tokens(step, factors_of(index, x)) -
-               std::log(step.row.tokens_per_s_per_gpu);
-    }
+    const auto nothing = [] { return std::make_unique<int>(0); };
+    parallel_for(steps.steps.size(), threads, nothing, [&](int /*state*/, std::size_t r) {
+      const ExpressedStep& step = steps.steps[r];
+      out[static_cast<Eigen::Index>(r)] =
+          caches[r].log_tokens(step, factors_of(r, x)) - std::log(step.row.tokens_per_s_per_gpu);
+    });
     for (Eigen::Index i = 0; i < count; ++i) {
       const Candidate& each = candidates[static_cast<std::size_t>(i)];
       out[rows + i] = kRepeat * (x[i] - each.expected) / each.spread;
@@ -125,7 +127,7 @@ StepCalibration calibrate_steps(const ExpressedSteps& steps) {
   for (Eigen::Index i = 0; i < count; ++i) {
     start[i] = candidates[static_cast<std::size_t>(i)].expected;
   }
-  const RobustFit fit = fit_robustly(residuals, start, count, kRepeat, kConvergedStep);
+  const RobustFit fit = fit_robustly(residuals, start, count, kRepeat, kConvergedLoss);
   StepCalibration result;
   result.rows = steps.steps.size();
   result.scale = fit.scale;

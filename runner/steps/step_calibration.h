@@ -1,6 +1,6 @@
 // Terms of a stack fitted to published steps.
 //
-//   StepCalibration fit = calibrate_steps(express_steps(rows, stack, store, configs));
+//   StepCalibration fit = calibrate_steps(steps, threads);
 //   fit.terms.factors(traits)
 //
 // The logarithms of the predicted steps are fitted to those of the published ones by robust least
@@ -35,6 +35,6 @@ struct StepCalibration {
   std::size_t rows = 0;
   double scale = 0.0;  // standard deviation of one row's logarithm
 };
-[[nodiscard]] StepCalibration calibrate_steps(const ExpressedSteps& steps);
+[[nodiscard]] StepCalibration calibrate_steps(const ExpressedSteps& steps, int threads = 1);
 
 }  // namespace shardlab

@@ -11,7 +11,7 @@ StepPrediction ExpressedStep::predict(const StepTerms& terms) const {
 }
 
 ExpressedSteps express_steps(std::span<const StepRow> rows, const StepModelChoices& choices,
-                             const TopologyOf& topology_of, const RecipeBook& book) {
+                             const StepTopologies& topology_of, const RecipeBook& book) {
   struct Models {
     std::shared_ptr<const Topology> topology;
     std::shared_ptr<const CostModel> collectives;

@@ -39,14 +39,16 @@ struct ExpressedSteps {
   std::vector<NotExpressed> not_expressed;
 };
 // The topology of this name with so many devices in a host.
-using TopologyOf = std::function<Topology(const std::string& name, std::int64_t devices_per_host)>;
+using StepTopologies =
+    std::function<Topology(const std::string& name, std::int64_t devices_per_host)>;
 struct StepModelChoices {
   const ModelChoice& collectives;
   const ModelChoice& kernels;
 };
 [[nodiscard]] ExpressedSteps express_steps(std::span<const StepRow> rows,
                                            const StepModelChoices& models,
-                                           const TopologyOf& topology_of, const RecipeBook& book);
+                                           const StepTopologies& topology_of,
+                                           const RecipeBook& book);
 
 struct StepResult {
   const ExpressedStep* step = nullptr;

@@ -116,6 +116,9 @@ Stack Stack::from_json(const nlohmann::json& json, const JsonPlace& place,
   stack.search = find_enum<SearchKind>(reader, "search").value_or(SearchKind::kFull);
   stack.nesting_guard = reader.boolean_or("nesting_guard", true);
   stack.transition_us = reader.number_or("transition_us", 0.0, {.min = 0.0, .max = 1e9});
+  if (const nlohmann::json* terms = reader.find("step_terms")) {
+    stack.step_terms = json_array(*terms, reader.place("step_terms"));
+  }
   reader.finish();
   return stack;
 }
@@ -138,6 +141,7 @@ nlohmann::json Stack::to_json() const {
                          {"search", name_of(search)},
                          {"nesting_guard", nesting_guard},
                          {"transition_us", transition_us}};
+  if (!step_terms.empty()) json["step_terms"] = step_terms;
   if (!cost_function.empty()) json["cost_function"] = cost_function;
   return json;
 }

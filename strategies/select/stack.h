@@ -50,6 +50,9 @@ struct Stack {
   bool nesting_guard = true;
   // Microseconds added to every redistribution of an input that changes its placements.
   double transition_us = 0.0;
+  // What is known of clusters beside these prices, for training steps: an array of terms as
+  // strategies/training/step_terms.h reads it.
+  nlohmann::json step_terms = nlohmann::json::array();
   // The user's function that prices transitions or collectives, "mine.py:price"; empty if none
   // does.
   std::string cost_function;

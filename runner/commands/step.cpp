@@ -1,0 +1,229 @@
+// shardlab step: predicts how long a training step takes.
+#include "costmodel/base/json_enum.h"
+#include "runner/base/write_file.h"
+#include "runner/commands/commands.h"
+#include "runner/config/configs.h"
+#include "runner/steps/predicted_step.h"
+#include "runner/steps/steps_answers.h"
+
+namespace shardlab {
+namespace {
+
+struct StepArguments {
+  std::string model;
+  std::string mesh;
+  std::string stack{kStepStack};
+  std::optional<std::int64_t> seq;
+  std::int64_t micro_batch = 1;
+  std::int64_t grad_accum = 1;
+  std::string precision = "bf16";
+  std::string recompute = "none";
+  std::string sharding;
+  std::string schedule;
+  std::int64_t chunks = 1;
+  bool compile = false;
+  bool library = false;
+  bool async_tp = false;
+  std::string attention = "flash";
+  std::optional<std::int64_t> layers, width, heads, kv_heads, ffn, vocabulary, experts,
+      experts_per_token;
+  std::string trace;
+};
+
+ModelShape shape_of(const StepArguments& arguments) {
+  const ModelShape* known = find_model_shape(arguments.model);
+  if (known == nullptr) {
+    const std::vector<std::string> names = model_shape_names();
+    const std::vector<std::string_view> views(names.begin(), names.end());
+    throw InputError("step: unknown model \"" + arguments.model + "\"" +
+                     did_you_mean(arguments.model, views) + "; valid: " + join(views));
+  }
+  ModelShape shape = *known;
+  const auto set = [](const std::optional<std::int64_t>& given, std::int64_t& size) {
+    if (given) size = *given;
+  };
+  set(arguments.layers, shape.layers);
+  set(arguments.width, shape.width);
+  set(arguments.heads, shape.heads);
+  set(arguments.kv_heads, shape.kv_heads);
+  set(arguments.ffn, shape.experts ? shape.experts->ffn : shape.ffn);
+  set(arguments.vocabulary, shape.vocabulary);
+  if (arguments.experts || arguments.experts_per_token) {
+    if (!shape.experts) throw InputError("--experts: " + shape.name + " has no experts");
+    set(arguments.experts, shape.experts->count);
+    set(arguments.experts_per_token, shape.experts->per_token);
+  }
+  if (arguments.layers && shape.hybrid) {
+    throw InputError("--layers: the blocks of " + shape.name +
+                     " are of several kinds, so their number is fixed");
+  }
+  if ((arguments.width || arguments.heads) && !shape.latent) {
+    if (shape.width % shape.heads != 0) {
+      throw InputError("--heads: " + std::to_string(shape.heads) + " does not divide the width, " +
+                       std::to_string(shape.width));
+    }
+    shape.head_dim = shape.width / shape.heads;
+  }
+  return shape;
+}
+
+TrainingRun run_of(const StepArguments& arguments) {
+  TrainingRun run;
+  run.shape = shape_of(arguments);
+  run.spread = parse_option("--mesh", [&] { return Spread::parse(arguments.mesh); });
+  run.seq = arguments.seq.value_or(run.seq);
+  run.micro_batch = arguments.micro_batch;
+  run.grad_accum = arguments.grad_accum;
+  run.precision = *from_name<Precision>(arguments.precision);
+  if (arguments.recompute != "auto") {
+    run.recompute =
+        parse_option("--recompute", [&] { return Recomputation::parse(arguments.recompute); });
+  } else {
+    run.recompute = std::nullopt;
+  }
+  if (!arguments.sharding.empty()) {
+    run.sharding = *from_name<Sharding>(arguments.sharding);
+  } else {
+    run.sharding = run.spread.fsdp > 1 ? Sharding::kFull : Sharding::kOptimizer;
+  }
+  if (arguments.compile && arguments.library) {
+    throw InputError("--compile, --library: found both; valid: at most one of them");
+  }
+  run.execution = arguments.compile   ? Execution::kCompiled
+                  : arguments.library ? Execution::kLibrary
+                                      : Execution::kEager;
+  run.chunks = arguments.chunks;
+  if (!arguments.schedule.empty()) {
+    run.schedule = *from_name<PipelineSchedule>(arguments.schedule);
+  } else if (run.chunks > 1) {
+    run.schedule = PipelineSchedule::kInterleaved;
+  }
+  if (run.chunks > 1 && run.schedule != PipelineSchedule::kInterleaved) {
+    throw InputError("--chunks: only the interleaved schedule has several stages on a rank");
+  }
+  run.async_tp = arguments.async_tp;
+  run.flash_attention = arguments.attention == "flash";
+  if (arguments.library) {
+    run.fused_loss = true;
+    run.copies_weights = false;
+    run.gradient_bytes = 2.0;
+  }
+  expect_valid(run);
+  return run;
+}
+
+RunTraits traits_of(const StepArguments& arguments, const TrainingRun& run,
+                    const Topology& topology) {
+  return {{"gpu", topology.name()},
+          {"source", ""},
+          {"software", ""},
+          {"execution", std::string(name_of(run.execution))},
+          {"graphs", "none"},
+          {"model", run.shape.experts ? "experts" : "dense"},
+          {"attention", arguments.attention},
+          {"precision", std::string(name_of(run.precision))}};
+}
+
+void run_step(const StepArguments& arguments, Session& session) {
+  const TrainingRun run = run_of(arguments);
+  const ConfigStore store = session.store();
+  const Stack stack = store.stack(arguments.stack);
+  const Topology topology = store.topology(session.topology);
+  const auto collectives = make_collective_model(stack.collective_model, topology);
+  const auto kernels = make_compute_model(stack.compute_model, topology);
+  const StepWork work(run, topology.device().memory_gib * kBytesPerGiB);
+  const StepFactors factors = step_terms_of(stack).factors(traits_of(arguments, run, topology));
+  const StepPrediction prediction =
+      predict_step(work, {*collectives, *kernels, topology, factors}, !arguments.trace.empty());
+  if (!arguments.trace.empty()) {
+    write_file(arguments.trace, [&](std::ostream& out) { write_step_trace(out, run, prediction); });
+  }
+  if (session.json()) {
+    session.print(step_json(run, prediction, topology));
+  } else {
+    session.print(step_text(run, prediction, topology));
+  }
+}
+
+}  // namespace
+
+void add_step_command(const Command& root, Session& session) {
+  auto arguments = std::make_shared<StepArguments>();
+  const Command command = root.subcommand(
+      "step",
+      "predict how long a training step takes, what memory it needs and where the time goes\n  "
+      "shardlab step llama3-8b --topology h100 --mesh fsdp=8 --seq 8192 --micro-batch 2 --compile\n"
+      "  shardlab step llama3-405b --mesh dp=128,tp=8,pp=16 --seq 8192 --grad-accum 128 --library");
+  command
+      .option("model", arguments->model,
+              "a model: " + join(std::span<const std::string>(model_shape_names())))
+      .required();
+  command
+      .option("--mesh", arguments->mesh,
+              "ranks of each kind of parallelism: dp (replicas), fsdp (shards), tp, pp, cp, ep "
+              "(experts, among the others)")
+      .required();
+  add_topology_option(command, session);
+  command.option("--stack", arguments->stack, "shipped name or path").show_default();
+  command.option("--seq", arguments->seq, "tokens of a sequence; default: 4096")
+      .check(integer_from(1, 1 << 24));
+  command
+      .option("--micro-batch", arguments->micro_batch,
+              "sequences of each data-parallel rank in one forward pass")
+      .check(integer_from(1, 1 << 20))
+      .show_default();
+  command
+      .option("--grad-accum", arguments->grad_accum,
+              "forward passes between two optimizer steps; with a pipeline, its micro-batches")
+      .check(integer_from(1, 1 << 16))
+      .show_default();
+  command.option("--precision", arguments->precision, "of linear layers")
+      .check(one_of<Precision>())
+      .show_default();
+  command
+      .option("--recompute", arguments->recompute,
+              "what the backward pass computes again: none, full, selective, every:N, or auto (as "
+              "little as fits)")
+      .show_default();
+  command
+      .option("--sharding", arguments->sharding,
+              "what data-parallel ranks share: full (FSDP), kept-weights (ZeRO-2), optimizer "
+              "(ZeRO-1) or none (DDP); default: full if fsdp is above 1, otherwise optimizer")
+      .check(one_of<Sharding>());
+  command.flag("--compile", arguments->compile, "fuse kernels as torch.compile does");
+  command.flag("--library", arguments->library,
+               "hand-written kernels for norms, activations and losses, as in Megatron");
+  command
+      .option("--attention", arguments->attention,
+              "FlashAttention-2, or the kernels that cuDNN has for the GPU")
+      .check(one_of({"flash", "cudnn"}))
+      .show_default();
+  command.flag("--async-tp", arguments->async_tp,
+               "cut up tensor parallelism's collectives and run them beside the matmuls");
+  command
+      .option("--schedule", arguments->schedule,
+              "of the pipeline; default: 1f1b, or interleaved with --chunks")
+      .check(one_of<PipelineSchedule>());
+  command.option("--chunks", arguments->chunks, "stages that each rank of the pipeline holds")
+      .check(integer_from(1, 1 << 10))
+      .show_default();
+  const std::vector<std::tuple<std::string, std::optional<std::int64_t>*, std::string>> sizes = {
+      {"--layers", &arguments->layers,
+       "number of blocks; the default of this option and of those below comes from the model"},
+      {"--width", &arguments->width, "width of the residual stream"},
+      {"--heads", &arguments->heads, "attention heads"},
+      {"--kv-heads", &arguments->kv_heads, "heads of keys and values"},
+      {"--ffn", &arguments->ffn, "width of the feed-forward layer, or of an expert"},
+      {"--vocabulary", &arguments->vocabulary, "tokens in the vocabulary"},
+      {"--experts", &arguments->experts, "experts of a layer"},
+      {"--experts-per-token", &arguments->experts_per_token, "experts that each token goes to"}};
+  for (const auto& [name, size, help] : sizes) {
+    command.option(name, *size, help).check(integer_from(1, 1 << 24));
+  }
+  command.option("--trace", arguments->trace,
+                 "write the timeline of one micro-batch as a trace for ui.perfetto.dev");
+  add_common_options(command, session);
+  command.runs([arguments, &session] { run_step(*arguments, session); });
+}
+
+}  // namespace shardlab

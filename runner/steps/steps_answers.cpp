@@ -1,0 +1,258 @@
+#include "runner/steps/steps_answers.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "costmodel/base/json_reader.h"
+#include "costmodel/base/text.h"
+#include "runner/base/optional_values.h"
+#include "runner/base/terminal.h"
+#include "runner/config/read_json.h"
+#include "runner/evaluation/validation.h"
+
+namespace shardlab {
+namespace {
+
+std::vector<double> errors_of(const std::vector<const StepResult*>& results) {
+  std::vector<double> errors;
+  for (const StepResult* result : results) errors.push_back(result->error_percent());
+  return errors;
+}
+
+std::vector<const StepResult*> pointers_to(const std::vector<StepResult>& results) {
+  std::vector<const StepResult*> pointers;
+  for (const StepResult& result : results) pointers.push_back(&result);
+  return pointers;
+}
+
+using ResultsByGroup = std::map<std::string, std::vector<const StepResult*>>;
+
+// The kinds of parallelism that a run has: "fsdp", "dp tp pp", ...
+std::string parallelism_of(const TrainingRun& run) {
+  const Spread& spread = run.spread;
+  std::string text;
+  const auto add = [&](std::int64_t ranks, std::string_view name) {
+    if (ranks > 1) text += (text.empty() ? "" : " ") + std::string(name);
+  };
+  add(spread.dp, "dp");
+  add(spread.fsdp, "fsdp");
+  add(spread.tp, "tp");
+  add(spread.pp, "pp");
+  add(spread.cp, "cp");
+  add(spread.ep, "ep");
+  return text.empty() ? "one GPU" : text;
+}
+
+struct Cut {
+  std::string name;
+  ResultsByGroup groups;
+};
+
+std::vector<Cut> cuts_of(const std::vector<StepResult>& results) {
+  std::vector<Cut> cuts = {{"source", {}}, {"gpu", {}}, {"parallelism", {}}, {"precision", {}}};
+  for (const StepResult& result : results) {
+    const PublishedRun& published = result.step->published;
+    const std::string source = result.step->row.source;
+    cuts[0].groups[source.empty() ? "unknown" : source].push_back(&result);
+    cuts[1].groups[result.step->row.gpu].push_back(&result);
+    cuts[2].groups[parallelism_of(published.run)].push_back(&result);
+    cuts[3].groups[std::string(name_of(published.run.precision))].push_back(&result);
+  }
+  return cuts;
+}
+
+nlohmann::json summary_json(const std::vector<const StepResult*>& results) {
+  const ErrorSummary summary = summarize_errors(errors_of(results));
+  return {{"rows", results.size()},
+          {"median_ape_percent", or_null(summary.median_ape_percent)},
+          {"p90_ape_percent", or_null(summary.p90_ape_percent)},
+          {"bias_percent", or_null(summary.bias_percent)}};
+}
+
+std::vector<double> memory_errors(const std::vector<StepResult>& results) {
+  std::vector<double> errors;
+  for (const StepResult& result : results) {
+    if (!result.step->row.memory_gib) continue;
+    errors.push_back(
+        100.0 *
+        (result.prediction.memory.peak_bytes / kBytesPerGiB / *result.step->row.memory_gib - 1.0));
+  }
+  return errors;
+}
+
+std::string figure(const std::optional<double>& value) { return fixed_or(value, 1, "none"); }
+
+void add_line(TextTable& table, const std::string& name,
+              const std::vector<const StepResult*>& results) {
+  const ErrorSummary summary = summarize_errors(errors_of(results));
+  table.add({name, std::to_string(results.size()), figure(summary.median_ape_percent),
+             figure(summary.p90_ape_percent), figure(summary.bias_percent)});
+}
+
+std::string when_text(const RunTraits& when) {
+  std::string text;
+  for (const auto& [trait, value] : when) {
+    text += (text.empty() ? "" : ", ") + trait + "=" + value;
+  }
+  return text.empty() ? "all" : text;
+}
+
+}  // namespace
+
+StepTerms step_terms_of(const Stack& stack) {
+  return StepTerms::from_json(stack.step_terms, {"stack " + stack.name, "/step_terms"});
+}
+
+LoadedSteps load_steps(const std::string& file, const std::string& stack,
+                       const ConfigStore& store) {
+  std::filesystem::path path = file;
+  const std::filesystem::path shipped = configs_root() / "steptimes" / (file + ".csv");
+  if (!std::filesystem::exists(path) && std::filesystem::exists(shipped)) path = shipped;
+  LoadedSteps loaded;
+  loaded.file = file;
+  const std::vector<StepRow> rows = read_step_rows(read_text_file(path), file);
+  loaded.stack = store.stack(stack);
+  loaded.terms = step_terms_of(loaded.stack);
+  if (loaded.stack.compute_model.entry->name == "none") {
+    throw InputError("--stack: " + stack +
+                     " prices no kernels, so it predicts no steps; valid: a stack with a compute "
+                     "model, such as steps");
+  }
+  const StepTopologies topology_of = [&](const std::string& name, std::int64_t devices) {
+    return store.topology(name, devices);
+  };
+  loaded.steps = express_steps(rows, {loaded.stack.collective_model, loaded.stack.compute_model},
+                               topology_of, read_recipe_book(configs_root()));
+  return loaded;
+}
+
+nlohmann::json steps_json(const LoadedSteps& loaded, const std::vector<StepResult>& results) {
+  nlohmann::json out = summary_json(pointers_to(results));
+  out["stack"] = loaded.stack.name;
+  out["rows"] = loaded.steps.steps.size() + loaded.steps.not_expressed.size();
+  out["expressed"] = results.size();
+  out["not_expressed"] = nlohmann::json::array();
+  for (const NotExpressed& each : loaded.steps.not_expressed) {
+    out["not_expressed"].push_back({{"id", each.id}, {"reason", each.reason}});
+  }
+  out["by"] = nlohmann::json::object();
+  for (const Cut& cut : cuts_of(results)) {
+    nlohmann::json groups = nlohmann::json::object();
+    for (const auto& [name, group] : cut.groups) groups[name] = summary_json(group);
+    out["by"][cut.name] = std::move(groups);
+  }
+  const std::vector<double> memory = memory_errors(results);
+  const ErrorSummary summary = summarize_errors(memory);
+  out["memory"] = {{"rows", memory.size()},
+                   {"median_ape_percent", or_null(summary.median_ape_percent)},
+                   {"p90_ape_percent", or_null(summary.p90_ape_percent)},
+                   {"bias_percent", or_null(summary.bias_percent)}};
+  out["predictions"] = nlohmann::json::array();
+  for (const StepResult& result : results) {
+    out["predictions"].push_back(
+        {{"id", result.step->row.id},
+         {"tokens_per_s_per_gpu", result.prediction.tokens_per_s_per_gpu},
+         {"published", result.published()},
+         {"error_percent", result.error_percent()},
+         {"step_ms", result.prediction.step_us * 1e-3},
+         {"recompute", result.prediction.recompute.text()},
+         {"memory_gib", result.prediction.memory.peak_bytes / kBytesPerGiB},
+         {"published_memory_gib", or_null(result.step->row.memory_gib)}});
+  }
+  return out;
+}
+
+std::string steps_text(const LoadedSteps& loaded, const std::vector<StepResult>& results) {
+  const std::size_t all = loaded.steps.steps.size() + loaded.steps.not_expressed.size();
+  std::string text = std::to_string(results.size()) + " of " + std::to_string(all) +
+                     " published steps under " + loaded.stack.name +
+                     ", errors of tokens per second and GPU in percent\n";
+  TextTable table({"", "rows", "median", "p90", "bias"});
+  add_line(table, "all", pointers_to(results));
+  for (const Cut& cut : cuts_of(results)) {
+    for (const auto& [name, group] : cut.groups) add_line(table, cut.name + " " + name, group);
+  }
+  const std::vector<double> memory = memory_errors(results);
+  if (!memory.empty()) {
+    const ErrorSummary summary = summarize_errors(memory);
+    table.add({"peak memory", std::to_string(memory.size()), figure(summary.median_ape_percent),
+               figure(summary.p90_ape_percent), figure(summary.bias_percent)});
+  }
+  text += table.text();
+  std::vector<const StepResult*> worst = pointers_to(results);
+  std::stable_sort(worst.begin(), worst.end(), [](const StepResult* a, const StepResult* b) {
+    return std::abs(a->error_percent()) > std::abs(b->error_percent());
+  });
+  constexpr std::size_t kWorst = 10;
+  worst.resize(std::min(worst.size(), kWorst));
+  TextTable furthest({"furthest off", "model", "GPUs", "published", "predicted", "percent"});
+  for (const StepResult* each : worst) {
+    furthest.add({each->step->row.id, each->step->row.model,
+                  std::to_string(each->step->row.gpus) + " " + each->step->row.gpu,
+                  format_fixed(each->published(), 0),
+                  format_fixed(each->prediction.tokens_per_s_per_gpu, 0),
+                  format_fixed(each->error_percent(), 1)});
+  }
+  if (!worst.empty()) text += furthest.text();
+  for (const NotExpressed& each : loaded.steps.not_expressed) {
+    text += "  not expressed: " + printable(each.id) + ": " + printable(each.reason) + "\n";
+  }
+  return text;
+}
+
+nlohmann::json step_calibration_json(const LoadedSteps& loaded, const StepCalibration& fit,
+                                     const std::vector<StepResult>& results) {
+  const ErrorSummary summary = summarize_errors(errors_of(pointers_to(results)));
+  nlohmann::json out = {{"model", "steps"},
+                        {"rows_used", fit.rows},
+                        {"residuals",
+                         {{"median_ape_percent", or_null(summary.median_ape_percent)},
+                          {"p90_ape_percent", or_null(summary.p90_ape_percent)},
+                          {"noise_percent", 100.0 * fit.scale}}}};
+  out["parameters"] = nlohmann::json::array();
+  for (const StepTerm& term : fit.terms.terms) {
+    out["parameters"].push_back({{"name", term.name},
+                                 {"when", term.when},
+                                 {"value", term.value},
+                                 {"low_95", or_null(term.low)},
+                                 {"high_95", or_null(term.high)}});
+  }
+  out["rows_refused"] = nlohmann::json::array();
+  for (const NotExpressed& each : loaded.steps.not_expressed) {
+    out["rows_refused"].push_back({{"row", each.id}, {"reason", each.reason}});
+  }
+  return out;
+}
+
+std::string step_calibration_text(const LoadedSteps& loaded, const StepCalibration& fit,
+                                  const std::vector<StepResult>& results) {
+  const ErrorSummary summary = summarize_errors(errors_of(pointers_to(results)));
+  std::string text = std::to_string(fit.terms.terms.size()) + " terms fitted to " +
+                     std::to_string(fit.rows) + " published steps; the errors on these rows are " +
+                     figure(summary.median_ape_percent) + " % in the median, " +
+                     figure(summary.p90_ape_percent) + " % in the 90th percentile\n";
+  TextTable table({"factor", "for", "value", "95 % from", "to"});
+  for (const StepTerm& term : fit.terms.terms) {
+    table.add({term.name, when_text(term.when), format_fixed(term.value, 3),
+               fixed_or(term.low, 3, ""), fixed_or(term.high, 3, "")});
+  }
+  text += table.text();
+  for (const NotExpressed& each : loaded.steps.not_expressed) {
+    text += "  refused: " + printable(each.id) + ": " + printable(each.reason) + "\n";
+  }
+  return text;
+}
+
+nlohmann::json fitted_step_stack(const LoadedSteps& loaded, const StepCalibration& fit,
+                                 const std::string& name) {
+  nlohmann::json json = loaded.stack.to_json();
+  json["name"] = name;
+  json["title"] = "training steps, with terms fitted to published runs";
+  json["source"] = "fitted: " + std::to_string(fit.rows) + " rows of " + loaded.file +
+                   "; prices: as " + loaded.stack.name;
+  json["step_terms"] = fit.terms.to_json();
+  return json;
+}
+
+}  // namespace shardlab

@@ -1,0 +1,51 @@
+// What `validate --steps` and `calibrate --steps` say.
+//
+//   const LoadedSteps loaded = load_steps("rows.csv", "steps", session.store());
+//   const std::vector<StepResult> results = predict_all(loaded.steps, loaded.terms);
+//   session.print(steps_json(loaded, results));
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "runner/config/configs.h"
+#include "runner/steps/step_calibration.h"
+#include "runner/steps/step_validation.h"
+#include "strategies/select/stack.h"
+
+namespace shardlab {
+
+// The stack that predicts steps unless another is named.
+inline constexpr std::string_view kStepStack = "steps";
+
+struct LoadedSteps {
+  std::string file;
+  Stack stack;
+  StepTerms terms;
+  ExpressedSteps steps;
+};
+
+// The terms of a stack. Throws ConfigError.
+[[nodiscard]] StepTerms step_terms_of(const Stack& stack);
+// `file` is a path, or the name of a file of configs/steptimes without its suffix. Throws ConfigError
+// for a bad file, and InputError for a stack that prices no kernels.
+[[nodiscard]] LoadedSteps load_steps(const std::string& file, const std::string& stack,
+                                     const ConfigStore& store);
+
+[[nodiscard]] nlohmann::json steps_json(const LoadedSteps& loaded,
+                                        const std::vector<StepResult>& results);
+[[nodiscard]] std::string steps_text(const LoadedSteps& loaded,
+                                     const std::vector<StepResult>& results);
+
+[[nodiscard]] nlohmann::json step_calibration_json(const LoadedSteps& loaded,
+                                                   const StepCalibration& fit,
+                                                   const std::vector<StepResult>& results);
+[[nodiscard]] std::string step_calibration_text(const LoadedSteps& loaded,
+                                                const StepCalibration& fit,
+                                                const std::vector<StepResult>& results);
+// The stack as a file: the base with the fitted terms in the place of its own.
+[[nodiscard]] nlohmann::json fitted_step_stack(const LoadedSteps& loaded,
+                                               const StepCalibration& fit, const std::string& name);
+
+}  // namespace shardlab
