@@ -19,14 +19,14 @@ constexpr double kRepeat = 0.03;
 constexpr double kConvergedLoss = 5e-4;
 
 // A term, and which rows it is for.
-struct Candidate {
+struct TermCandidate {
   StepTerm term;
   double expected = 0.0;  // logarithm
   double spread = 0.1;
 };
 
-std::vector<Candidate> candidates_of(const ExpressedSteps& steps) {
-  std::vector<Candidate> candidates;
+std::vector<TermCandidate> candidates_of(const ExpressedSteps& steps) {
+  std::vector<TermCandidate> candidates;
   for (const TermKind& kind : term_kinds()) {
     std::map<RunTraits, int> groups;
     for (const ExpressedStep& step : steps.steps) {
@@ -47,7 +47,7 @@ std::vector<Candidate> candidates_of(const ExpressedSteps& steps) {
   return candidates;
 }
 
-StepTerms terms_at(const std::vector<Candidate>& candidates, const Eigen::VectorXd& x) {
+StepTerms terms_at(const std::vector<TermCandidate>& candidates, const Eigen::VectorXd& x) {
   StepTerms terms;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     terms.terms.push_back(candidates[i].term);
@@ -84,7 +84,7 @@ class RowCache {
 }  // namespace
 
 StepCalibration calibrate_steps(const ExpressedSteps& steps, int threads) {
-  const std::vector<Candidate> candidates = candidates_of(steps);
+  const std::vector<TermCandidate> candidates = candidates_of(steps);
   const auto rows = static_cast<Eigen::Index>(steps.steps.size());
   const auto count = static_cast<Eigen::Index>(candidates.size());
   std::vector<RowCache> caches(steps.steps.size());
@@ -118,7 +118,7 @@ StepCalibration calibrate_steps(const ExpressedSteps& steps, int threads) {
           caches[r].log_tokens(step, factors_of(r, x)) - std::log(step.row.tokens_per_s_per_gpu);
     });
     for (Eigen::Index i = 0; i < count; ++i) {
-      const Candidate& each = candidates[static_cast<std::size_t>(i)];
+      const TermCandidate& each = candidates[static_cast<std::size_t>(i)];
       out[rows + i] = kRepeat * (x[i] - each.expected) / each.spread;
     }
     return out;

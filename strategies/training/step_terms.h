@@ -27,10 +27,10 @@ using RunTraits = std::map<std::string, std::string>;
 
 struct StepTerm {
   std::string name;  // of a factor
-  RunTraits when;
+  RunTraits when = {};
   double value = 1.0;
-  std::optional<double> low;  // 95 %, if it was fitted
-  std::optional<double> high;
+  std::optional<double> low = {};  // 95 %, if it was fitted
+  std::optional<double> high = {};
 
   [[nodiscard]] bool holds(const RunTraits& traits) const;
 };
