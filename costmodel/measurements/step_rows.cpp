@@ -55,11 +55,12 @@ class RowReader {
     row.grad_accum = count("grad_accum");
     row.global_batch = count("global_batch");
     row.gpus = required_count("gpus");
-    row.seq = required_count("seq");
-    row.micro_batch = required_count("micro_batch");
-    const std::optional<double> tokens = number("tokens_per_s_per_gpu");
-    if (!tokens || *tokens <= 0) fail("tokens_per_s_per_gpu", "a number above 0");
-    row.tokens_per_s_per_gpu = *tokens;
+    row.seq = count("seq");
+    row.micro_batch = count("micro_batch");
+    row.tokens_per_s_per_gpu = number("tokens_per_s_per_gpu");
+    if (row.tokens_per_s_per_gpu && *row.tokens_per_s_per_gpu <= 0) {
+      fail("tokens_per_s_per_gpu", "a number above 0, or nothing");
+    }
     row.memory_gib = number("memory_gib");
     for (const std::string_view name : {"id", "model", "gpu"}) {
       if (text(name).empty()) fail(name, "a name");

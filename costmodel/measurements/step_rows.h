@@ -38,11 +38,9 @@ struct StepRow {
   std::optional<std::int64_t> layers, d_model, heads, kv_heads, ffn, vocab;
   std::optional<double> params_b;
   std::optional<std::int64_t> gpus_per_host, dp_replicate, fsdp, tp, pp, vp, cp, ep;
-  std::optional<std::int64_t> grad_accum, global_batch;
+  std::optional<std::int64_t> seq, micro_batch, grad_accum, global_batch;
   std::int64_t gpus = 1;
-  std::int64_t seq = 1;
-  std::int64_t micro_batch = 1;
-  double tokens_per_s_per_gpu = 0.0;
+  std::optional<double> tokens_per_s_per_gpu;
   std::optional<double> memory_gib;
   int line = 0;  // of the file
 };

@@ -175,6 +175,8 @@ std::optional<Recomputation> recompute_of(const StepRow& row, const Recipe& reci
   if (has(text, "every")) return Recomputation::parse("every:2");
   if (has(text, "selective")) return Recomputation::parse("selective");
   if (text == "full" || text == "yes") return Recomputation::parse("full");
+  // The default of torchtitan's configurations.
+  if (has(lower(row.framework), "torchtitan")) return Recomputation::parse("selective");
   if (!recipe["recompute"].empty()) return Recomputation::parse(recipe["recompute"]);
   return std::nullopt;
 }
@@ -199,7 +201,8 @@ std::int64_t grad_accum_of(const StepRow& row, const Spread& spread) {
   // The global batch tells how many micro-batches a pipeline has, which some pages do not call
   // accumulation.
   if (!row.global_batch) return row.grad_accum.value_or(1);
-  return std::max<std::int64_t>(1, *row.global_batch / (row.micro_batch * spread.dp * spread.fsdp));
+  return std::max<std::int64_t>(1,
+                                *row.global_batch / (*row.micro_batch * spread.dp * spread.fsdp));
 }
 
 // What a project does by default.
@@ -213,6 +216,10 @@ void apply_defaults(const StepRow& row, TrainingRun& run) {
     run.overlap_tp = run.precision != Precision::kNVFP4;
     run.copies_weights = has(framework, "automodel");
     run.gathers_fp8 = run.precision == Precision::kFP8 || run.precision == Precision::kMXFP8;
+  }
+  if (has(framework, "torchtitan") && run.execution == Execution::kCompiled) {
+    // Since 2025 it compiles the loss too.
+    run.fused_loss = !has(row.software, "2024");
   }
   if (has(framework, "foundry") || has(framework, "composer")) {
     // Flat parameters; MP mode PURE reduces gradients in bf16, DEFAULT in f32.
@@ -234,6 +241,9 @@ RecipeBook read_recipe_book(const std::filesystem::path& configs) {
 
 PublishedRun published_run(const StepRow& row, const RecipeBook& book) {
   PublishedRun out;
+  if (!row.tokens_per_s_per_gpu) throw InputError("tokens_per_s_per_gpu is not given");
+  if (!row.seq) throw InputError("the length of the sequence (seq) is not given");
+  if (!row.micro_batch) throw InputError("micro_batch is not given");
   const std::string gpu = lower(row.gpu);
   const auto* found = std::find_if(std::begin(kGpus), std::end(kGpus),
                                    [&](const GpuRow& each) { return has(gpu, each.part); });
@@ -250,8 +260,8 @@ PublishedRun published_run(const StepRow& row, const RecipeBook& book) {
   run.shape = shape_of(row);
   run.spread = spread_of(row);
   run.sharding = sharding_of(row);
-  run.seq = row.seq;
-  run.micro_batch = row.micro_batch;
+  run.seq = *row.seq;
+  run.micro_batch = *row.micro_batch;
   run.grad_accum = grad_accum_of(row, run.spread);
   run.precision = precision_of(row);
   run.execution = execution_of(row);

@@ -18,6 +18,11 @@ constexpr double kRepeat = 0.03;
 // A search ends when a round lowers the loss by less than this share.
 constexpr double kConvergedLoss = 5e-4;
 
+// A term is not written if it has moved by less than this share of its prior's spread and the rows have
+// narrowed it to no less than the other share.
+constexpr double kUnmoved = 0.1;
+constexpr double kUndetermined = 0.9;
+
 // A term, and which rows it is for.
 struct TermCandidate {
   StepTerm term;
@@ -45,15 +50,6 @@ std::vector<TermCandidate> candidates_of(const ExpressedSteps& steps) {
     }
   }
   return candidates;
-}
-
-StepTerms terms_at(const std::vector<TermCandidate>& candidates, const Eigen::VectorXd& x) {
-  StepTerms terms;
-  for (std::size_t i = 0; i < candidates.size(); ++i) {
-    terms.terms.push_back(candidates[i].term);
-    terms.terms.back().value = std::exp(x[static_cast<Eigen::Index>(i)]);
-  }
-  return terms;
 }
 
 // Predictions of one row under the factors that it was last asked for: most derivatives leave most
@@ -115,7 +111,7 @@ StepCalibration calibrate_steps(const ExpressedSteps& steps, int threads) {
     parallel_for(steps.steps.size(), threads, nothing, [&](int /*state*/, std::size_t r) {
       const ExpressedStep& step = steps.steps[r];
       out[static_cast<Eigen::Index>(r)] =
-          caches[r].log_tokens(step, factors_of(r, x)) - std::log(step.row.tokens_per_s_per_gpu);
+          caches[r].log_tokens(step, factors_of(r, x)) - std::log(*step.row.tokens_per_s_per_gpu);
     });
     for (Eigen::Index i = 0; i < count; ++i) {
       const TermCandidate& each = candidates[static_cast<std::size_t>(i)];
@@ -131,30 +127,45 @@ StepCalibration calibrate_steps(const ExpressedSteps& steps, int threads) {
   StepCalibration result;
   result.rows = steps.steps.size();
   result.scale = fit.scale;
-  result.terms = terms_at(candidates, fit.x);
   for (Eigen::Index i = 0; i < count; ++i) {
-    StepTerm& term = result.terms.terms[static_cast<std::size_t>(i)];
-    const double error = 1.96 * std::sqrt(std::max(0.0, fit.covariance(i, i)));
-    term.low = term.value * std::exp(-error);
-    term.high = term.value * std::exp(error);
+    const TermCandidate& candidate = candidates[static_cast<std::size_t>(i)];
+    const double error = std::sqrt(std::max(0.0, fit.covariance(i, i)));
+    // Rows that do not determine a term leave it at its prior.
+    const bool moved = std::abs(fit.x[i] - candidate.expected) > kUnmoved * candidate.spread;
+    if (!moved && error > kUndetermined * candidate.spread) continue;
+    StepTerm term = candidate.term;
+    term.value = std::exp(fit.x[i]);
+    term.low = std::exp(fit.x[i] - 1.96 * error);
+    term.high = std::exp(fit.x[i] + 1.96 * error);
+    result.terms.terms.push_back(std::move(term));
   }
   return result;
 }
 
 std::span<const TermKind> term_kinds() {
   static const std::vector<TermKind> kinds = {
-      {"gemm", {"gpu"}, 1.0, 0.15, {}},
+      {"gemm", {}, 0.8, 0.07, {}},
+      {"gemm", {"gpu"}, 1.0, 0.1, {}},
       {"gemm", {"gpu", "source"}, 1.0, 0.05, {}},
+      {"low_gemm", {}, 0.8, 0.2, {}},
       {"low_gemm", {"precision"}, 1.0, 0.2, {}},
       {"low_gemm", {"gpu", "precision"}, 1.0, 0.1, {}},
-      {"attention", {"gpu"}, 1.0, 0.2, {}},
-      {"memory", {"execution"}, 1.0, 0.3, {}},
-      {"memory", {"gpu", "source"}, 1.0, 0.2, {}},
-      {"network", {"gpu", "source"}, 0.8, 0.3, {}},
-      {"host_us", {"execution", "model", "graphs"}, 1.0, 0.7, {}},
+      {"grouped", {}, 0.7, 0.3, {}},
+      {"attention", {"attention"}, 0.9, 0.15, {}},
+      {"attention", {"attention", "source"}, 1.0, 0.2, {}},
+      {"attention", {"gpu", "attention"}, 1.0, 0.1, {}},
+      {"memory", {"execution"}, 0.9, 0.2, {}},
+      {"memory", {"execution", "source"}, 1.0, 0.2, {}},
+      {"memory", {"gpu"}, 1.0, 0.15, {}},
+      {"network", {}, 0.8, 0.15, {}},
+      {"network", {"gpu", "source"}, 1.0, 0.15, {}},
+      {"host_us", {"graphs"}, 6.0, 0.5, {{"model", "experts"}}},
+      {"host_us", {"gpu"}, 1.0, 0.3, {{"model", "experts"}}},
       {"rate", {"software", "model"}, 1.0, 0.05, {{"model", "experts"}}},
       {"rate", {"software", "model", "gpu"}, 1.0, 0.1, {{"model", "experts"}}},
-      {"collective_share", {}, 1.0, 0.5, {}},
+      {"collective_share", {}, 2.0, 0.3, {}},
+      {"fixed_us", {"source"}, 1.0, 0.5, {}},
+      {"waiting", {}, 1.0, 0.5, {}},
   };
   return kinds;
 }

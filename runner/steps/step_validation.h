@@ -54,7 +54,7 @@ struct StepResult {
   const ExpressedStep* step = nullptr;
   StepPrediction prediction;
 
-  [[nodiscard]] double published() const { return step->row.tokens_per_s_per_gpu; }
+  [[nodiscard]] double published() const { return *step->row.tokens_per_s_per_gpu; }
   [[nodiscard]] double error_percent() const {
     return 100.0 * (prediction.tokens_per_s_per_gpu / published() - 1.0);
   }

@@ -492,6 +492,7 @@ void WorkBuilder::loss(int logits, double rows, double vocabulary) {
     });
     return;
   }
+  work_.held.push_back(logits);  // by the variable that the forward pass returns them in
   const int wide = make(elements, DType::kF32);
   pointwise("loss", {logits}, {wide});
   const int probabilities = make(elements, DType::kF32);

@@ -75,8 +75,9 @@ struct BlockWork {
   std::vector<WorkTensor> tensors;
   std::vector<WorkOp> forward;
   std::vector<WorkOp> backward;
-  int input = -1;                       // the tensor that the block before wrote
-  int output = -1;                      // the tensor that the next block reads; -1 after the loss
+  std::vector<int> held;  // tensors that the training loop keeps, whether they are read or not
+  int input = -1;         // the tensor that the block before wrote
+  int output = -1;        // the tensor that the next block reads; -1 after the loss
   double weight_elements = 0.0;         // on this rank, without those of experts
   double expert_weight_elements = 0.0;  // on this rank
   double trained_elements = 0.0;        // of both, those that have gradients

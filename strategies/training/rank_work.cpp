@@ -44,6 +44,7 @@ class Recomputed {
         if (keepable_[i] && maker_[i] >= 0) kept_[i] = true;
       }
     }
+    for (const int tensor : work.held) kept_[at(tensor)] = true;
     if (keeping != Keeping::kAll && work.input >= 0) kept_[at(work.input)] = true;
   }
 

@@ -25,9 +25,10 @@ constexpr std::array<const char*, kStreamCount> kStreamNames = {
     "host"};
 
 constexpr int kMultiprocessors = 0;
-constexpr int kLinks = 1;
-constexpr int kNetwork = 2;
-constexpr int kResources = 3;
+constexpr int kMemory = 1;  // the bandwidth of the device's memory
+constexpr int kLinks = 2;
+constexpr int kNetwork = 3;
+constexpr int kResources = 4;
 
 // What a group of `ranks` ranks, `stride` apart, spans.
 GroupSpan span_of(std::int64_t ranks, std::int64_t stride, const Topology& topology) {
@@ -84,7 +85,8 @@ class Prices {
   [[nodiscard]] const StepFactors& factors() const { return model_.factors; }
 
   [[nodiscard]] double kernel_us(const RankKernel& kernel) const {
-    const double price = model_.kernels.price(kernel.query).total.value() / model_.factors.rate;
+    double price = model_.kernels.price(kernel.query).total.value() / model_.factors.rate;
+    if (kernel.query.gemm && kernel.query.gemm->batch > 1) price /= model_.factors.grouped;
     switch (kernel.kind) {
       case KernelClass::kGemm:
         return price / model_.factors.gemm;
@@ -135,9 +137,16 @@ class Prices {
 
   [[nodiscard]] static bool leaves_domain(const GroupSpan& span) { return span.domains > 1; }
 
-  [[nodiscard]] std::vector<ResourceUse> uses(const GroupSpan& span) const {
+  // What a collective of `bytes` that takes `us` uses.
+  [[nodiscard]] std::vector<ResourceUse> uses(const GroupSpan& span, double bytes,
+                                              double us) const {
     return {{kMultiprocessors, model_.factors.collective_share},
+            {kMemory, us > 0 ? share_of_memory(model_.factors.memory_passes * bytes, us) : 0.0},
             {leaves_domain(span) ? kNetwork : kLinks, 1.0}};
+  }
+  [[nodiscard]] double share_of_memory(double bytes, double us) const {
+    return std::min(1.0,
+                    transfer_time(bytes, model_.topology.device().memory_bandwidth).value() / us);
   }
 
  private:
@@ -154,8 +163,10 @@ using ClassTimes = std::array<double, kKernelClasses>;
 struct PricedPiece {
   ClassTimes kernels_us = {};
   int kernels = 0;
-  double first_us = 0.0;  // of the products that it begins with
-  double last_us = 0.0;   // of the products that it ends with
+  double bytes = 0.0;            // that the kernels read and write
+  double share_of_memory = 0.0;  // of its bandwidth, that the kernels use
+  double first_us = 0.0;         // of the products that it begins with
+  double last_us = 0.0;          // of the products that it ends with
   bool is_collective = false;
   bool beside = false;
   bool leads = false;
@@ -170,7 +181,8 @@ struct PricedPiece {
   }
 };
 
-std::vector<PricedPiece> priced(const std::vector<RankPiece>& pieces, const Prices& prices) {
+std::vector<PricedPiece> priced(const std::vector<RankPiece>& pieces, const Prices& prices,
+                                bool library) {
   std::vector<PricedPiece> result;
   for (const RankPiece& piece : pieces) {
     PricedPiece out;
@@ -180,7 +192,8 @@ std::vector<PricedPiece> priced(const std::vector<RankPiece>& pieces, const Pric
       out.leads = piece.collective->leads;
       out.kind = piece.collective->kind;
       out.collective_us = prices.collective_us(*piece.collective);
-      out.uses = prices.uses(prices.span(piece.collective->group));
+      out.uses = prices.uses(prices.span(piece.collective->group), piece.collective->full_bytes,
+                             out.collective_us);
       result.push_back(std::move(out));
       continue;
     }
@@ -189,7 +202,10 @@ std::vector<PricedPiece> priced(const std::vector<RankPiece>& pieces, const Pric
     for (const RankKernel& kernel : piece.kernels) {
       const double us = prices.kernel_us(kernel);
       out.kernels_us[static_cast<std::size_t>(kernel.kind)] += us;
-      ++out.kernels;
+      out.bytes += kernel.query.bytes;
+      // Transformer Engine launches the GEMM of each expert by itself.
+      const bool is_grouped = kernel.query.gemm && kernel.query.gemm->batch > 1;
+      out.kernels += is_grouped && library ? static_cast<int>(kernel.query.gemm->batch) : 1;
       if (kernel.kind == KernelClass::kOther) {
         only_products = false;
         run_of_products = 0.0;
@@ -199,6 +215,7 @@ std::vector<PricedPiece> priced(const std::vector<RankPiece>& pieces, const Pric
       }
     }
     out.last_us = run_of_products;
+    out.share_of_memory = out.us() > 0 ? prices.share_of_memory(out.bytes, out.us()) : 0.0;
     result.push_back(std::move(out));
   }
   return result;
@@ -323,7 +340,8 @@ class Chain {
 
   // The task that runs these kernels. The host has issued the kernels before it, and takes its time
   // to issue these.
-  int add_kernels(ClassTimes kernels, double share, int count, std::vector<int> after) {
+  int add_kernels(ClassTimes kernels, double share, int count, std::vector<int> after,
+                  double share_of_memory = 1.0) {
     double us = 0.0;
     for (double& each : kernels) us += each *= share;
     after.push_back(last_compute_);
@@ -360,7 +378,8 @@ class Chain {
         }
         const double us = piece.us();
         const double share = us > 0 ? std::max(0.0, 1.0 - done_us / us) : 1.0;
-        add_kernels(piece.kernels_us, share, piece.kernels, std::exchange(waits, {}));
+        add_kernels(piece.kernels_us, share, piece.kernels, std::exchange(waits, {}),
+                    piece.share_of_memory);
         continue;
       }
       if (run_.overlap_experts && piece.kind == Collective::kAllToAll) {
@@ -383,9 +402,11 @@ class Chain {
       const int start = last_compute_;
       const int moved = add(std::string(to_string(piece.kind)), kActivationStream,
                             piece.collective_us, {start}, piece.uses);
-      add_kernels(product.kernels_us, share * (1 - 1 / parts), 0, std::exchange(waits, {}));
+      add_kernels(product.kernels_us, share * (1 - 1 / parts), 0, std::exchange(waits, {}),
+                  product.share_of_memory);
       add_kernels(product.kernels_us, share / parts, 0,
-                  piece.leads ? std::vector<int>{moved} : std::vector<int>{});
+                  piece.leads ? std::vector<int>{moved} : std::vector<int>{},
+                  product.share_of_memory);
       if (!piece.leads) waits.push_back(moved);
     }
     if (waits.size() > 1 || (waits.size() == 1 && waits[0] >= 0)) {
@@ -404,23 +425,25 @@ class Chain {
     return i > 0 && !pieces[i - 1].is_collective && pieces[i - 1].last_us > 0;
   }
 
+  // A collective of weights or gradients.
+  int travel(Collective kind, int stream, double bytes, const GroupSpan& span, int after) {
+    const double us = prices_.collective_us(kind, bytes, span);
+    return add(std::string(to_string(kind)), stream, us, {after}, prices_.uses(span, bytes, us));
+  }
+
   int gather(std::size_t index, int after) {
     const RankBlock& block = work_.blocks()[index];
     const double bytes = run_.gathers_fp8 ? 1.0 : 2.0;
     const GroupSpan& shards = prices_.groups().shards;
     int task = after;
     if (shards.ranks > 1) {
-      task =
-          add("all_gather", kGatherStream,
-              prices_.collective_us(Collective::kAllGather, bytes * block.weight_elements, shards),
-              {task}, prices_.uses(shards));
+      task = travel(Collective::kAllGather, kGatherStream, bytes * block.weight_elements, shards,
+                    task);
     }
     const GroupSpan& experts = prices_.groups().expert_shards;
     if (block.expert_weight_elements > 0 && experts.ranks > 1) {
-      task = add("all_gather", kGatherStream,
-                 prices_.collective_us(Collective::kAllGather, bytes * block.expert_weight_elements,
-                                       experts),
-                 {task}, prices_.uses(experts));
+      task = travel(Collective::kAllGather, kGatherStream, bytes * block.expert_weight_elements,
+                    experts, task);
     }
     return task;
   }
@@ -439,21 +462,16 @@ class Chain {
     const Collective kind =
         run_.sharding == Sharding::kNone ? Collective::kAllReduce : Collective::kReduceScatter;
     if (groups.shards.ranks > 1) {
-      after = add(std::string(to_string(kind)), kReduceStream,
-                  prices_.collective_us(kind, bytes * block.weight_elements, groups.shards),
-                  {after}, prices_.uses(groups.shards));
+      after = travel(kind, kReduceStream, bytes * block.weight_elements, groups.shards, after);
     }
     if (groups.replicas.ranks > 1) {
-      after = add("all_reduce", kReduceStream,
-                  prices_.collective_us(Collective::kAllReduce,
-                                        bytes * block.weight_elements / d(groups.shards.ranks),
-                                        groups.replicas),
-                  {after}, prices_.uses(groups.replicas));
+      after =
+          travel(Collective::kAllReduce, kReduceStream,
+                 bytes * block.weight_elements / d(groups.shards.ranks), groups.replicas, after);
     }
     if (block.expert_weight_elements > 0 && groups.expert_shards.ranks > 1) {
-      add(std::string(to_string(kind)), kReduceStream,
-          prices_.collective_us(kind, bytes * block.expert_weight_elements, groups.expert_shards),
-          {after}, prices_.uses(groups.expert_shards));
+      travel(kind, kReduceStream, bytes * block.expert_weight_elements, groups.expert_shards,
+             after);
     }
   }
 
@@ -485,7 +503,9 @@ class StepPredictor {
   StepPredictor(const StepWork& work, const StepModel& model)
       : work_(work), run_(work.run()), model_(model), prices_(run_, model) {
     for (const RankBlock& block : work.blocks()) {
-      blocks_.push_back({priced(block.forward, prices_), priced(block.backward, prices_)});
+      const bool library = run_.execution == Execution::kLibrary;
+      blocks_.push_back(
+          {priced(block.forward, prices_, library), priced(block.backward, prices_, library)});
     }
   }
 
@@ -684,7 +704,12 @@ void StepWork::make(const Recomputation& policy) {
     stages_[at(i * stage_count / block_count)].push_back({found, true});
   }
   stages_.back().push_back({blocks_.size(), false});
-  blocks_.push_back(rank_block(run_, output_work(run_), Keeping::kAll));
+  // A loss that is not compiled runs in eager mode, and with it what computes the logits.
+  TrainingRun output = run_;
+  if (!output.fused_loss && output.execution == Execution::kCompiled) {
+    output.execution = Execution::kEager;
+  }
+  blocks_.push_back(rank_block(output, output_work(output), Keeping::kAll));
   memory_ = memory_of();
 }
 
@@ -736,6 +761,10 @@ TrainingMemory StepWork::memory_of() const {
     }
     if (full) memory.gathered += run_.gradient_bytes * largest_unit;
     memory.temporary = working;
+    // Without accumulation, gradients come into being while activations go.
+    if (full && run_.grad_accum == 1) {
+      memory.gradients = std::max(0.0, memory.gradients - memory.activations);
+    }
     memory.peak_bytes = memory.parameters + memory.gradients + memory.optimizer +
                         memory.activations + memory.gathered + memory.temporary;
     if (memory.peak_bytes > most.peak_bytes) most = memory;

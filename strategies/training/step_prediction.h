@@ -35,14 +35,18 @@ struct StepFactors {
   double rate = 1.0;      // of all kernels
   double gemm = 1.0;      // GEMMs in bf16
   double low_gemm = 1.0;  // GEMMs in 8 and 4 bits
+  double grouped = 1.0;   // grouped GEMMs, on top of the two above
   double attention = 1.0;
-  double memory = 1.0;            // all other kernels
-  double links = 1.0;             // transfers inside a host or a scale-up domain
-  double network = 1.0;           // transfers between hosts
-  double host_us = 5.0;           // the host's time to launch one kernel
-  double collective_share = 0.1;  // of the multiprocessors, that a collective takes
-  double waiting = 0.0;   // added to the step for each doubling of the hosts, as a share of it
-  double fixed_us = 0.0;  // of each step: data, logging
+  double memory = 1.0;   // all other kernels
+  double links = 1.0;    // transfers inside a scale-up domain
+  double network = 1.0;  // transfers between domains
+  double host_us = 5.0;  // the host's time to launch one kernel
+  // Share of the multiprocessors that a collective takes, and how often each byte that it moves
+  // passes the device's memory.
+  double collective_share = 0.1;
+  double memory_passes = 3.0;
+  double waiting = 0.005;  // added to the step for each doubling of the hosts, as a share of it
+  double fixed_us = 10e3;  // of each step: the optimizer's many launches, data, logging
 };
 
 struct StepModel {

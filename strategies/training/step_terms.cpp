@@ -12,6 +12,8 @@ constexpr FactorRow kFactors[] = {
     {"gemm", &StepFactors::gemm, 0.05, 20.0, "rate of GEMMs in bf16, over that of the stack"},
     {"low_gemm", &StepFactors::low_gemm, 0.05, 20.0,
      "rate of GEMMs in 8 and 4 bits, over that of the stack"},
+    {"grouped", &StepFactors::grouped, 0.05, 20.0,
+     "rate of the experts' grouped GEMMs, over that of other GEMMs"},
     {"attention", &StepFactors::attention, 0.05, 20.0, "rate of attention, over that of the stack"},
     {"memory", &StepFactors::memory, 0.05, 20.0,
      "rate of all other kernels, over that of the stack"},
@@ -21,6 +23,8 @@ constexpr FactorRow kFactors[] = {
     {"host_us", &StepFactors::host_us, 0.0, 1e3, "the host's time to launch a kernel"},
     {"collective_share", &StepFactors::collective_share, 0.0, 1.0,
      "share of the multiprocessors that a collective takes"},
+    {"memory_passes", &StepFactors::memory_passes, 0.0, 20.0,
+     "how often each byte that a collective moves passes the device's memory"},
     {"waiting", &StepFactors::waiting, 0.0, 1.0,
      "share of the step that is added for each doubling of the hosts"},
     {"fixed_us", &StepFactors::fixed_us, 0.0, 1e9, "time of each step that no kernel explains"}};
