@@ -4,6 +4,7 @@
 #include "runner/commands/commands.h"
 #include "runner/config/configs.h"
 #include "runner/steps/predicted_step.h"
+#include "runner/steps/published_run.h"
 #include "runner/steps/steps_answers.h"
 
 namespace shardlab {
@@ -121,7 +122,7 @@ RunTraits traits_of(const StepArguments& arguments, const TrainingRun& run,
           {"graphs", "none"},
           {"model", run.shape.experts ? "experts" : "dense"},
           {"attention", arguments.attention},
-          {"precision", std::string(name_of(run.precision))}};
+          {"precision", std::string(precision_trait(run.precision))}};
 }
 
 void run_step(const StepArguments& arguments, Session& session) {
