@@ -129,6 +129,7 @@ void run_step(const StepArguments& arguments, Session& session) {
   const TrainingRun run = run_of(arguments);
   const ConfigStore store = session.store();
   const Stack stack = store.stack(arguments.stack);
+  expect_kernel_prices(stack, arguments.stack);
   const Topology topology = store.topology(session.topology);
   const auto collectives = make_collective_model(stack.collective_model, topology);
   const auto kernels = make_compute_model(stack.compute_model, topology);
