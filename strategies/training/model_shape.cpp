@@ -43,6 +43,15 @@ ModelShape gpt(std::string name, std::int64_t layers, std::int64_t width, std::i
   return shape;
 }
 
+ModelShape gpt_neox(std::string name, std::int64_t layers, std::int64_t width, std::int64_t heads,
+                    std::int64_t vocabulary) {
+  ModelShape shape = llama(std::move(name), layers, width, heads, heads, 4 * width, vocabulary);
+  shape.gated = false;
+  shape.norm = Norm::kLayer;
+  shape.biases = true;
+  return shape;
+}
+
 ModelShape with_tied_output(ModelShape shape) {
   shape.tied = true;
   return shape;
@@ -147,7 +156,8 @@ std::vector<ModelShape> make_shapes() {
       gpt("gpt2-350m", 24, 1024, 16),
       gpt("gpt2-774m", 36, 1280, 20),
       gpt("gpt2-1.5b", 48, 1600, 25),
-      with_biases(llama("gpt-neox-20b", 44, 6144, 64, 64, 24576, 50432)),
+      // Black et al. 2022, table 1.
+      gpt_neox("gpt-neox-20b", 44, 6144, 64, 50432),
       // Qwen Team 2024, 2025; each model's config.json.
       with_tied_output(with_biases(llama("qwen2.5-0.5b", 24, 896, 14, 2, 4864, 151936))),
       with_tied_output(with_biases(llama("qwen2.5-1.5b", 28, 1536, 12, 2, 8960, 151936))),
@@ -205,11 +215,12 @@ std::vector<ModelShape> make_shapes() {
   return shapes;
 }
 
-// The name in lower case, without what separates its words.
-std::string plain(std::string_view name) {
+// The name in lower case, without what separates its words; with or without its dots, which tell
+// gpt3-1.3b and gpt3-13b apart.
+std::string plain(std::string_view name, bool with_dots = false) {
   std::string out;
   for (const char c : name) {
-    if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0 || (with_dots && c == '.')) {
       out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     }
   }
@@ -253,6 +264,10 @@ std::span<const ModelShape> all_model_shapes() {
 }
 
 const ModelShape* find_model_shape(std::string_view name) {
+  const std::string dotted = plain(name, true);
+  for (const ModelShape& shape : all_model_shapes()) {
+    if (plain(shape.name, true) == dotted) return &shape;
+  }
   std::string wanted = plain(name);
   for (const OtherName& other : kOtherNames) {
     if (other.plain == wanted) wanted = plain(other.name);

@@ -40,7 +40,7 @@ Spread Spread::parse(std::string_view text) {
     }
     seen += " " + std::string(word) + " ";
     cursor.expect("=", "\"=\"");
-    spread.*(found->member) = cursor.integer("a number of ranks from 1 to 2^24", 1, 1 << 24);
+    spread.*(found->member) = cursor.integer("a number of ranks", 1, 1 << 24);
   } while (cursor.take(","));
   if (!cursor.at_end()) cursor.fail("\",\" or the end");
   if (static_cast<double>(spread.dp) * static_cast<double>(spread.fsdp) *

@@ -82,6 +82,9 @@ TEST(ModelShape, NamesAreReadAsOtherProjectsSpellThem) {
     ASSERT_NE(find_model_shape(name), nullptr) << name;
     EXPECT_EQ(find_model_shape(name)->name, "llama3-8b");
   }
+  EXPECT_EQ(find_model_shape("GPT3_13B")->name, "gpt3-13b");
+  EXPECT_EQ(find_model_shape("GPT3 1.3B")->name, "gpt3-1.3b");
+  EXPECT_EQ(find_model_shape("qwen25-32b")->name, "qwen2.5-32b");
   EXPECT_EQ(find_model_shape("GPT OSS 120B")->name, "gpt-oss-120b");
   EXPECT_EQ(find_model_shape("Kimi_K2")->name, "kimi-k2");
   EXPECT_EQ(find_model_shape("Nemotron_3_Nano")->name, "nemotron3-nano-30b");

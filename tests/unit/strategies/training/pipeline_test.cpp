@@ -114,7 +114,6 @@ TEST(TrainingPipeline, NoScheduleBeatsItsBoundsOnRandomStages) {
       pipeline.stages.push_back(stage);
     }
     const std::vector<StageTimes> all = pipeline.stages;
-    double one_f_one_b = 0.0;
     for (const auto schedule : {PipelineSchedule::k1F1B, PipelineSchedule::kGPipe,
                                 PipelineSchedule::kZeroBubble, PipelineSchedule::kInterleaved}) {
       pipeline.schedule = schedule;
@@ -126,24 +125,48 @@ TEST(TrainingPipeline, NoScheduleBeatsItsBoundsOnRandomStages) {
       EXPECT_GE(times.total_us, bounds.busiest - 1e-6);
       EXPECT_GE(times.total_us, bounds.path - 1e-6);
       EXPECT_NEAR(times.total_us - times.bubble_us, bounds.busiest, 1e-6);
-      if (schedule == PipelineSchedule::k1F1B) one_f_one_b = times.total_us;
-      if (schedule == PipelineSchedule::kZeroBubble) {
-        EXPECT_LE(times.total_us, one_f_one_b + 1e-6);
-      }
     }
   }
 }
 
-TEST(TrainingPipeline, InterleavedStagesNeedWholeGroupsOfMicroBatches) {
+// With unequal stages it can be longer: the gradients of weights that were put off meet a rank that
+// has no time left for them.
+TEST(TrainingPipeline, ZeroBubbleIsNoLongerThan1F1BWhereStagesAreEqual) {
+  std::mt19937_64 random(8);
+  std::uniform_real_distribution<double> time(0.5, 20.0);
+  for (int round = 0; round < 300; ++round) {
+    StageTimes stage{.forward_us = time(random), .backward_us = time(random)};
+    stage.weights_us = stage.backward_us * std::uniform_real_distribution<double>(0, 0.6)(random);
+    stage.send_us = 0.2 * time(random);
+    const auto ranks = static_cast<std::int64_t>(1 + random() % 8);
+    const auto count = static_cast<std::int64_t>(1 + random() % 32);
+    const auto total = [&](PipelineSchedule schedule) {
+      return simulate_pipeline(equal(schedule, ranks, 1, count, stage)).total_us;
+    };
+    EXPECT_LE(total(PipelineSchedule::kZeroBubble), total(PipelineSchedule::k1F1B) + 1e-6)
+        << ranks << " ranks, " << count << " micro-batches";
+  }
+}
+
+TEST(TrainingPipeline, AnOrderInWhichRanksWaitForEachOtherIsRefused) {
   try {
-    (void)simulate_pipeline(equal(PipelineSchedule::kInterleaved, 4, 2, 6, kStage));
-    FAIL() << "six micro-batches on four ranks ran";
+    (void)simulate_pipeline(equal(PipelineSchedule::kInterleaved, 4, 3, 5, kStage));
+    FAIL() << "five micro-batches on four ranks with three stages each ran";
   } catch (const InputError& error) {
     EXPECT_STREQ(error.what(),
-                 "a pipeline of 4 ranks with 2 stages each can't run 6 micro-batches in this "
+                 "a pipeline of 4 ranks with 3 stages each can't run 5 micro-batches in this "
                  "schedule; valid: a multiple of 4");
   }
-  EXPECT_GT(simulate_pipeline(equal(PipelineSchedule::kInterleaved, 4, 2, 8, kStage)).total_us, 0);
+  for (const std::int64_t ranks : {2, 3, 4, 8}) {
+    for (const std::int64_t chunks : {2, 3, 4}) {
+      for (const std::int64_t groups : {1, 2, 5}) {
+        EXPECT_GT(simulate_pipeline(
+                      equal(PipelineSchedule::kInterleaved, ranks, chunks, groups * ranks, kStage))
+                      .total_us,
+                  0);
+      }
+    }
+  }
 }
 
 // Warm-up and one more: p - r of 1F1B, all of GPipe's, and 2 (p - r - 1) + (v - 1) p + 1 stages of an

@@ -17,7 +17,7 @@ using testing_support::topology_json;
 struct Models {
   explicit Models(nlohmann::json json = topology_json(8), const char* kernels = "roofline")
       : topology(Topology::from_json(json, {"test.json", ""})),
-        collectives(collective_model({{"name", "alpha-beta"}}, topology)),
+        collectives(collective_model({{"name", "alpha_beta"}}, topology)),
         computes(compute_model({{"name", kernels}}, topology)) {}
   [[nodiscard]] StepModel with(const StepFactors& factors = {}) const {
     return {*collectives, *computes, topology, factors};
@@ -421,9 +421,9 @@ TEST(StepPrediction, SizesThatDoNotFitAreRefused) {
   EXPECT_THROW(StepWork(run_of("llama3-8b", "tp=3"), 80e9), InputError);
   const Models models;
   TrainingRun run = run_of("llama3-8b", "pp=4");
-  run.chunks = 2;
+  run.chunks = 3;
   run.schedule = PipelineSchedule::kInterleaved;
-  run.grad_accum = 6;
+  run.grad_accum = 5;
   EXPECT_THROW((void)predict_step(run, models.with()), InputError);
 }
 

@@ -80,7 +80,7 @@ TEST(StepTerms, BadTermsSayWhereTheyStandAndWhatIsValid) {
       "gemm, low_gemm, attention, memory, links, network, host_us, collective_share, waiting, "
       "fixed_us");
   EXPECT_EQ(error_of({{{"name", "gemm"}, {"value", 1.0}}, {{"name", "gemm"}}}),
-            "stack.json:/step_terms/1: required key \"value\" is missing");
+            "stack.json:/step_terms/1: missing key \"value\"");
   EXPECT_EQ(error_of({{{"name", "gemm"}, {"value", 1.0}, {"when", "h100"}}}),
             "stack.json:/step_terms/0/when: found \"h100\"; valid: an object of texts, {\"gpu\": "
             "\"h100\"}");

@@ -49,7 +49,7 @@ TEST(TrainingRun, ABadMeshSaysWhatIsValid) {
             "once");
   EXPECT_EQ(mesh_error("dp"), "mesh \"dp\": at position 2: expected \"=\"");
   EXPECT_EQ(mesh_error("dp=0"),
-            "mesh \"dp=0\": at position 3: expected a number of ranks from 1 to 2^24");
+            "mesh \"dp=0\": at position 3: expected a number of ranks from 1 to 16777216");
   EXPECT_EQ(mesh_error("dp=2;tp=2"),
             "mesh \"dp=2;tp=2\": at position 4: expected \",\" or the end");
   EXPECT_EQ(mesh_error("dp=16777216,fsdp=16777216"),
