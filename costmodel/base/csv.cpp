@@ -17,6 +17,7 @@ class CsvText {
   [[nodiscard]] std::vector<std::string> record() {
     std::vector<std::string> fields;
     while (true) {
+      skip_blanks();
       fields.emplace_back(trimmed(field()));
       if (at_end()) return fields;
       const char c = text_[position_++];
@@ -28,6 +29,10 @@ class CsvText {
   }
 
  private:
+  void skip_blanks() {
+    while (!at_end() && (text_[position_] == ' ' || text_[position_] == '\t')) ++position_;
+  }
+
   std::string field() {
     std::string value;
     if (at_end() || text_[position_] != '"') {
@@ -54,6 +59,7 @@ class CsvText {
         break;
       }
     }
+    skip_blanks();
     if (!at_end() && text_[position_] != ',' && text_[position_] != '\n' &&
         text_[position_] != '\r') {
       throw ConfigError(
@@ -80,12 +86,19 @@ CsvTable read_csv(std::string_view text, std::string_view file) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   CsvText csv(text, file);
-  if (csv.at_end()) throw ConfigError(file, "", "the file is empty; valid: a line of column names");
   CsvTable table;
-  table.header = csv.record();
+  int header_line = 1;
+  do {
+    if (csv.at_end()) {
+      throw ConfigError(file, "", "the file is empty; valid: a line of column names");
+    }
+    header_line = csv.line();
+    table.header = csv.record();
+  } while (table.header.size() == 1 && table.header.front().empty());
   for (std::size_t i = 0; i < table.header.size(); ++i) {
     if (!table.columns.emplace(table.header[i], i).second) {
-      throw ConfigError(file, "line 1", "column \"" + table.header[i] + "\" stands there twice");
+      throw ConfigError(file, "line " + std::to_string(header_line),
+                        "column \"" + table.header[i] + "\" stands there twice");
     }
   }
   while (!csv.at_end()) {

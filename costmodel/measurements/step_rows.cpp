@@ -14,6 +14,9 @@ namespace {
 constexpr std::string_view kRequired[] = {
     "id", "model", "gpu", "gpus", "seq", "micro_batch", "tokens_per_s_per_gpu"};
 
+// Products of two counts fit into 64 bits.
+constexpr double kMost = 1e9;
+
 class RowReader {
  public:
   RowReader(const CsvTable& table, const CsvRecord& record, std::string_view file)
@@ -62,6 +65,7 @@ class RowReader {
       fail("tokens_per_s_per_gpu", "a number above 0, or nothing");
     }
     row.memory_gib = number("memory_gib");
+    if (row.memory_gib && *row.memory_gib <= 0) fail("memory_gib", "a number above 0, or nothing");
     for (const std::string_view name : {"id", "model", "gpu"}) {
       if (text(name).empty()) fail(name, "a name");
     }
@@ -94,15 +98,15 @@ class RowReader {
   [[nodiscard]] std::optional<std::int64_t> count(std::string_view column) const {
     const std::optional<double> value = number(column);
     if (!value) return std::nullopt;
-    if (*value < 1 || *value > 1e12 || *value != std::floor(*value)) {
-      fail(column, "a whole number from 1 to 10^12, or nothing");
+    if (*value < 1 || *value > kMost || *value != std::floor(*value)) {
+      fail(column, "a whole number from 1 to 10^9, or nothing");
     }
     return static_cast<std::int64_t>(*value);
   }
 
   [[nodiscard]] std::int64_t required_count(std::string_view column) const {
     const std::optional<std::int64_t> value = count(column);
-    if (!value) fail(column, "a whole number from 1 to 10^12");
+    if (!value) fail(column, "a whole number from 1 to 10^9");
     return *value;
   }
 

@@ -4,6 +4,7 @@
 #include "runner/commands/commands.h"
 #include "runner/config/configs.h"
 #include "runner/steps/predicted_step.h"
+#include "runner/steps/published_run.h"
 #include "runner/steps/steps_answers.h"
 
 namespace shardlab {
@@ -121,13 +122,14 @@ RunTraits traits_of(const StepArguments& arguments, const TrainingRun& run,
           {"graphs", "none"},
           {"model", run.shape.experts ? "experts" : "dense"},
           {"attention", arguments.attention},
-          {"precision", std::string(name_of(run.precision))}};
+          {"precision", std::string(precision_trait(run.precision))}};
 }
 
 void run_step(const StepArguments& arguments, Session& session) {
   const TrainingRun run = run_of(arguments);
   const ConfigStore store = session.store();
   const Stack stack = store.stack(arguments.stack);
+  expect_kernel_prices(stack, arguments.stack);
   const Topology topology = store.topology(session.topology);
   const auto collectives = make_collective_model(stack.collective_model, topology);
   const auto kernels = make_compute_model(stack.compute_model, topology);

@@ -187,12 +187,16 @@ Spread spread_of(const StepRow& row) {
                 .pp = row.pp.value_or(1),
                 .cp = row.cp.value_or(1),
                 .ep = row.ep.value_or(1)};
-  const std::int64_t others = spread.tp * spread.pp * spread.cp * spread.fsdp;
-  spread.dp = row.dp_replicate.value_or(std::max<std::int64_t>(1, row.gpus / others));
-  if (!row.fsdp && !row.dp_replicate) spread.dp = std::max<std::int64_t>(1, row.gpus / others);
-  if (spread.ranks() != row.gpus) {
-    throw InputError("dp_replicate * fsdp * tp * pp * cp is " + std::to_string(spread.ranks()) +
-                     ", but the row has " + std::to_string(row.gpus) + " GPUs");
+  // The ranks that are left for replicas; 0 if the other degrees do not divide the GPUs.
+  std::int64_t left = row.gpus;
+  for (const std::int64_t ranks : {spread.fsdp, spread.tp, spread.pp, spread.cp}) {
+    left = left % ranks == 0 ? left / ranks : 0;
+  }
+  spread.dp = row.dp_replicate.value_or(left);
+  if (left == 0 || spread.dp != left) {
+    spread.dp = std::max<std::int64_t>(1, spread.dp);
+    throw InputError("dp_replicate * fsdp * tp * pp * cp (" + spread.text() +
+                     ") is not the number of GPUs, " + std::to_string(row.gpus));
   }
   return spread;
 }
@@ -230,6 +234,10 @@ void apply_defaults(const StepRow& row, TrainingRun& run) {
 }
 
 }  // namespace
+
+std::string_view precision_trait(Precision precision) {
+  return precision == Precision::kFP8 ? "fp8" : name_of(precision);
+}
 
 RecipeBook read_recipe_book(const std::filesystem::path& configs) {
   const std::filesystem::path path = configs / "steptimes" / "recipes.csv";
@@ -276,8 +284,6 @@ PublishedRun published_run(const StepRow& row, const RecipeBook& book) {
   run.overlap_experts = recipe["experts_overlap"] == "yes";
   run.sends_once = !recipe["dispatcher"].empty() && recipe["dispatcher"] != "alltoall";
   if (recipe["mtp"] == "1") run.shape.predicted_tokens = 1;
-  static constexpr const char* kPrecisionTraits[] = {"bf16",          "fp8",   "fp8-rowwise",
-                                                     "fp8-blockwise", "mxfp8", "nvfp4"};
   out.traits = {
       {"gpu", std::string(found->trait)},
       {"source", row.source},
@@ -286,7 +292,7 @@ PublishedRun published_run(const StepRow& row, const RecipeBook& book) {
       {"graphs", recipe["cuda_graphs"].empty() ? "none" : std::string(recipe["cuda_graphs"])},
       {"model", run.shape.experts ? "experts" : "dense"},
       {"attention", run.flash_attention ? "flash" : "cudnn"},
-      {"precision", kPrecisionTraits[static_cast<std::size_t>(run.precision)]}};
+      {"precision", std::string(precision_trait(run.precision))}};
   expect_valid(run);
   return out;
 }

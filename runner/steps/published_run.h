@@ -33,6 +33,9 @@ struct PublishedRun {
   RunTraits traits;
 };
 
+// The name by which terms know a precision: "fp8" for one scale a tensor, otherwise its own.
+[[nodiscard]] std::string_view precision_trait(Precision precision);
+
 // Throws InputError with the reason for a row that the model can't express.
 [[nodiscard]] PublishedRun published_run(const StepRow& row, const RecipeBook& book);
 

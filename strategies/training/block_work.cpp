@@ -151,7 +151,7 @@ std::vector<int> WorkBuilder::projections(int x, std::span<const LinearShape> sh
         gemm("linear", {dy_read, read}, {dw},
              {.batch = shape.batch, .m = shape.out, .n = shape.in, .k = shape.rows}, low);
         if (shape.bias) {
-          const int db = make(shape.out, DType::kBF16, true);
+          const int db = make(shape.batch * shape.out, DType::kBF16, true);
           reduction("bias", {dy}, {db}, of(dy).elements, shape.rows, true);
         }
       }
@@ -310,7 +310,7 @@ int WorkBuilder::weighted(int x, int scores) {
     pointwise("router", {gradient(y), probabilities}, {dx});
     const int ds = make(of(scores).elements);
     reduction("router", {gradient(y), x, probabilities}, {ds}, of(x).elements,
-              of(x).elements / of(scores).elements);
+              std::max(1.0, of(x).elements / of(scores).elements));
     add_gradient(x, dx);
     add_gradient(scores, ds);
   });
@@ -477,13 +477,14 @@ int WorkBuilder::ring(int x, double bytes) {
   return y;
 }
 
-// Eager: a cast of the logits to f32, log_softmax, and the sum of the picked elements; backward, the
+// Eager: a cast of the logits to f32, log_softmax, and the mean of each row's picked element, which
+// is all that this kernel reads; backward, the
 // gradient of log_softmax and the cast. The fused kernel reads the bf16 logits and writes their
 // gradient over them.
 void WorkBuilder::loss(int logits, double rows, double vocabulary) {
   const double elements = rows * vocabulary;
-  const int scale = make(rows, DType::kF32);
   if (run_.fused_loss || run_.execution == Execution::kLibrary) {
+    const int scale = make(rows, DType::kF32);
     reduction("loss", {logits}, {scale}, elements, vocabulary);
     on_backward([this, logits, scale, elements] {
       const int d = make(elements);
@@ -496,8 +497,10 @@ void WorkBuilder::loss(int logits, double rows, double vocabulary) {
   const int wide = make(elements, DType::kF32);
   pointwise("loss", {logits}, {wide});
   const int probabilities = make(elements, DType::kF32);
-  reduction("loss", {wide}, {probabilities}, elements, vocabulary);
-  reduction("loss", {probabilities}, {scale}, rows, rows);
+  const int picked = make(rows, DType::kF32);
+  reduction("loss", {wide}, {probabilities, picked}, elements, vocabulary);
+  const int mean = make(1, DType::kF32);
+  reduction("loss", {picked}, {mean}, rows, rows);
   on_backward([this, logits, probabilities, elements, vocabulary] {
     const int cleared = make(elements, DType::kF32);
     pointwise("loss", {}, {cleared});

@@ -43,6 +43,20 @@ ModelShape gpt(std::string name, std::int64_t layers, std::int64_t width, std::i
   return shape;
 }
 
+ModelShape gpt_neox(std::string name, std::int64_t layers, std::int64_t width, std::int64_t heads,
+                    std::int64_t vocabulary) {
+  ModelShape shape = llama(std::move(name), layers, width, heads, heads, 4 * width, vocabulary);
+  shape.gated = false;
+  shape.norm = Norm::kLayer;
+  shape.biases = true;
+  return shape;
+}
+
+ModelShape with_tied_output(ModelShape shape) {
+  shape.tied = true;
+  return shape;
+}
+
 ModelShape with_biases(ModelShape shape) {
   shape.biases = true;
   return shape;
@@ -112,8 +126,8 @@ std::vector<ModelShape> make_shapes() {
       llama("llama2-13b", 40, 5120, 40, 40, 13824, 32000),
       llama("llama2-34b", 48, 8192, 64, 8, 22016, 32000),
       llama("llama2-70b", 80, 8192, 64, 8, 28672, 32000),
-      llama("llama3-1b", 16, 2048, 32, 8, 8192, 128256),
-      llama("llama3-3b", 28, 3072, 24, 8, 8192, 128256),
+      with_tied_output(llama("llama3-1b", 16, 2048, 32, 8, 8192, 128256)),
+      with_tied_output(llama("llama3-3b", 28, 3072, 24, 8, 8192, 128256)),
       llama("llama3-8b", 32, 4096, 32, 8, 14336, 128256),
       llama("llama3-70b", 80, 8192, 64, 8, 28672, 128256),
       llama("llama3-405b", 126, 16384, 128, 8, 53248, 128256),
@@ -142,18 +156,19 @@ std::vector<ModelShape> make_shapes() {
       gpt("gpt2-350m", 24, 1024, 16),
       gpt("gpt2-774m", 36, 1280, 20),
       gpt("gpt2-1.5b", 48, 1600, 25),
-      with_biases(llama("gpt-neox-20b", 44, 6144, 64, 64, 24576, 50432)),
+      // Black et al. 2022, table 1.
+      gpt_neox("gpt-neox-20b", 44, 6144, 64, 50432),
       // Qwen Team 2024, 2025; each model's config.json.
-      with_biases(llama("qwen2.5-0.5b", 24, 896, 14, 2, 4864, 151936)),
-      with_biases(llama("qwen2.5-1.5b", 28, 1536, 12, 2, 8960, 151936)),
-      with_biases(llama("qwen2.5-3b", 36, 2048, 16, 2, 11008, 151936)),
+      with_tied_output(with_biases(llama("qwen2.5-0.5b", 24, 896, 14, 2, 4864, 151936))),
+      with_tied_output(with_biases(llama("qwen2.5-1.5b", 28, 1536, 12, 2, 8960, 151936))),
+      with_tied_output(with_biases(llama("qwen2.5-3b", 36, 2048, 16, 2, 11008, 151936))),
       with_biases(llama("qwen2.5-7b", 28, 3584, 28, 4, 18944, 152064)),
       with_biases(llama("qwen2.5-14b", 48, 5120, 40, 8, 13824, 152064)),
       with_biases(llama("qwen2.5-32b", 64, 5120, 40, 8, 27648, 152064)),
       with_biases(llama("qwen2.5-72b", 80, 8192, 64, 8, 29568, 152064)),
-      qwen3(llama("qwen3-0.6b", 28, 1024, 16, 8, 3072, 151936), 128),
-      qwen3(llama("qwen3-1.7b", 28, 2048, 16, 8, 6144, 151936), 128),
-      qwen3(llama("qwen3-4b", 36, 2560, 32, 8, 9728, 151936), 128),
+      with_tied_output(qwen3(llama("qwen3-0.6b", 28, 1024, 16, 8, 3072, 151936), 128)),
+      with_tied_output(qwen3(llama("qwen3-1.7b", 28, 2048, 16, 8, 6144, 151936), 128)),
+      with_tied_output(qwen3(llama("qwen3-4b", 36, 2560, 32, 8, 9728, 151936), 128)),
       qwen3(llama("qwen3-8b", 36, 4096, 32, 8, 12288, 151936), 128),
       qwen3(llama("qwen3-14b", 40, 5120, 40, 8, 17408, 151936), 128),
       qwen3(llama("qwen3-32b", 64, 5120, 64, 8, 25600, 151936), 128),
@@ -200,11 +215,12 @@ std::vector<ModelShape> make_shapes() {
   return shapes;
 }
 
-// The name in lower case, without what separates its words.
-std::string plain(std::string_view name) {
+// The name in lower case, without what separates its words; with or without its dots, which tell
+// gpt3-1.3b and gpt3-13b apart.
+std::string plain(std::string_view name, bool with_dots = false) {
   std::string out;
   for (const char c : name) {
-    if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0 || (with_dots && c == '.')) {
       out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     }
   }
@@ -248,6 +264,10 @@ std::span<const ModelShape> all_model_shapes() {
 }
 
 const ModelShape* find_model_shape(std::string_view name) {
+  const std::string dotted = plain(name, true);
+  for (const ModelShape& shape : all_model_shapes()) {
+    if (plain(shape.name, true) == dotted) return &shape;
+  }
   std::string wanted = plain(name);
   for (const OtherName& other : kOtherNames) {
     if (other.plain == wanted) wanted = plain(other.name);
@@ -393,8 +413,9 @@ double model_flops_per_token(const ModelShape& shape, std::int64_t seq) {
         block.kind == BlockKind::kDenseOnly) {
       continue;
     }
-    const double keys = block.windowed && shape.window < seq ? static_cast<double>(shape.window)
-                                                             : static_cast<double>(seq) / 2.0;
+    // A query sees the last `seen` keys up to its own: seen / 2 of them until that many are there.
+    const double seen = static_cast<double>(block.windowed ? std::min(shape.window, seq) : seq);
+    const double keys = seen - seen * seen / (2.0 * static_cast<double>(seq));
     flops += 3.0 * 2.0 * keys * dims;
   }
   return flops;

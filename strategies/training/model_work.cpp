@@ -61,7 +61,11 @@ class BlockWriter {
     const double vocabulary = d(shape_.vocabulary) / tp_;
     const int logits = builder_.linear(
         x, {.rows = rows_, .in = d(shape_.width), .out = vocabulary, .low_precision = false});
-    if (shape_.tied) builder_.weight(-d(shape_.width) * vocabulary, false);
+    // A tied projection is the embedding's weight, unless they are on different ranks of a pipeline,
+    // which hold a copy each.
+    if (shape_.tied && run_.spread.pp == 1) {
+      builder_.weight(-d(shape_.width) * vocabulary, false);
+    }
     builder_.loss(logits, rows_, vocabulary);
     builder_.finish(-1);
     return builder_.take();
@@ -91,32 +95,30 @@ class BlockWriter {
     const double kv_heads = std::max(1.0, d(shape_.kv_heads) / tp_);
     const double head = d(shape_.head_dim);
     const double width = d(shape_.width);
-    int query = -1;
-    int key = -1;
-    int value = -1;
     const auto part = [&](double out) {
       return LinearShape{.rows = rows_, .in = width, .out = out, .bias = shape_.biases};
     };
     if (run_.execution == Execution::kLibrary || shape_.position == Position::kLearned) {
-      // One product for all three. Its result is split by views.
-      const int all = builder_.linear(x, part((heads + 2 * kv_heads) * head));
-      query = key = value = all;
-    } else {
-      const LinearShape parts[] = {part(heads * head), part(kv_heads * head),
-                                   part(kv_heads * head)};
-      const std::vector<int> results = builder_.projections(x, parts);
-      query = results[0];
-      key = results[1];
-      value = results[2];
+      // One product for all three. Its result is split by views, so norms and rotary embedding are
+      // counted as kernels over all of it.
+      int all = builder_.linear(x, part((heads + 2 * kv_heads) * head));
+      if (shape_.normed_heads) all = builder_.norm(all, head);
+      if (shape_.position == Position::kRope) all = builder_.rotary(all);
+      return attend(all, all, all, heads, kv_heads, head, head);
     }
+    const LinearShape parts[] = {part(heads * head), part(kv_heads * head), part(kv_heads * head)};
+    const std::vector<int> results = builder_.projections(x, parts);
+    int query = results[0];
+    int key = results[1];
     if (shape_.normed_heads) {
       query = builder_.norm(query, head);
-      if (key != query) key = builder_.norm(key, head);
+      key = builder_.norm(key, head);
     }
     if (shape_.position == Position::kRope) {
       query = builder_.rotary(query);
-      if (key != value) key = builder_.rotary(key);
+      key = builder_.rotary(key);
     }
+    const int value = results[2];
     return attend(query, key, value, heads, kv_heads, head, head);
   }
 
@@ -151,12 +153,13 @@ class BlockWriter {
       if (value == key) value = moved;
       key = moved;
     }
-    // A rank has queries from both ends of the sequence, so that all ranks have as many pairs.
+    // A rank has queries from both ends of the sequence, so that all ranks have as many pairs under
+    // the causal mask: 1 / cp of them, which is the work of whole sequences for 1 / cp of the heads.
     return builder_.attention(query, key, value,
                               {.batch = batch_,
-                               .heads = heads,
-                               .kv_heads = kv_heads,
-                               .queries = tokens_,
+                               .heads = heads / cp,
+                               .kv_heads = kv_heads / cp,
+                               .queries = tokens_ * cp,
                                .keys = tokens_ * cp,
                                .key_dim = key_dim,
                                .value_dim = value_dim,

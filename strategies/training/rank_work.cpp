@@ -99,8 +99,7 @@ FusionKind fusion_kind(const WorkOp& op) {
   }
 }
 
-RankKernel kernel_of(const BlockWork& work, const std::vector<WorkOp>& ops,
-                     const FusedKernel& fused) {
+RankKernel kernel_of(const std::vector<WorkOp>& ops, const FusedKernel& fused) {
   const WorkOp& first = ops[at(fused.ops.front())];
   RankKernel kernel{
       .query = {.bytes = fused.bytes_read + fused.bytes_written, .dtype = DType::kBF16},
@@ -131,7 +130,6 @@ RankKernel kernel_of(const BlockWork& work, const std::vector<WorkOp>& ops,
       kernel.query.kind = reduces ? Kernel::kReduction : Kernel::kElementwise;
     }
   }
-  (void)work;
   return kernel;
 }
 
@@ -169,7 +167,7 @@ std::vector<RankPiece> pieces_of(const TrainingRun& run, const BlockWork& work,
       continue;
     }
     if (pieces.empty() || pieces.back().collective) pieces.emplace_back();
-    pieces.back().kernels.push_back(kernel_of(work, ops, fused));
+    pieces.back().kernels.push_back(kernel_of(ops, fused));
     heavy_before = first.kind == WorkKind::kAttention;
   }
   return pieces;

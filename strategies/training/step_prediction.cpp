@@ -129,7 +129,10 @@ class Prices {
     // What travels in a ring passes one link at a time.
     if (each.kind == Collective::kSendRecv) {
       GroupSpan pair = group;
-      pair.ranks = 2;
+      pair.ranks = std::min<std::int64_t>(2, group.ranks);
+      pair.hosts = std::min<std::int64_t>(2, group.hosts);
+      pair.domains = std::min<std::int64_t>(2, group.domains);
+      pair.ranks_per_host = std::max<std::int64_t>(1, pair.ranks / pair.hosts);
       return collective_us(each.kind, each.full_bytes, pair);
     }
     return collective_us(each.kind, each.full_bytes, group);
@@ -163,17 +166,28 @@ using ClassTimes = std::array<double, kKernelClasses>;
 struct PricedPiece {
   ClassTimes kernels_us = {};
   int kernels = 0;
-  double bytes = 0.0;            // that the kernels read and write
-  double share_of_memory = 0.0;  // of its bandwidth, that the kernels use
-  double first_us = 0.0;         // of the products that it begins with
-  double last_us = 0.0;          // of the products that it ends with
+  double bytes = 0.0;               // that the kernels read and write
+  double share_of_memory = 0.0;     // of its bandwidth, that the kernels use
+  double first_us = 0.0;            // of the GEMMs that it begins with
+  double last_us = 0.0;             // of the GEMMs that it ends with
+  double first_attention_us = 0.0;  // of the attention that it begins with
+  double last_attention_us = 0.0;   // of the attention that it ends with
   bool is_collective = false;
   bool beside = false;
   bool leads = false;
   double collective_us = 0.0;
   Collective kind = Collective::kLocal;
+  WorkGroup group = WorkGroup::kNone;
   std::vector<ResourceUse> uses;
 
+  // The time of its kernels that `collective` may run beside: GEMMs, or attention for a ring of keys
+  // and values.
+  [[nodiscard]] double first_beside(const PricedPiece& collective) const {
+    return collective.group == WorkGroup::kContext ? first_attention_us : first_us;
+  }
+  [[nodiscard]] double last_beside(const PricedPiece& collective) const {
+    return collective.group == WorkGroup::kContext ? last_attention_us : last_us;
+  }
   [[nodiscard]] double us() const {
     double sum = 0.0;
     for (const double each : kernels_us) sum += each;
@@ -191,14 +205,16 @@ std::vector<PricedPiece> priced(const std::vector<RankPiece>& pieces, const Pric
       out.beside = piece.collective->beside;
       out.leads = piece.collective->leads;
       out.kind = piece.collective->kind;
+      out.group = piece.collective->group;
       out.collective_us = prices.collective_us(*piece.collective);
       out.uses = prices.uses(prices.span(piece.collective->group), piece.collective->full_bytes,
                              out.collective_us);
       result.push_back(std::move(out));
       continue;
     }
-    bool only_products = true;
-    double run_of_products = 0.0;
+    // How long kernels of one class, from the first kernel on, or up to the last, take.
+    bool only_gemms = true;
+    bool only_attention = true;
     for (const RankKernel& kernel : piece.kernels) {
       const double us = prices.kernel_us(kernel);
       out.kernels_us[static_cast<std::size_t>(kernel.kind)] += us;
@@ -206,15 +222,15 @@ std::vector<PricedPiece> priced(const std::vector<RankPiece>& pieces, const Pric
       // Transformer Engine launches the GEMM of each expert by itself.
       const bool is_grouped = kernel.query.gemm && kernel.query.gemm->batch > 1;
       out.kernels += is_grouped && library ? static_cast<int>(kernel.query.gemm->batch) : 1;
-      if (kernel.kind == KernelClass::kOther) {
-        only_products = false;
-        run_of_products = 0.0;
-      } else {
-        run_of_products += us;
-        if (only_products) out.first_us += us;
-      }
+      const bool is_attention = kernel.kind == KernelClass::kAttention;
+      const bool is_gemm = !is_attention && kernel.kind != KernelClass::kOther;
+      only_gemms = only_gemms && is_gemm;
+      only_attention = only_attention && is_attention;
+      if (only_gemms) out.first_us += us;
+      if (only_attention) out.first_attention_us += us;
+      out.last_us = is_gemm ? out.last_us + us : 0.0;
+      out.last_attention_us = is_attention ? out.last_attention_us + us : 0.0;
     }
-    out.last_us = run_of_products;
     out.share_of_memory = out.us() > 0 ? prices.share_of_memory(out.bytes, out.us()) : 0.0;
     result.push_back(std::move(out));
   }
@@ -265,8 +281,10 @@ class Chain {
       const int gathered = again ? gather(units[i].block, before_last(ends)) : -1;
       const int end = add_pieces(blocks_[units[i].block].backward, gathered, units[i].block, again);
       ends.push_back(end);
-      if (traffic.reduces) reduce(units[i].block, end);
+      if (traffic.reduces && run_.overlap_gradients) reduce(units[i].block, end);
     }
+    if (!traffic.reduces || run_.overlap_gradients) return;
+    for (std::size_t i = units.size(); i-- > 0;) reduce(units[i].block, last_compute_);
   }
 
   [[nodiscard]] ChainTimes times(bool with_timeline) const {
@@ -360,24 +378,20 @@ class Chain {
   int add_pieces(const std::vector<PricedPiece>& pieces, int gathered, std::size_t block,
                  bool copies) {
     std::vector<int> waits = {gathered};
-    if (copies && run_.copies_weights) {
+    const double copied = travelling(work_.blocks()[block], 4.0);
+    if (copies && run_.copies_weights && copied > 0) {
       // What was gathered is copied from the flat buffer into the parameters.
       ClassTimes copy = {};
-      copy[static_cast<std::size_t>(KernelClass::kOther)] =
-          prices_.memory_us(4.0 * work_.blocks()[block].weight_elements);
+      copy[static_cast<std::size_t>(KernelClass::kOther)] = prices_.memory_us(copied);
       add_kernels(copy, 1.0, 1, {gathered});
     }
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       const PricedPiece& piece = pieces[i];
       if (!piece.is_collective) {
-        // Products beside a collective have been added with it.
-        double done_us = 0.0;
-        if (i > 0 && runs_beside(pieces, i - 1) && pieces[i - 1].leads) done_us += piece.first_us;
-        if (i + 1 < pieces.size() && runs_beside(pieces, i + 1) && !pieces[i + 1].leads) {
-          done_us += piece.last_us;
-        }
+        // Kernels beside a collective are added with it.
+        const Beside beside = beside_of(pieces, i);
         const double us = piece.us();
-        const double share = us > 0 ? std::max(0.0, 1.0 - done_us / us) : 1.0;
+        const double share = us > 0 ? std::max(0.0, 1.0 - (beside.first + beside.last) / us) : 1.0;
         add_kernels(piece.kernels_us, share, piece.kernels, std::exchange(waits, {}),
                     piece.share_of_memory);
         continue;
@@ -395,10 +409,12 @@ class Chain {
       }
       // The product is cut into as many parts as there are ranks, and the parts travel meanwhile:
       // all but the first part for a product after a gather, all but the last before a scatter.
-      const PricedPiece& product = piece.leads ? pieces[i + 1] : pieces[i - 1];
-      const double parts = std::max(2.0, d(std::max(run_.spread.tp, run_.spread.cp)));
-      const double us = product.us();
-      const double share = (piece.leads ? product.first_us : product.last_us) / us;
+      const std::size_t neighbour = piece.leads ? i + 1 : i - 1;
+      const PricedPiece& product = pieces[neighbour];
+      const Beside beside = beside_of(pieces, neighbour);
+      const double parts =
+          std::max(2.0, d(piece.group == WorkGroup::kContext ? run_.spread.cp : run_.spread.tp));
+      const double share = (piece.leads ? beside.first : beside.last) / product.us();
       const int start = last_compute_;
       const int moved = add(std::string(to_string(piece.kind)), kActivationStream,
                             piece.collective_us, {start}, piece.uses);
@@ -416,13 +432,46 @@ class Chain {
   }
 
   // Whether a collective runs beside a product that is its neighbour.
-  [[nodiscard]] bool runs_beside(const std::vector<PricedPiece>& pieces, std::size_t i) const {
+  [[nodiscard]] static bool runs_beside(const std::vector<PricedPiece>& pieces, std::size_t i) {
     const PricedPiece& piece = pieces[i];
     if (!piece.is_collective || !piece.beside) return false;
     if (piece.leads) {
-      return i + 1 < pieces.size() && !pieces[i + 1].is_collective && pieces[i + 1].first_us > 0;
+      return i + 1 < pieces.size() && !pieces[i + 1].is_collective &&
+             pieces[i + 1].first_beside(piece) > 0;
     }
-    return i > 0 && !pieces[i - 1].is_collective && pieces[i - 1].last_us > 0;
+    return i > 0 && !pieces[i - 1].is_collective && pieces[i - 1].last_beside(piece) > 0;
+  }
+
+  // How much of a piece's kernels runs beside the collective before it, and beside the one after it. A
+  // piece may have too few kernels for both, which then have half of them each.
+  struct Beside {
+    double first = 0.0;
+    double last = 0.0;
+  };
+  [[nodiscard]] static Beside beside_of(const std::vector<PricedPiece>& pieces, std::size_t i) {
+    const PricedPiece& piece = pieces[i];
+    Beside out;
+    if (i > 0 && pieces[i - 1].leads && runs_beside(pieces, i - 1)) {
+      out.first = piece.first_beside(pieces[i - 1]);
+    }
+    if (i + 1 < pieces.size() && !pieces[i + 1].leads && runs_beside(pieces, i + 1)) {
+      out.last = piece.last_beside(pieces[i + 1]);
+    }
+    const double both = out.first + out.last;
+    const double us = piece.us();
+    if (both > us) {
+      out.first *= us / both;
+      out.last *= us / both;
+    }
+    return out;
+  }
+
+  // The bytes of a unit's weights that are gathered from other ranks, at `bytes` for each element.
+  [[nodiscard]] double travelling(const RankBlock& block, double bytes) const {
+    double elements = 0.0;
+    if (prices_.groups().shards.ranks > 1) elements += block.weight_elements;
+    if (prices_.groups().expert_shards.ranks > 1) elements += block.expert_weight_elements;
+    return bytes * elements;
   }
 
   // A collective of weights or gradients.
@@ -452,10 +501,10 @@ class Chain {
     const RankBlock& block = work_.blocks()[index];
     if (block.trained_elements <= 0) return;
     const double bytes = run_.gradient_bytes;
-    if (run_.copies_weights) {
+    const double copied = travelling(block, 2.0 + bytes);
+    if (run_.copies_weights && copied > 0) {
       ClassTimes copy = {};
-      copy[static_cast<std::size_t>(KernelClass::kOther)] =
-          prices_.memory_us((2.0 + bytes) * block.weight_elements);
+      copy[static_cast<std::size_t>(KernelClass::kOther)] = prices_.memory_us(copied);
       after = add_kernels(copy, 1.0, 1, {});
     }
     const Groups& groups = prices_.groups();
@@ -617,11 +666,12 @@ class StepPredictor {
   }
 
   [[nodiscard]] double hidden_bytes() const {
-    return 2.0 * d(run_.micro_batch * run_.seq / run_.spread.cp / run_.spread.tp) *
+    return 2.0 * d(run_.micro_batch) * d(run_.seq) / d(run_.spread.cp * run_.spread.tp) *
            d(run_.shape.width);
   }
 
-  // The time of the gradients of weights in the backward pass: a third of the products' time.
+  // The time of the gradients of weights in the backward pass: as long as the products of the forward
+  // pass take, which are as large.
   [[nodiscard]] double weights_part(std::size_t block) const {
     double products = 0.0;
     for (const PricedPiece& piece : blocks_[block].forward) {
@@ -633,18 +683,20 @@ class StepPredictor {
 
   // The norm of the gradients with its all-reduce, and the optimizer's step.
   double update_us(StepBreakdown& breakdown) {
-    double elements = 0.0;
-    for (const StepWork::Unit& unit : work_.stages().front()) {
-      const RankBlock& block = work_.blocks()[unit.block];
-      const double trained = block.trained_elements;
-      const double experts = std::min(trained, block.expert_weight_elements);
-      const double shards =
-          run_.sharding == Sharding::kNone ? 1.0 : d(prices_.groups().shards.ranks);
-      const double expert_shards =
-          run_.sharding == Sharding::kNone ? 1.0 : d(prices_.groups().expert_shards.ranks);
-      elements += (trained - experts) / shards + experts / expert_shards;
+    // The rank of the pipeline that has the most to update is the last one to be done.
+    const double shards = run_.sharding == Sharding::kNone ? 1.0 : d(prices_.groups().shards.ranks);
+    const double expert_shards =
+        run_.sharding == Sharding::kNone ? 1.0 : d(prices_.groups().expert_shards.ranks);
+    std::vector<double> by_rank(at(run_.spread.pp), 0.0);
+    for (std::size_t s = 0; s < work_.stages().size(); ++s) {
+      for (const StepWork::Unit& unit : work_.stages()[s]) {
+        const RankBlock& block = work_.blocks()[unit.block];
+        const double trained = block.trained_elements;
+        const double experts = std::min(trained, block.expert_weight_elements);
+        by_rank[s % by_rank.size()] += (trained - experts) / shards + experts / expert_shards;
+      }
     }
-    elements *= d(run_.chunks);
+    const double elements = *std::max_element(by_rank.begin(), by_rank.end());
     const double kernels = prices_.memory_us((8.0 + run_.update_bytes) * elements);
     const double norm = prices_.collective_us(Collective::kAllReduce, 4.0,
                                               span_of(run_.spread.ranks(), 1, model_.topology));
@@ -727,6 +779,7 @@ TrainingMemory StepWork::memory_of() const {
     TrainingMemory memory;
     double largest_unit = 0.0;
     double kept = 0.0;
+    double kept_once = 0.0;
     double working = 0.0;
     double elements = 0.0;
     for (std::int64_t chunk = 0; chunk < run_.chunks; ++chunk) {
@@ -743,7 +796,10 @@ TrainingMemory StepWork::memory_of() const {
         }
         elements += all;
         largest_unit = std::max(largest_unit, all);
-        kept += block.kept_bytes;
+        // The output's backward pass follows its forward pass at once, except in GPipe.
+        const bool is_output = unit.block + 1 == blocks_.size();
+        (is_output && run_.schedule != PipelineSchedule::kGPipe ? kept_once : kept) +=
+            block.kept_bytes;
         working = std::max(working, block.working_bytes);
       }
     }
@@ -753,7 +809,7 @@ TrainingMemory StepWork::memory_of() const {
                             .micro_batches = run_.grad_accum,
                             .stages = {}};
     const double held = spread.pp > 1 ? micro_batches_held(pipeline, rank) / d(run_.chunks) : 1.0;
-    memory.activations = kept * held;
+    memory.activations = kept * held + kept_once;
     if (run_.sharding == Sharding::kKeptWeights) {
       memory.gathered = 2.0 * elements;
     } else if (full) {

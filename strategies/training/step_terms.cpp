@@ -91,8 +91,10 @@ StepFactors StepTerms::factors(const RunTraits& traits) const {
   StepFactors factors;
   for (const FactorRow& row : all_step_factors()) {
     double& value = factors.*row.member;
+    const bool is_sum = value == 0.0;
     for (const StepTerm& term : terms) {
-      if (term.name == row.name && term.holds(traits)) value *= term.value;
+      if (term.name != row.name || !term.holds(traits)) continue;
+      value = is_sum ? value + term.value : value * term.value;
     }
     value = std::clamp(value, row.min, row.max);
   }

@@ -7,7 +7,9 @@
 //   StepFactors factors = terms.factors({{"gpu", "h100"}, {"execution", "eager"}});
 //
 // A factor begins as StepFactors has it, and is multiplied by the value of each term of its name
-// whose conditions all hold. A run that no term names keeps the stack's prices.
+// whose conditions all hold; to a factor that begins at 0 (waiting, fixed_us) the values are added. The
+// result is kept within the bounds of all_step_factors(). A run that no term names keeps the stack's
+// prices.
 #pragma once
 
 #include <map>

@@ -40,7 +40,7 @@ Spread Spread::parse(std::string_view text) {
     }
     seen += " " + std::string(word) + " ";
     cursor.expect("=", "\"=\"");
-    spread.*(found->member) = cursor.integer("a number of ranks from 1 to 2^24", 1, 1 << 24);
+    spread.*(found->member) = cursor.integer("a number of ranks", 1, 1 << 24);
   } while (cursor.take(","));
   if (!cursor.at_end()) cursor.fail("\",\" or the end");
   if (static_cast<double>(spread.dp) * static_cast<double>(spread.fsdp) *
@@ -69,6 +69,19 @@ double TrainingRun::tokens_per_step() const {
 
 void expect_valid(const TrainingRun& run) {
   const Spread& spread = run.spread;
+  const ModelShape& shape = run.shape;
+  if (!shape.latent) {
+    expect_divides(shape.kv_heads, shape.heads, "kv_heads", "number of attention heads");
+    if (shape.head_dim < 1) {
+      throw InputError("the number of attention heads, " + std::to_string(shape.heads) +
+                       ", does not divide the width, " + std::to_string(shape.width));
+    }
+  }
+  if (shape.experts && shape.experts->per_token > shape.experts->count) {
+    throw InputError("each token goes to " + std::to_string(shape.experts->per_token) +
+                     " experts; valid: at most the number of experts, " +
+                     std::to_string(shape.experts->count));
+  }
   expect_divides(spread.tp, run.shape.heads, "tp", "number of attention heads");
   expect_divides(spread.tp, run.shape.ffn, "tp", "width of the feed-forward layer");
   expect_divides(spread.cp, run.seq, "cp", "length of the sequence");
@@ -90,6 +103,14 @@ void expect_valid(const TrainingRun& run) {
     throw InputError("a pipeline of " + std::to_string(spread.pp * run.chunks) +
                      " stages is longer than the model, which has " + std::to_string(blocks) +
                      " blocks");
+  }
+  constexpr double kMostPasses = 1 << 24;
+  const double passes =
+      static_cast<double>(spread.pp * run.chunks) * static_cast<double>(run.grad_accum);
+  if (spread.pp > 1 && passes > kMostPasses) {
+    throw InputError("a pipeline of " + std::to_string(spread.pp * run.chunks) + " stages with " +
+                     std::to_string(run.grad_accum) +
+                     " micro-batches; valid: stages times micro-batches at most 2^24");
   }
 }
 

@@ -1,0 +1,280 @@
+// shardlab step, validate --steps and calibrate --steps as a user runs them.
+#include <gtest/gtest.h>
+
+#include "tests/cli/messages.h"
+
+namespace shardlab::testing_support {
+namespace step_test {
+
+using nlohmann::json;
+using Words = std::vector<std::string>;
+
+const Words kSmall = {"step",     "llama3-8b", "--topology", "h100", "--mesh",   "fsdp=8",
+                      "--layers", "4",         "--seq",      "8192", "--compile"};
+
+json json_of(Words words, const std::filesystem::path& folder = {}) {
+  words.insert(words.end(), {"--format", "json"});
+  const ProcessResult result = run_shardlab(words, folder);
+  EXPECT_EQ(result.exit_code, 0) << join(words, " ") << "\n" << result.err;
+  return json::parse(result.out, nullptr, false);
+}
+
+Words with(Words words, const Words& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+void expect_error(const Words& words, int exit_code, const std::string& message,
+                  const std::filesystem::path& folder = {}) {
+  const ProcessResult result = run_shardlab(words, folder);
+  EXPECT_EQ(result.exit_code, exit_code) << join(words, " ");
+  EXPECT_EQ(result.out, "") << join(words, " ");
+  EXPECT_EQ(result.err, "shardlab: " + message + "\n") << join(words, " ");
+}
+
+double sum_of(const json& numbers) {
+  double sum = 0.0;
+  for (const json& each : numbers) sum += each.is_object() ? sum_of(each) : each.get<double>();
+  return sum;
+}
+
+TEST(StepCommand, PrintsTheStepItsMemoryAndWhereTheTimeGoes) {
+  const json out = json_of(kSmall);
+  EXPECT_EQ(out["model"], "llama3-8b");
+  EXPECT_EQ(out["mesh"], "fsdp=8");
+  EXPECT_EQ(out["ranks"], 8);
+  EXPECT_EQ(out["recompute"], "none");
+  const double step_ms = out["step_ms"].get<double>();
+  EXPECT_NEAR(out["tokens_per_s_per_gpu"].get<double>(), 8192.0 / (step_ms * 1e-3), 1e-6);
+  EXPECT_EQ(out["tokens_per_step"], 8.0 * 8192.0);
+  EXPECT_GT(out["mfu_percent"].get<double>(), 10.0);
+  EXPECT_LT(out["mfu_percent"].get<double>(), 90.0);
+  for (const char* part : {"gemm", "attention", "other", "exposed", "bubble", "host"}) {
+    EXPECT_TRUE(out["breakdown_ms"].contains(part)) << part;
+  }
+  EXPECT_NEAR(sum_of(out["breakdown_ms"]) / step_ms, 1.0, 1e-6);
+  const json& memory = out["memory"];
+  EXPECT_NEAR(sum_of(memory["parts"]) / memory["peak_bytes"].get<double>(), 1.0, 1e-9);
+  EXPECT_EQ(memory["fits"], true);
+}
+
+TEST(StepCommand, SaysTheSameInWords) {
+  const json out = json_of(kSmall);
+  const ProcessResult text = run_shardlab(kSmall);
+  EXPECT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_EQ(text.out.find("llama3-8b on 8 ranks of h100 (fsdp=8): "), 0U) << text.out;
+  for (const char* part :
+       {"tokens per second and GPU", "where the time goes", "GEMMs", "attention", "other kernels",
+        "pipeline bubble", "with recomputation none", "activations"}) {
+    EXPECT_NE(text.out.find(part), std::string::npos) << part;
+  }
+  EXPECT_NE(text.out.find(format_fixed(out["step_ms"].get<double>(), 2) + " ms"),
+            std::string::npos);
+}
+
+TEST(StepCommand, OptionsChangeWhatTheySay) {
+  const auto step_ms = [](const Words& more) {
+    return json_of(with(kSmall, more))["step_ms"].get<double>();
+  };
+  const double compiled = step_ms({});
+  EXPECT_GT(step_ms({"--recompute", "full"}), compiled);
+  EXPECT_GT(step_ms({"--micro-batch", "2"}), 1.5 * compiled);
+  EXPECT_GT(step_ms({"--grad-accum", "2"}), 1.5 * compiled);
+  EXPECT_LT(step_ms({"--precision", "fp8"}), compiled);
+  EXPECT_LT(step_ms({"--attention", "cudnn"}), compiled);
+  EXPECT_LT(step_ms({"--vocabulary", "1000"}), compiled);
+  EXPECT_EQ(json_of(with(kSmall, {"--recompute", "auto"}))["recompute"], "none");
+}
+
+TEST(StepCommand, PipelinesHaveABubble) {
+  const Words words = {"step",         "llama3-8b", "--mesh",   "dp=2,tp=2,pp=4",
+                       "--grad-accum", "8",         "--library"};
+  const auto bubble = [&](const Words& more) {
+    return json_of(with(words, more))["breakdown_ms"]["bubble"].get<double>();
+  };
+  const double plain = bubble({});
+  EXPECT_GT(plain, 0.0);
+  EXPECT_LT(bubble({"--schedule", "zero-bubble"}), plain);
+  EXPECT_LT(bubble({"--chunks", "2"}), plain);
+}
+
+TEST(StepCommand, WritesATraceOfOneMicroBatch) {
+  const TemporaryFolder folder;
+  const ProcessResult result = run_shardlab(with(kSmall, {"--trace", "t.json"}), folder.path());
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const json trace = json::parse(read_text(folder.path() / "t.json"));
+  EXPECT_GT(trace["traceEvents"].size(), 10U);
+  for (const json& event : trace["traceEvents"]) {
+    if (event["ph"] == "X") {
+      EXPECT_GT(event["dur"].get<double>(), 0.0);
+    }
+  }
+}
+
+TEST(StepCommand, BadWordsSayWhatIsValid) {
+  const ProcessResult unknown = run_shardlab({"step", "llama3-8", "--mesh", "fsdp=8"});
+  EXPECT_EQ(unknown.exit_code, 2);
+  EXPECT_EQ(unknown.err.find("shardlab: step: unknown model \"llama3-8\" (did you mean "
+                             "\"llama3-8b\"?); valid: "),
+            0U)
+      << unknown.err;
+  expect_error({"step", "llama3-8b", "--mesh", "tp=3"}, 2,
+               "tp=3 does not divide the number of attention heads, 32");
+  expect_error({"step", "llama3-8b", "--mesh", "xp=3"}, 2,
+               "--mesh: mesh \"xp=3\": at position 0: expected one of dp, fsdp, tp, pp, cp, ep");
+  expect_error({"step", "llama3-8b", "--mesh", "pp=4", "--schedule", "1f1b", "--chunks", "2"}, 2,
+               "--chunks: only the interleaved schedule has several stages on a rank");
+  expect_error({"step", "llama3-8b", "--mesh", "pp=4", "--chunks", "3", "--grad-accum", "5"}, 2,
+               "a pipeline of 4 ranks with 3 stages each can't run 5 micro-batches in this "
+               "schedule; valid: a multiple of 4");
+  expect_error({"step", "llama3-8b", "--mesh", "fsdp=8", "--compile", "--library"}, 2,
+               "--compile, --library: found both; valid: at most one of them");
+  expect_error({"step", "llama3-8b", "--mesh", "fsdp=8", "--experts", "8"}, 2,
+               "--experts: llama3-8b has no experts");
+  expect_error({"step", "llama3-8b", "--mesh", "fsdp=8", "--kv-heads", "5"}, 2,
+               "kv_heads=5 does not divide the number of attention heads, 32");
+  expect_error({"step", "mixtral-8x7b", "--mesh", "fsdp=8", "--experts-per-token", "9"}, 2,
+               "each token goes to 9 experts; valid: at most the number of experts, 8");
+  expect_error({"step", "llama3-8b", "--mesh", "fsdp=8", "--stack", "dtensor"}, 2,
+               "--stack: dtensor prices no kernels, so it predicts no steps; valid: a stack with a "
+               "compute model, such as steps");
+  EXPECT_EQ(run_shardlab({"step", "llama3-8b"}).exit_code, 2);
+}
+
+// -- validate --steps and calibrate --steps
+
+constexpr const char* kRows =
+    "id,source_repo,framework,model,layers,gpu,gpus,fsdp,seq,micro_batch,compile,act_ckpt,"
+    "tokens_per_s_per_gpu,memory_gib\n"
+    "a,x/y,torchtitan,llama3-8b,4,H100,8,8,4096,2,yes,none,40000,30\n"
+    "b,x/y,torchtitan,llama3-8b,4,H100,8,8,8192,1,no,none,30000,\n"
+    "c,x/z,torchtitan,llama3-8b,4,A100,8,8,4096,1,yes,full,14000,\n"
+    "d,x/z,torchtitan,llama3-8b,4,MI300X,8,8,4096,1,yes,full,14000,\n";
+
+TEST(ValidateSteps, PrintsTheKeysOfEveryGroup) {
+  const TemporaryFolder folder;
+  folder.write("rows.csv", kRows);
+  const json out = json_of({"validate", "--steps", "rows.csv"}, folder.path());
+  EXPECT_EQ(out["rows"], 4);
+  EXPECT_EQ(out["expressed"], 3);
+  ASSERT_EQ(out["not_expressed"].size(), 1U);
+  EXPECT_EQ(out["not_expressed"][0]["id"], "d");
+  EXPECT_NE(out["not_expressed"][0]["reason"].get<std::string>().find("MI300X"), std::string::npos);
+  for (const char* key : {"median_ape_percent", "p90_ape_percent", "bias_percent"}) {
+    EXPECT_TRUE(out[key].is_number()) << key;
+  }
+  for (const char* cut : {"source", "gpu", "parallelism", "precision"}) {
+    int rows = 0;
+    for (const auto& [name, group] : out["by"][cut].items()) {
+      rows += group["rows"].get<int>();
+      EXPECT_TRUE(group["median_ape_percent"].is_number()) << cut << " " << name;
+      EXPECT_TRUE(group["p90_ape_percent"].is_number()) << cut << " " << name;
+      EXPECT_TRUE(group["bias_percent"].is_number()) << cut << " " << name;
+    }
+    EXPECT_EQ(rows, 3) << cut;
+  }
+  EXPECT_EQ(out["by"]["source"]["x/y"]["rows"], 2);
+  EXPECT_EQ(out["by"]["parallelism"]["fsdp"]["rows"], 3);
+  EXPECT_EQ(out["memory"]["rows"], 1);
+  ASSERT_EQ(out["predictions"].size(), 3U);
+  const json& first = out["predictions"][0];
+  EXPECT_EQ(first["id"], "a");
+  EXPECT_EQ(first["published"], 40000.0);
+  EXPECT_NEAR(first["error_percent"].get<double>(),
+              100.0 * (first["tokens_per_s_per_gpu"].get<double>() / 40000.0 - 1.0), 1e-9);
+  EXPECT_GT(first["memory_gib"].get<double>(), 1.0);
+  EXPECT_NEAR(out["memory"]["median_ape_percent"].get<double>(),
+              std::abs(100.0 * (first["memory_gib"].get<double>() / 30.0 - 1.0)), 1e-9);
+}
+
+TEST(ValidateSteps, SaysTheSameInWords) {
+  const TemporaryFolder folder;
+  folder.write("rows.csv", kRows);
+  const ProcessResult text = run_shardlab({"validate", "--steps", "rows.csv"}, folder.path());
+  EXPECT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_EQ(text.out.find("3 of 4 published steps under steps, errors of tokens per second and GPU "
+                          "in percent\n"),
+            0U)
+      << text.out;
+  EXPECT_NE(text.out.find("  not expressed: d: the GPU \"MI300X\" is not known; valid: names with "
+                          "A100, H100, H200, B200, B300, GB200 or GB300\n"),
+            std::string::npos);
+}
+
+TEST(ValidateSteps, ThePublishedRowsAreShipped) {
+  const json out = json_of({"validate", "--steps", "published"});
+  EXPECT_EQ(out["rows"], 347);
+  EXPECT_EQ(out["expressed"].get<std::size_t>() + out["not_expressed"].size(), 347U);
+  EXPECT_GE(out["expressed"], 340);
+  EXPECT_EQ(out["memory"]["rows"], 20);
+  EXPECT_EQ(out["by"]["source"].size(), 6U);
+  EXPECT_EQ(out["predictions"].size(), out["expressed"].get<std::size_t>());
+}
+
+TEST(ValidateSteps, BadRowsAndOptionsSayWhatIsValid) {
+  const TemporaryFolder folder;
+  folder.write(
+      "bad.csv",
+      "id,model,gpu,gpus,seq,micro_batch,tokens_per_s_per_gpu\na,llama3-8b,H100,8,x,1,2\n");
+  folder.write("short.csv",
+               "id,model,gpu,gpus,seq,micro_batch,tokens_per_s_per_gpu\na,llama3-8b,H100\n");
+  for (const char* command : {"validate", "calibrate"}) {
+    expect_error({command, "--steps", "missing.csv"}, 3,
+                 "missing.csv: can't be read: No such file or directory; valid: a file",
+                 folder.path());
+    expect_error(
+        {command, "--steps", "bad.csv"}, 3,
+        "bad.csv:line 2: column seq: found \"x\"; valid: a number that is not negative, or "
+        "nothing",
+        folder.path());
+    expect_error({command, "--steps", "short.csv"}, 3,
+                 "short.csv:line 2: found 3 fields; valid: 7, as many as there are columns",
+                 folder.path());
+    expect_error(
+        {command, "--steps", "published", "--stack", "dtensor"}, 2,
+        "--stack: dtensor prices no kernels, so it predicts no steps; valid: a stack with a "
+        "compute model, such as steps");
+  }
+  expect_error({"validate", "--steps", "published", "--rows"}, 2,
+               "--steps: its result is one document on stdout, and its rows name their hardware; "
+               "valid: with --stack, --max-median-ape-percent, --format and --set alone");
+  expect_error(
+      {"calibrate", "--steps", "published", "more.log"}, 2,
+      "--steps: the rows name their hardware, and are all fitted; valid: with --stack, --out "
+      "and --format alone");
+}
+
+TEST(CalibrateSteps, WritesAStackThatPredictsItsRows) {
+  const TemporaryFolder folder;
+  folder.write("rows.csv", kRows);
+  const json fit =
+      json_of({"calibrate", "--steps", "rows.csv", "--out", "mine.json"}, folder.path());
+  EXPECT_EQ(fit["model"], "steps");
+  EXPECT_EQ(fit["rows_used"], 3);
+  ASSERT_EQ(fit["rows_refused"].size(), 1U);
+  EXPECT_EQ(fit["rows_refused"][0]["row"], "d");
+  for (const json& each : fit["parameters"]) {
+    EXPECT_LE(each["low_95"].get<double>(), each["value"].get<double>()) << each;
+    EXPECT_GE(each["high_95"].get<double>(), each["value"].get<double>()) << each;
+  }
+  const json fitted =
+      json_of({"validate", "--steps", "rows.csv", "--stack", "mine.json"}, folder.path());
+  EXPECT_NEAR(fitted["median_ape_percent"].get<double>(),
+              fit["residuals"]["median_ape_percent"].get<double>(), 1e-6);
+  const json plain = json_of({"validate", "--steps", "rows.csv"}, folder.path());
+  EXPECT_LT(fitted["median_ape_percent"].get<double>(), plain["median_ape_percent"].get<double>());
+  // A stack with terms predicts a single step too.
+  EXPECT_GT(json_of(with(kSmall, {"--stack", "mine.json"}), folder.path())["step_ms"].get<double>(),
+            0.0);
+}
+
+TEST(CalibrateSteps, RowsThatCantBeExpressedAreNothingToFit) {
+  const TemporaryFolder folder;
+  folder.write("rows.csv",
+               "id,model,gpu,gpus,seq,micro_batch,tokens_per_s_per_gpu\na,llama3-8b,TPU,8,1,1,2\n");
+  expect_error({"calibrate", "--steps", "rows.csv"}, 2,
+               "rows.csv: no row can be expressed, so there is nothing to fit", folder.path());
+}
+
+}  // namespace step_test
+}  // namespace shardlab::testing_support

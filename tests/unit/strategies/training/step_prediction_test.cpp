@@ -1,0 +1,431 @@
+#include "strategies/training/step_prediction.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "costmodel/base/error.h"
+#include "tests/support/reference_topology.h"
+
+namespace shardlab {
+namespace step_prediction_test {
+
+using testing_support::collective_model;
+using testing_support::compute_model;
+using testing_support::topology_json;
+
+struct Models {
+  explicit Models(nlohmann::json json = topology_json(8), const char* kernels = "roofline")
+      : topology(Topology::from_json(json, {"test.json", ""})),
+        collectives(collective_model({{"name", "alpha_beta"}}, topology)),
+        computes(compute_model({{"name", kernels}}, topology)) {}
+  [[nodiscard]] StepModel with(const StepFactors& factors = {}) const {
+    return {*collectives, *computes, topology, factors};
+  }
+  Topology topology;
+  std::unique_ptr<CostModel> collectives;
+  std::unique_ptr<ComputeModel> computes;
+};
+
+TrainingRun run_of(const std::string& model, const std::string& mesh) {
+  TrainingRun run;
+  run.shape = *find_model_shape(model);
+  run.spread = Spread::parse(mesh);
+  return run;
+}
+
+double sum_of(const StepBreakdown& breakdown) {
+  double sum = breakdown.gemm_us + breakdown.attention_us + breakdown.other_us +
+               breakdown.bubble_us + breakdown.host_us;
+  for (const auto& [kind, us] : breakdown.exposed_us) sum += us;
+  return sum;
+}
+
+double sum_of(const TrainingMemory& memory) {
+  return memory.parameters + memory.gradients + memory.optimizer + memory.activations +
+         memory.gathered + memory.temporary;
+}
+
+// Runs of many kinds, small enough to be predicted fast.
+std::vector<TrainingRun> many_runs() {
+  std::vector<TrainingRun> runs;
+  for (const char* mesh : {"dp=1", "dp=8", "fsdp=8", "dp=4,fsdp=8", "fsdp=16,tp=8", "tp=8", "cp=4",
+                           "fsdp=4,tp=2,cp=4", "pp=4", "dp=2,tp=8,pp=4", "fsdp=4,pp=2,cp=2"}) {
+    for (const auto execution : {Execution::kEager, Execution::kCompiled, Execution::kLibrary}) {
+      for (const char* model : {"llama3-8b", "gpt3-6.7b"}) {
+        TrainingRun run = run_of(model, mesh);
+        run.shape.layers = 8;
+        run.execution = execution;
+        run.grad_accum = run.spread.pp > 1 ? 8 : 3;
+        runs.push_back(run);
+        run.async_tp = true;
+        run.overlap_tp = true;
+        run.recompute = Recomputation::parse("full");
+        if (run.spread.pp > 1) {
+          run.chunks = 2;
+          run.schedule = PipelineSchedule::kInterleaved;
+        }
+        runs.push_back(run);
+        run.chunks = 1;
+        run.schedule = PipelineSchedule::kZeroBubble;
+        run.precision = Precision::kMXFP8;
+        run.overlap_gradients = false;
+        runs.push_back(run);
+      }
+    }
+  }
+  for (const Sharding sharding :
+       {Sharding::kNone, Sharding::kOptimizer, Sharding::kKeptWeights, Sharding::kFull}) {
+    TrainingRun run = run_of("qwen3-30b-a3b", "dp=2,fsdp=8,tp=2,ep=16");
+    run.shape.layers = 6;
+    run.sharding = sharding;
+    run.grad_accum = 2;
+    runs.push_back(run);
+    run.overlap_experts = true;
+    run.graphs = true;
+    runs.push_back(run);
+  }
+  runs.push_back(run_of("nemotron3-nano-30b", "fsdp=16,ep=8"));
+  runs.push_back(run_of("deepseek-v2-lite", "fsdp=8,ep=8"));
+  return runs;
+}
+
+std::string text_of(const TrainingRun& run) {
+  return run.shape.name + " " + run.spread.text() + " " + std::string(name_of(run.execution)) +
+         " " + std::string(name_of(run.schedule)) + " " + std::string(name_of(run.sharding)) +
+         " chunks " + std::to_string(run.chunks) + (run.async_tp ? " async" : "");
+}
+
+TEST(StepPrediction, TheBreakdownSumsToTheStep) {
+  const Models models;
+  const StepFactors slow_host{.host_us = 20.0, .waiting = 0.01, .fixed_us = 1e3};
+  for (const TrainingRun& run : many_runs()) {
+    for (const StepFactors& factors : {StepFactors{}, slow_host}) {
+      const StepPrediction step = predict_step(run, models.with(factors));
+      EXPECT_NEAR(sum_of(step.breakdown) / step.step_us, 1.0, 1e-6) << text_of(run);
+      for (const auto& [kind, us] : step.breakdown.exposed_us) {
+        EXPECT_GE(us, -1e-6 * step.step_us) << kind << " of " << text_of(run);
+      }
+      EXPECT_GE(step.breakdown.host_us, 0.0) << text_of(run);
+      EXPECT_GT(step.mfu, 0.0) << text_of(run);
+      EXPECT_LT(step.mfu, 1.0) << text_of(run);
+    }
+  }
+}
+
+TEST(StepPrediction, PartsOfTheMemorySumToItsPeak) {
+  const Models models;
+  for (const TrainingRun& run : many_runs()) {
+    const TrainingMemory memory = StepWork(run, 80e9).memory();
+    EXPECT_DOUBLE_EQ(sum_of(memory), memory.peak_bytes) << text_of(run);
+    EXPECT_GT(memory.parameters, 0.0);
+    EXPECT_GT(memory.activations, 0.0);
+  }
+}
+
+TEST(StepPrediction, TokensFollowFromTheStep) {
+  const Models models;
+  const TrainingRun run = run_of("llama3-8b", "fsdp=4,tp=2");
+  const StepPrediction step = predict_step(run, models.with());
+  EXPECT_DOUBLE_EQ(step.tokens_per_s_per_gpu, 4.0 * 4096.0 / 8.0 / (step.step_us * 1e-6));
+  EXPECT_DOUBLE_EQ(step.mfu,
+                   step.tokens_per_s_per_gpu * model_flops_per_token(run.shape, 4096) / 989e12);
+}
+
+// The kernels of asynchronous TP are cut up, not made more or fewer.
+TEST(StepPrediction, KernelsBesideCollectivesCountOnce) {
+  const Models models;
+  for (const char* model : {"llama3-8b", "gpt3-6.7b", "mpt-7b"}) {
+    for (const char* mesh : {"tp=8", "tp=2,cp=4", "cp=8"}) {
+      for (const auto execution : {Execution::kEager, Execution::kLibrary}) {
+        TrainingRun run = run_of(model, mesh);
+        run.execution = execution;
+        const StepBreakdown plain = predict_step(run, models.with()).breakdown;
+        run.async_tp = true;
+        const StepPrediction step = predict_step(run, models.with());
+        EXPECT_NEAR(step.breakdown.gemm_us / plain.gemm_us, 1.0, 1e-9) << model << " " << mesh;
+        EXPECT_NEAR(step.breakdown.attention_us / plain.attention_us, 1.0, 1e-9) << model;
+        EXPECT_NEAR(step.breakdown.other_us / plain.other_us, 1.0, 1e-9) << model;
+      }
+    }
+  }
+}
+
+TEST(StepPrediction, AsynchronousTensorParallelismHidesItsCollectives) {
+  const Models models;
+  TrainingRun run = run_of("llama3-8b", "tp=8");
+  run.execution = Execution::kCompiled;
+  const StepPrediction plain = predict_step(run, models.with());
+  run.async_tp = true;
+  const StepPrediction beside = predict_step(run, models.with());
+  EXPECT_LT(beside.step_us, plain.step_us);
+  // Before the step's last collective everything that is left are the products.
+  EXPECT_GT(beside.step_us, plain.breakdown.gemm_us + plain.breakdown.attention_us);
+}
+
+TEST(StepPrediction, OneRankCommunicatesAndCopiesNothing) {
+  const Models models;
+  TrainingRun run = run_of("llama3-1b", "dp=1");
+  for (const Sharding sharding : {Sharding::kNone, Sharding::kOptimizer, Sharding::kFull}) {
+    run.sharding = sharding;
+    run.copies_weights = true;
+    const StepPrediction step = predict_step(run, models.with());
+    for (const auto& [kind, us] : step.breakdown.exposed_us) EXPECT_EQ(us, 0.0) << kind;
+    run.copies_weights = false;
+    EXPECT_EQ(predict_step(run, models.with()).step_us, step.step_us);
+  }
+}
+
+TEST(StepPrediction, ExpertsWeightsAreCopiedAsOthersAre) {
+  const Models models;
+  TrainingRun run = run_of("mixtral-8x7b", "fsdp=8");
+  run.shape.layers = 4;
+  const double copied = predict_step(run, models.with()).breakdown.other_us;
+  run.copies_weights = false;
+  const double kept = predict_step(run, models.with()).breakdown.other_us;
+  // Weights out of the buffers in forward and backward pass (the last unit keeps them), 4 bytes each, and
+  // gradients into them, 2 + 4 bytes; at the memory's bandwidth of 3,350 GB/s this takes at least
+  const ParameterCounts counts = parameter_counts(run.shape);
+  const double experts = 4.0 * 8.0 * counts.one_expert;
+  EXPECT_GT(copied - kept, 14.0 * experts / 3350e3);
+}
+
+TEST(StepPrediction, TimeFallsAsRatesRise) {
+  const Models models;
+  for (const char* mesh : {"fsdp=16,tp=4", "dp=2,tp=8,pp=4", "fsdp=16,cp=2"}) {
+    TrainingRun run = run_of("llama3-8b", mesh);
+    run.shape.layers = 8;
+    run.grad_accum = 4;
+    const StepWork work(run, 80e9);
+    for (double StepFactors::*factor :
+         {&StepFactors::rate, &StepFactors::gemm, &StepFactors::attention, &StepFactors::memory,
+          &StepFactors::links, &StepFactors::network}) {
+      double before = INFINITY;
+      for (const double value : {0.25, 0.5, 1.0, 2.0, 4.0}) {
+        StepFactors factors;
+        factors.*factor = value;
+        const double step = predict_step(work, models.with(factors)).step_us;
+        EXPECT_LE(step, before * (1 + 1e-9)) << mesh << " " << value;
+        before = step;
+      }
+    }
+    StepFactors slow;
+    slow.rate = 0.5;
+    EXPECT_GT(predict_step(work, models.with(slow)).step_us,
+              1.2 * predict_step(work, models.with()).step_us);
+  }
+}
+
+TEST(StepPrediction, TimeFallsAsBandwidthRises) {
+  const TrainingRun run = run_of("llama3-8b", "dp=2,fsdp=16,tp=2");
+  for (const int link : {0, 1}) {
+    double before = INFINITY;
+    for (const double bandwidth : {10.0, 50.0, 200.0, 900.0}) {
+      nlohmann::json json = topology_json(8);
+      json["links"][static_cast<std::size_t>(link)]["bandwidth_gb_per_s"] = bandwidth;
+      const double step = predict_step(run, Models(json).with()).step_us;
+      EXPECT_LE(step, before) << link << " " << bandwidth;
+      before = step;
+    }
+  }
+}
+
+// Where replicas' collectives cost nothing, a million of them are as fast as one.
+TEST(StepPrediction, GroupsOfTheSamePriceTakeTheSameTime) {
+  class Free final : public CostModel {
+   public:
+    [[nodiscard]] Price price(const CollectiveQuery& /*query*/) const override { return {}; }
+  };
+  const Models models;
+  const Free free;
+  const auto step_us = [&](const std::string& mesh) {
+    return predict_step(run_of("llama3-8b", mesh),
+                        {free, *models.computes, models.topology, {.collective_share = 0.0}})
+        .step_us;
+  };
+  EXPECT_DOUBLE_EQ(step_us("dp=1,fsdp=8"), step_us("dp=131072,fsdp=8"));
+  EXPECT_DOUBLE_EQ(step_us("dp=2,fsdp=8,tp=8"), step_us("dp=16384,fsdp=8,tp=8"));
+}
+
+TEST(StepPrediction, ShardsDivideWhatIsKeptOfTheState) {
+  const TrainingMemory one = StepWork(run_of("llama3-8b", "fsdp=1"), 80e9).memory();
+  const TrainingMemory eight = StepWork(run_of("llama3-8b", "fsdp=8"), 80e9).memory();
+  const double elements = parameters_of(*find_model_shape("llama3-8b"));
+  EXPECT_NEAR(one.parameters / elements, 4.0, 1e-3);
+  EXPECT_NEAR(one.gradients / elements, 4.0, 1e-3);
+  EXPECT_NEAR(one.optimizer / elements, 8.0, 1e-3);
+  EXPECT_DOUBLE_EQ(8.0 * eight.parameters, one.parameters);
+  EXPECT_DOUBLE_EQ(8.0 * eight.optimizer, one.optimizer);
+  // Replicas of shards have no effect on a rank's memory.
+  EXPECT_EQ(StepWork(run_of("llama3-8b", "dp=4,fsdp=8"), 80e9).memory().peak_bytes,
+            eight.peak_bytes);
+  // ZeRO-1 keeps weights and gradients whole, and shards 12 bytes for each parameter.
+  TrainingRun run = run_of("llama3-8b", "dp=8");
+  run.sharding = Sharding::kOptimizer;
+  run.gradient_bytes = 2.0;
+  const TrainingMemory zero = StepWork(run, 80e9).memory();
+  EXPECT_NEAR(zero.parameters / elements, 2.0, 1e-3);
+  EXPECT_NEAR(zero.gradients / elements, 2.0, 1e-3);
+  EXPECT_NEAR(zero.optimizer / elements, 12.0 / 8.0, 1e-3);
+}
+
+TEST(StepPrediction, RecomputationSavesMemoryAndCostsTime) {
+  const Models models;
+  TrainingRun run = run_of("llama3-8b", "fsdp=8");
+  double memory = INFINITY;
+  double time = 0.0;
+  for (const char* policy : {"none", "selective", "full"}) {
+    run.recompute = Recomputation::parse(policy);
+    const StepPrediction step = predict_step(run, models.with());
+    EXPECT_LT(step.memory.activations, memory) << policy;
+    EXPECT_GT(step.step_us, time) << policy;
+    memory = step.memory.activations;
+    time = step.step_us;
+  }
+}
+
+TEST(StepPrediction, OpenRecomputationIsTheLeastThatFits) {
+  TrainingRun run = run_of("llama3-8b", "fsdp=8");
+  run.seq = 8192;
+  run.recompute = std::nullopt;
+  const StepWork roomy(run, 1e15);
+  EXPECT_EQ(roomy.recompute().text(), "none");
+  const StepWork tight(run, roomy.memory().peak_bytes - 1);
+  EXPECT_EQ(tight.recompute().text(), "selective");
+  EXPECT_EQ(StepWork(run, tight.memory().peak_bytes - 1).recompute().text(), "full");
+  EXPECT_EQ(StepWork(run, 1.0).recompute().text(), "full");
+}
+
+// The logits of an interleaved pipeline are dropped before the next micro-batch has any.
+TEST(StepPrediction, APipelineHoldsTheLogitsOfOneMicroBatch) {
+  TrainingRun run = run_of("llama3-8b", "pp=8");
+  run.grad_accum = 16;
+  const auto with_vocabulary = [&](std::int64_t vocabulary) {
+    run.shape.vocabulary = vocabulary;
+    return StepWork(run, 80e9);
+  };
+  for (const std::int64_t chunks : {1, 2}) {
+    run.chunks = chunks;
+    run.schedule = chunks > 1 ? PipelineSchedule::kInterleaved : PipelineSchedule::k1F1B;
+    const StepWork work = with_vocabulary(4'000'000);  // so many that the last rank has the peak
+    const double kept = work.blocks().back().kept_bytes;
+    EXPECT_GT(work.memory().activations, kept);
+    EXPECT_LT(work.memory().activations, 1.3 * kept) << chunks;
+  }
+}
+
+TEST(StepPrediction, StagesHaveAllBlocksOnce) {
+  for (const std::int64_t pp : {1, 2, 3, 5, 16, 126}) {
+    TrainingRun run = run_of("llama3-405b", "pp=" + std::to_string(pp));
+    const StepWork work(run, 80e9);
+    ASSERT_EQ(work.stages().size(), static_cast<std::size_t>(pp));
+    std::size_t blocks = 0;
+    std::size_t most = 0;
+    std::size_t least = 1000;
+    for (const auto& stage : work.stages()) {
+      const auto count = static_cast<std::size_t>(std::count_if(
+          stage.begin(), stage.end(), [](const auto& unit) { return unit.is_block; }));
+      blocks += count;
+      most = std::max(most, count);
+      least = std::min(least, count);
+    }
+    EXPECT_EQ(blocks, 126U);
+    EXPECT_LE(most - least, 1U);
+    EXPECT_FALSE(work.stages().front().front().is_block);
+    EXPECT_FALSE(work.stages().back().back().is_block);
+  }
+}
+
+// Ten more micro-batches cost ten times what one more costs, and a pipeline's bubble stays.
+TEST(StepPrediction, MicroBatchesAddUp) {
+  const Models models;
+  TrainingRun run = run_of("llama3-8b", "fsdp=8");
+  const auto step_us = [&](std::int64_t grad_accum) {
+    run.grad_accum = grad_accum;
+    return predict_step(run, models.with()).step_us;
+  };
+  EXPECT_NEAR(step_us(12) - step_us(2), 10.0 * (step_us(3) - step_us(2)), 1e-6 * step_us(12));
+  run = run_of("llama3-8b", "pp=4");
+  const auto bubble = [&](std::int64_t grad_accum) {
+    run.grad_accum = grad_accum;
+    return predict_step(run, models.with()).breakdown.bubble_us;
+  };
+  EXPECT_NEAR(bubble(64) / bubble(16), 1.0, 1e-6);
+}
+
+TEST(StepPrediction, TheOptimizersStepIsThatOfTheFullestRank) {
+  const Models models;
+  TrainingRun run = run_of("llama3-8b", "pp=4");
+  run.sharding = Sharding::kOptimizer;
+  run.grad_accum = 8;
+  const auto of = [&](double update_bytes) {
+    run.update_bytes = update_bytes;
+    return predict_step(run, models.with()).step_us;
+  };
+  // The first rank has the embedding and eight blocks, whether in one stage or in two.
+  const ParameterCounts counts = parameter_counts(run.shape);
+  const double elements = 8.0 * (counts.attention + counts.dense_ffn) + counts.embedding;
+  const double one = of(1028.0) - of(28.0);
+  EXPECT_NEAR(one / (1000.0 * elements / 3350e3), 1.0,
+              0.35);  // at the roofline's share of the peak
+  run.chunks = 2;
+  run.schedule = PipelineSchedule::kInterleaved;
+  EXPECT_NEAR((of(1028.0) - of(28.0)) / one, 1.0, 1e-6);
+}
+
+TEST(StepPrediction, GradientsThatDoNotOverlapAreExposed) {
+  const Models models;
+  TrainingRun run = run_of("llama3-8b", "fsdp=16");
+  const double beside = predict_step(run, models.with()).step_us;
+  run.overlap_gradients = false;
+  const StepPrediction after = predict_step(run, models.with());
+  EXPECT_GT(after.step_us, beside);
+  EXPECT_GT(after.breakdown.exposed_us.at("reduce_scatter"), 0.0);
+}
+
+TEST(StepPrediction, TheTimelineIsOfTasksThatFollowEachOther) {
+  const Models models;
+  const TrainingRun run = run_of("llama3-8b", "fsdp=8");
+  const StepWork work(run, 80e9);
+  EXPECT_TRUE(predict_step(work, models.with()).timeline.empty());
+  const StepPrediction step = predict_step(work, models.with(), true);
+  ASSERT_FALSE(step.timeline.empty());
+  std::map<std::string, double> ends;
+  for (const StepSpan& span : step.timeline) {
+    EXPECT_LT(span.start_us, span.end_us);
+    EXPECT_GE(span.start_us, ends[span.stream] - 1e-6) << span.stream;
+    EXPECT_LE(span.end_us, step.step_us);
+    ends[span.stream] = span.end_us;
+  }
+  EXPECT_TRUE(ends.contains("compute"));
+  EXPECT_TRUE(ends.contains("gathers of weights"));
+  EXPECT_TRUE(ends.contains("reductions of gradients"));
+}
+
+TEST(StepPrediction, AMillionRanksArePredicted) {
+  const Models models;
+  for (const char* mesh : {"dp=64,tp=8,pp=16,cp=2", "dp=4096,tp=8,pp=16,cp=2"}) {
+    TrainingRun run = run_of("llama3-405b", mesh);
+    run.sharding = Sharding::kOptimizer;
+    run.execution = Execution::kLibrary;
+    run.seq = 8192;
+    run.grad_accum = 16;
+    const StepPrediction step = predict_step(run, models.with());
+    EXPECT_GT(step.mfu, 0.1) << mesh;
+    EXPECT_LT(step.mfu, 0.9) << mesh;
+    EXPECT_NEAR(sum_of(step.breakdown) / step.step_us, 1.0, 1e-6) << mesh;
+  }
+}
+
+TEST(StepPrediction, SizesThatDoNotFitAreRefused) {
+  EXPECT_THROW(StepWork(run_of("llama3-8b", "tp=3"), 80e9), InputError);
+  const Models models;
+  TrainingRun run = run_of("llama3-8b", "pp=4");
+  run.chunks = 3;
+  run.schedule = PipelineSchedule::kInterleaved;
+  run.grad_accum = 5;
+  EXPECT_THROW((void)predict_step(run, models.with()), InputError);
+}
+
+}  // namespace step_prediction_test
+}  // namespace shardlab
