@@ -36,9 +36,18 @@ std::string short_name(std::string_view op) {
 // One pass of the step as the list of operators that fusion.h takes.
 class PassGraph {
  public:
+  // Under torch.compile, the backward pass computes cheap results of the forward pass again.
   PassGraph(const TrainingStep& step, const PlannedKernels& of, const ProgramPricing& pricing,
-            Phase pass)
-      : step_(step), of_(of), program_(*of.planned.program), pricing_(pricing) {
+            Phase pass, bool repeats)
+      : step_(step),
+        of_(of),
+        program_(*of.planned.program),
+        pricing_(pricing),
+        pass_(pass),
+        repeats_(repeats) {
+    for (const StepTask& task : step.tasks) {
+      if (task.pass == pass && !is_move(task)) runs_here_.insert(task.node);
+    }
     for (std::size_t t = 0; t < step.tasks.size(); ++t) {
       if (step.tasks[t].pass == pass) add(static_cast<int>(t));
     }
@@ -52,7 +61,7 @@ class PassGraph {
   // A value that another pass reads is written to memory.
   void keep_for(const PassGraph& later) {
     for (const auto& [key, tensor] : later.known_) {
-      if (later.base_[to_index(tensor)] != tensor || later.writer_[to_index(tensor)] >= 0) continue;
+      if (later.base_[to_index(tensor)] != tensor || later.is_made_[to_index(tensor)]) continue;
       const auto found = known_.find(key);
       if (found != known_.end()) tensors_[to_index(found->second)].stays = true;
     }
@@ -61,11 +70,15 @@ class PassGraph {
   [[nodiscard]] std::vector<FusedKernel> kernels(bool compiled) const {
     return compiled ? fuse(ops_, tensors_) : unfused(ops_, tensors_);
   }
-  // The task of an operator; nothing for a view.
+  // The task of an operator; nothing for a view and for what torch.compile computes again.
   [[nodiscard]] std::optional<int> task(int op) const {
     const int task = task_of_[to_index(op)];
     return task < 0 ? std::nullopt : std::optional(task);
   }
+  [[nodiscard]] bool is_view(int op) const { return ops_[to_index(op)].kind == FusionKind::kView; }
+  [[nodiscard]] Phase pass() const { return pass_; }
+  // The node that an operator is.
+  [[nodiscard]] std::size_t node(int op) const { return node_of_[to_index(op)]; }
   [[nodiscard]] bool is_barrier(int op) const {
     return ops_[to_index(op)].kind == FusionKind::kBarrier;
   }
@@ -95,6 +108,7 @@ class PassGraph {
     tensors_.push_back({.bytes = bytes});
     base_.push_back(tensor);
     writer_.push_back(-1);
+    is_made_.push_back(false);
     return tensor;
   }
   // A value in one layout.
@@ -112,8 +126,10 @@ class PassGraph {
     if (is_new && shares(n)) {
       const int viewed = read_by(n, 0);
       base_[to_index(made)] = base_[to_index(viewed)];
-      ops_.push_back({.kind = FusionKind::kView, .reads = {viewed}, .writes = {made}});
-      task_of_.push_back(-1);
+      push({.kind = FusionKind::kView, .reads = {viewed}, .writes = {made}}, n, -1);
+    } else if (is_new && repeats_ && is_cheap(n)) {
+      FusionOp op = operator_of(n);
+      push(std::move(op), n, -1);
     }
     return made;
   }
@@ -121,9 +137,12 @@ class PassGraph {
   int read_by(std::size_t n, std::size_t argument) {
     const ValueRef value = values_read(program_.nodes[n])[argument];
     const Placements& wanted = placements(n).inputs[argument];
-    const int source = made(value.node, value.output);
-    if (wanted == placements(value.node).outputs[value.output]) return source;
-    tensors_[to_index(source)].stays = true;  // what moves it reads it from memory
+    const bool moves = wanted != placements(value.node).outputs[value.output];
+    if (!moves) return made(value.node, value.output);
+    // What moves it reads it from memory. What was moved in the forward pass is kept.
+    if (!repeats_ || runs_here_.contains(value.node)) {
+      tensors_[to_index(made(value.node, value.output))].stays = true;
+    }
     return tensor(value.node, value.output, wanted).first;
   }
 
@@ -141,6 +160,8 @@ class PassGraph {
       case Kernel::kAttention:
         return FusionKind::kBarrier;
       case Kernel::kReduction:
+        // It writes each element that the loss did not read, too.
+        if (op == "aten.nll_loss_backward.default") return FusionKind::kPointwise;
         return FusionKind::kReduction;
       default:
         return FusionKind::kPointwise;
@@ -150,14 +171,12 @@ class PassGraph {
   // Sets the extents of a pointwise operator or reduction.
   void set_space(std::size_t n, FusionOp& op) const {
     const ProgramNode& node = program_.nodes[n];
-    double results = 0.0;
-    for (std::size_t o = 0; o < node.outputs.size(); ++o) {
-      results = std::max(results, local_elements(node.outputs[o], placements(n).outputs[o]));
-    }
+    const double results = results_of(n);
     op.elements = results;
     if (op.kind != FusionKind::kReduction) return;
     const std::vector<ValueRef> values = values_read(node);
     for (std::size_t i = 0; i < values.size(); ++i) {
+      if (addresses(n, i)) continue;
       const TensorMeta& meta = program_.nodes[values[i].node].outputs[values[i].output];
       op.elements = std::max(op.elements, local_elements(meta, placements(n).inputs[i]));
     }
@@ -191,24 +210,70 @@ class PassGraph {
     return bits;
   }
 
+  // Whether torch.compile's partitioner would rather compute a result of the forward pass again than
+  // keep it: a pointwise operator, or a reduction whose result is as large as what it reads. Source:
+  // PyTorch 2.13.0, torch/_functorch/partitioners.py, as strategies/training/rank_work.h has it.
+  [[nodiscard]] bool is_cheap(std::size_t n) const {
+    const ProgramNode& node = program_.nodes[n];
+    if (!node.computes() || runs_here_.contains(n) || of_.blocks.pass[n] != Phase::kForward) {
+      return false;
+    }
+    FusionOp op;
+    op.kind = kind_of(n);
+    if (op.kind == FusionKind::kBarrier) return false;
+    if (op.kind == FusionKind::kPointwise) return true;
+    set_space(n, op);
+    return results_of(n) >= op.elements;
+  }
+
+  [[nodiscard]] double results_of(std::size_t n) const {
+    double results = 0.0;
+    for (std::size_t o = 0; o < program_.nodes[n].outputs.size(); ++o) {
+      results =
+          std::max(results, local_elements(program_.nodes[n].outputs[o], placements(n).outputs[o]));
+    }
+    return results;
+  }
+
+  // The node as an operator that reads and writes; what it reads is added to the list before.
+  FusionOp operator_of(std::size_t n) {
+    FusionOp op;
+    op.kind = kind_of(n);
+    const std::size_t values = values_read(program_.nodes[n]).size();
+    for (std::size_t i = 0; i < values; ++i) {
+      if (!addresses(n, i)) op.reads.push_back(read_by(n, i));
+    }
+    for (std::size_t o = 0; o < program_.nodes[n].outputs.size(); ++o) {
+      op.writes.push_back(tensor(n, o, placements(n).outputs[o]).first);
+      is_made_[to_index(op.writes.back())] = true;
+    }
+    if (op.kind != FusionKind::kBarrier) set_space(n, op);
+    return op;
+  }
+
+  // Whether a node reads no more than one element in each row of this argument: the loss reads the
+  // logarithm of one probability, and its backward pass none of them.
+  [[nodiscard]] bool addresses(std::size_t n, std::size_t argument) const {
+    const std::string& op = program_.nodes[n].op;
+    return (op == "aten.nll_loss_forward.default" && argument == 0) ||
+           (op == "aten.nll_loss_backward.default" && argument == 1);
+  }
+
+  void push(FusionOp op, std::size_t n, int task) {
+    for (const int written : op.writes) is_made_[to_index(written)] = true;
+    ops_.push_back(std::move(op));
+    node_of_.push_back(n);
+    task_of_.push_back(task);
+  }
+
   void add(int t) {
     const StepTask& task = step_.tasks[to_index(t)];
-    const std::size_t n = task.node;
     FusionOp op;
     std::set<int> covered;  // tasks whose results the operator is known to read
-    const bool moves = is_move(task);
-    if (!moves) {
-      op.kind = kind_of(n);
-      const std::size_t values = values_read(program_.nodes[n]).size();
-      for (std::size_t i = 0; i < values; ++i) {
-        op.reads.push_back(read_by(n, i));
-        covered.insert(writer_[to_index(base_[to_index(op.reads.back())])]);
-      }
-      for (std::size_t o = 0; o < program_.nodes[n].outputs.size(); ++o) {
-        op.writes.push_back(tensor(n, o, placements(n).outputs[o]).first);
-        writer_[to_index(op.writes.back())] = t;
-      }
-      if (op.kind != FusionKind::kBarrier) set_space(n, op);
+    if (!is_move(task)) {
+      op = operator_of(task.node);
+      for (const int read : op.reads) covered.insert(writer_[to_index(base_[to_index(read)])]);
+      for (const int written : op.writes) writer_[to_index(written)] = t;
     }
     // What else the task waits for is a tensor without bytes.
     for (const int before : task.kernel.after) {
@@ -222,8 +287,7 @@ class PassGraph {
       op.reads.push_back(signal->second);
     }
     place_[t] = static_cast<int>(ops_.size());
-    ops_.push_back(std::move(op));
-    task_of_.push_back(t);
+    push(std::move(op), task.node, t);
   }
 
  public:
@@ -237,11 +301,16 @@ class PassGraph {
   const PlannedKernels& of_;
   const Program& program_;
   const ProgramPricing& pricing_;
+  Phase pass_;
+  bool repeats_;
+  std::set<std::size_t> runs_here_;  // nodes
   std::vector<FusionOp> ops_;
-  std::vector<int> task_of_;  // by operator; -1: a view
+  std::vector<std::size_t> node_of_;  // by operator
+  std::vector<int> task_of_;          // by operator; -1: it is no task of the step
   std::vector<FusionTensor> tensors_;
-  std::vector<int> base_;    // by tensor: the one whose memory it shares
-  std::vector<int> writer_;  // by tensor: the task that makes it in this pass; -1: none
+  std::vector<int> base_;      // by tensor: the one whose memory it shares
+  std::vector<int> writer_;    // by tensor: the task that makes it in this pass; -1: none
+  std::vector<bool> is_made_;  // by tensor: whether this pass makes it
   std::map<Key, int> known_;
   std::map<int, int> place_;    // by task: its operator
   std::map<int, int> signals_;  // by task: a tensor without bytes
@@ -264,17 +333,25 @@ class TaskList {
  private:
   void add(const PassGraph& pass, const FusedKernel& kernel) {
     std::vector<int> members;
+    std::vector<std::size_t> nodes;
     bool reduces = false;
     bool is_barrier = false;
     for (const int op : kernel.ops) {
-      const std::optional<int> task = pass.task(op);
-      if (!task) continue;
-      members.push_back(*task);
+      if (pass.is_view(op)) continue;
+      nodes.push_back(pass.node(op));
+      if (const std::optional<int> task = pass.task(op)) members.push_back(*task);
       reduces = reduces || pass.reduces(op);
       is_barrier = is_barrier || pass.is_barrier(op);
     }
-    if (members.empty()) return;
-    const StepTask& first = step_.tasks[to_index(members[0])];
+    if (nodes.empty()) return;
+    StepTask first;
+    if (members.empty()) {
+      first.kernel.name = program_.nodes[nodes[0]].op;
+      first.node = static_cast<std::uint32_t>(nodes[0]);
+      first.pass = pass.pass();
+    } else {
+      first = step_.tasks[to_index(members[0])];
+    }
     ProgramTask task{.name = short_name(first.kernel.name),
                      .block = block_of(first.node),
                      .stream = first.kernel.stream,
@@ -292,7 +369,7 @@ class TaskList {
     if (task.is_collective) {
       add_collective(first, std::move(task));
     } else {
-      if (members.size() > 1) task.name += " and " + std::to_string(members.size() - 1) + " more";
+      if (nodes.size() > 1) task.name += " and " + std::to_string(nodes.size() - 1) + " more";
       add_kernel(pass, first, kernel, is_barrier, reduces, std::move(task));
     }
     for (const int member : members) place_[to_index(member)] = static_cast<int>(tasks_.size()) - 1;
@@ -412,8 +489,8 @@ double ProgramPricing::collective_us(double total_us, double transfer_us,
 
 std::vector<ProgramTask> program_tasks(const TrainingStep& step, const PlannedKernels& of,
                                        const ProgramPricing& pricing, bool compiled) {
-  PassGraph forward(step, of, pricing, Phase::kForward);
-  const PassGraph backward(step, of, pricing, Phase::kBackward);
+  PassGraph forward(step, of, pricing, Phase::kForward, false);
+  const PassGraph backward(step, of, pricing, Phase::kBackward, compiled);
   forward.keep_for(backward);
   TaskList list(step, of, pricing);
   list.add(forward, forward.kernels(compiled));
