@@ -1,10 +1,13 @@
 // shardlab step: predicts how long a training step takes.
 #include "costmodel/base/json_enum.h"
+#include "runner/base/stop_watch.h"
 #include "runner/base/write_file.h"
 #include "runner/commands/commands.h"
 #include "runner/config/configs.h"
+#include "runner/session/run_reports.h"
 #include "runner/steps/predicted_step.h"
 #include "runner/steps/program_step.h"
+#include "runner/steps/step_report.h"
 #include "runner/steps/steps_answers.h"
 
 namespace shardlab {
@@ -137,6 +140,7 @@ RunTraits traits_of(const StepArguments& arguments, const TrainingRun& run,
 struct PredictedStep {
   StepSubject subject;
   StepPrediction prediction;
+  StepAssumptions assumed;
 };
 
 PredictedStep predict_model(const StepArguments& arguments, const Stack& stack,
@@ -145,9 +149,11 @@ PredictedStep predict_model(const StepArguments& arguments, const Stack& stack,
   const auto collectives = make_collective_model(stack.collective_model, topology);
   const auto kernels = make_compute_model(stack.compute_model, topology);
   const StepWork work(run, topology.device().memory_gib * kBytesPerGiB);
-  const StepFactors factors = step_terms_of(stack).factors(traits_of(arguments, run, topology));
+  const RunTraits traits = traits_of(arguments, run, topology);
+  const StepFactors factors = step_terms_of(stack).factors(traits);
   return {subject_of(run),
-          predict_step(work, {*collectives, *kernels, topology, factors}, with_timeline)};
+          predict_step(work, {*collectives, *kernels, topology, factors}, with_timeline),
+          {stack, traits, settings_of(run)}};
 }
 
 PredictedStep predict_program(const StepArguments& arguments, const ConfigStore& store,
@@ -165,14 +171,24 @@ PredictedStep predict_program(const StepArguments& arguments, const ConfigStore&
                  .compiled = arguments.compile};
   if (!arguments.sharding.empty()) run.sharding = *from_name<Sharding>(arguments.sharding);
   ProgramStep step = predict_program_step(run, store, stack, topology, with_timeline);
-  return {std::move(step.subject), std::move(step.prediction)};
+  return {std::move(step.subject),
+          std::move(step.prediction),
+          {stack,
+           std::move(step.traits),
+           {{"program", arguments.model},
+            {"recipe", step.recipe},
+            {"micro-batches between two optimizer steps", std::to_string(run.grad_accum)},
+            {"kernels", run.compiled ? "compiled" : "eager"}},
+           std::move(step.blocks)}};
 }
 
 void run_step(const StepArguments& arguments, Session& session) {
+  const StopWatch watch;
+  prepare_out(session);
   const ConfigStore store = session.store();
   const Stack stack = store.stack(arguments.stack);
   const Topology topology = store.topology(session.topology);
-  const bool with_timeline = !arguments.trace.empty();
+  const bool with_timeline = !arguments.trace.empty() || writes_report(session);
   const PredictedStep step = is_program(arguments)
                                  ? predict_program(arguments, store, stack, topology, with_timeline)
                                  : predict_model(arguments, stack, topology, with_timeline);
@@ -180,10 +196,20 @@ void run_step(const StepArguments& arguments, Session& session) {
     write_file(arguments.trace,
                [&](std::ostream& out) { write_step_trace(out, step.subject, step.prediction); });
   }
+  if (writes_report(session)) {
+    reports::RunHeader header = header_of(session);
+    header.configuration.topology = topology.to_json();
+    header.configuration.stacks = {stack.to_json()};
+    write_run(session,
+              {.kind = reports::kStepKind,
+               .header = std::move(header),
+               .result = step_record_json(step.subject, step.prediction, topology, step.assumed),
+               .wall_ms = watch.ms()});
+  }
   if (session.json()) {
     session.print(step_json(step.subject, step.prediction, topology));
-  } else {
-    session.print(step_text(step.subject, step.prediction, topology));
+  } else if (!session.summary) {
+    session.print(step_text(step.subject, step.prediction, topology) + report_line(session));
   }
 }
 
@@ -265,6 +291,7 @@ void add_step_command(const Command& root, Session& session) {
   }
   command.option("--trace", arguments->trace,
                  "write the timeline of one micro-batch as a trace for ui.perfetto.dev");
+  add_report_options(command, session);
   add_common_options(command, session);
   for (const char* name :
        {"--seq", "--micro-batch", "--precision", "--library", "--attention", "--async-tp",

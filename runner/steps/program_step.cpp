@@ -14,6 +14,7 @@
 #include "runner/steps/program_kernels.h"
 #include "runner/steps/steps_answers.h"
 #include "sim/flows/fluid_streams.h"
+#include "strategies/programs/program_graph.h"
 #include "strategies/programs/program_prices.h"
 #include "strategies/programs/sharding_network.h"
 #include "strategies/solvers/exact.h"
@@ -72,6 +73,52 @@ Sharding sharding_of(const ProgramRun& run) {
                    " for a program; valid: " + (shards ? "full, kept-weights" : "none"));
 }
 
+// -- Units ---------------------------------------------------------------------------------------
+
+// The weights outside of all blocks as two units, those that are read before the blocks (an embedding)
+// and those after them (norm and output). Source: torchtitan 9dec370, which wraps them apart.
+ModelBlocks with_two_roots(const Program& program, ModelBlocks blocks) {
+  const std::size_t count = program.nodes.size();
+  std::vector<int> parameter(count, -1);  // by node: the parameter that it is made of
+  std::vector<int> is_late(count, -1);    // by parameter: whether the blocks come first
+  bool is_behind = false;
+  const auto in_root = [&](std::size_t n) {
+    return blocks.unit[n] >= 0 && blocks.block[n] == ModelBlocks::kOutside;
+  };
+  for (std::size_t n = 0; n < count; ++n) {
+    const ProgramNode& node = program.nodes[n];
+    if (node.kind == NodeKind::kParameter && in_root(n)) parameter[n] = static_cast<int>(n);
+    for (const ValueRef& value : values_read(node)) {
+      if (parameter[value.node] < 0) continue;
+      if (blocks.is_weight[n]) {
+        parameter[n] = parameter[value.node];
+      } else if (int& late = is_late[to_index(parameter[value.node])]; late < 0) {
+        late = is_behind ? 1 : 0;
+      }
+    }
+    if (node.computes() && !blocks.is_weight[n] && blocks.block[n] >= 0) is_behind = true;
+  }
+  std::vector<bool> moves(count, false);
+  for (std::size_t n = 0; n < count; ++n) {
+    moves[n] = parameter[n] >= 0 && is_late[to_index(parameter[n])] == 1;
+  }
+  for (const auto& [source, gradient] : program.pairs) {
+    if (moves[source] && program.nodes[gradient].leaves()) moves[gradient] = true;
+  }
+  for (std::size_t n = count; n-- > 0;) {
+    if (!moves[n] || blocks.is_weight[n]) continue;
+    for (const ValueRef& value : values_read(program.nodes[n])) {
+      if (blocks.carries_gradient[value.node]) moves[value.node] = true;
+    }
+  }
+  const int unit = static_cast<int>(blocks.unit_names.size());
+  blocks.unit_names.emplace_back("behind the blocks");
+  for (std::size_t n = 0; n < count; ++n) {
+    if (moves[n] && blocks.unit[n] >= 0) blocks.unit[n] = unit;
+  }
+  return blocks;
+}
+
 // -- The plan ------------------------------------------------------------------------------------
 
 // Everything that a plan of the program is made from.
@@ -95,7 +142,8 @@ class Planner {
                                })),
         prices_(program_, strategies_, evaluator_, mesh_),
         priced_{stack, topology_, mesh_, program_, strategies_, prices_},
-        steps_(priced_, evaluator_.on(mesh_), std::nullopt) {}
+        steps_(priced_, evaluator_.on(mesh_), std::nullopt),
+        blocks_(with_two_roots(program_, steps_.blocks())) {}
 
   struct Plan {
     Recomputation recompute;
@@ -119,13 +167,14 @@ class Planner {
   [[nodiscard]] const DeviceMesh& mesh() const { return mesh_; }
   [[nodiscard]] const Recipe& recipe() const { return recipe_; }
   [[nodiscard]] const StepPlanner& steps() const { return steps_; }
+  [[nodiscard]] const ModelBlocks& blocks() const { return blocks_; }
   [[nodiscard]] StackEvaluator& evaluator() { return evaluator_; }
 
  private:
   Plan plan_with(Recomputation policy) {
     ProblemOptions options;
     options.masks = recipe_.masks(program_, mesh_);
-    options.runs = runs_under(program_, steps_.blocks(), policy);
+    options.runs = runs_under(program_, blocks_, policy);
     const ShardingProblem problem = make_problem(program_, mesh_, strategies_, prices_, options);
     const CostNetwork network = network_of(problem);
     const ExactSolution best =
@@ -138,7 +187,7 @@ class Planner {
     Plan plan{
         .recompute = policy, .planned = steps_.planned(best.assignment), .step = {}, .memory = {}};
     policy.reshards_weights = reshards_;
-    plan.step = make_step(plan.planned, steps_.blocks(), evaluator_.on(mesh_),
+    plan.step = make_step(plan.planned, blocks_, evaluator_.on(mesh_),
                           {.recomputation = policy, .units = true, .prefetch = 1});
     plan.memory = memory_of(plan.step);
     return plan;
@@ -155,6 +204,7 @@ class Planner {
   ProgramPrices prices_;
   PricedProgram priced_;
   StepPlanner steps_;
+  ModelBlocks blocks_;
 };
 
 // -- The streams ---------------------------------------------------------------------------------
@@ -173,6 +223,7 @@ struct ChainTimes {
   double total_us = 0.0;
   StepBreakdown breakdown;
   std::vector<StepSpan> timeline;
+  std::vector<std::string> blocks;  // by span
 };
 
 // Several micro-batches, one after the other, on the streams of one rank.
@@ -229,6 +280,9 @@ class Chain {
       result.timeline.push_back({of_[t] == nullptr ? "host" : of_[t]->name,
                                  kLanes[to_index(tasks_[t].stream)], spans[t].start_us,
                                  spans[t].end_us});
+      // Gathers and reductions keep the name of their collective.
+      const bool is_kernel = of_[t] != nullptr && !of_[t]->is_collective;
+      result.blocks.push_back(is_kernel ? of_[t]->block : "");
     }
     return result;
   }
@@ -297,7 +351,7 @@ double model_flops(const Planner& planner) {
   for (std::size_t n = 0; n < program.nodes.size(); ++n) {
     const ProgramNode& node = program.nodes[n];
     if (node.kind == NodeKind::kGradient) has_backward = true;
-    if (!node.computes() || planner.steps().blocks().pass[n] != Phase::kForward) continue;
+    if (!node.computes() || planner.blocks().pass[n] != Phase::kForward) continue;
     NodePlacements placements;
     placements.outputs.assign(node.outputs.size(), whole);
     for (const ProgramInput& input : node.inputs) {
@@ -370,9 +424,8 @@ ProgramStep predict_program_step(const ProgramRun& run, const ConfigStore& store
   const StepFactors factors = step_terms_of(stack).factors(result.traits);
   const ProgramPricing pricing{planner.evaluator().compute_model(),
                                planner.evaluator().on(planner.mesh()), factors};
-  const std::vector<ProgramTask> tasks =
-      program_tasks(plan.step, {plan.planned, planner.steps().rules(), planner.steps().blocks()},
-                    pricing, run.compiled);
+  const std::vector<ProgramTask> tasks = program_tasks(
+      plan.step, {plan.planned, planner.steps().rules(), planner.blocks()}, pricing, run.compiled);
 
   // The first micro-batches, if there are several, and the last one.
   const bool reduces_always = run.spread.fsdp > 1;
@@ -381,6 +434,7 @@ ProgramStep predict_program_step(const ProgramRun& run, const ConfigStore& store
   const ChainTimes one = last.times(with_timeline);
   StepPrediction& prediction = result.prediction;
   prediction.timeline = one.timeline;
+  result.blocks = one.blocks;
   prediction.step_us = one.total_us;
   add(prediction.breakdown, one.breakdown, 1.0);
   if (run.grad_accum > 1) {

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "runner/config/configs.h"
 #include "runner/steps/predicted_step.h"
@@ -41,6 +42,8 @@ struct ProgramStep {
   StepPrediction prediction;
   std::string recipe;  // which one laid the program out
   RunTraits traits;    // by which the stack's terms were taken
+  std::vector<std::string>
+      blocks;  // by span of the timeline: "layers.0", or "" outside of all blocks
 };
 
 // Throws InputError for a kind of parallelism that programs are not planned with (pp, cp, ep), for a
