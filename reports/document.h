@@ -168,13 +168,35 @@ struct Charts {
 // Lines get at most `points` rows, which are evenly chosen and include the first and the last.
 [[nodiscard]] std::vector<Table> chart_tables(const Chart& chart, std::size_t points);
 
+// What ran when: a lane for each stream, a bar for each task, drawn to scale.
+struct Bar {
+  std::string name;
+  double start = 0.0, end = 0.0;
+  std::size_t series = 0;  // bars of one series look alike
+};
+struct Lane {
+  std::string name;
+  std::vector<Bar> bars;  // in the order of time; they do not overlap
+};
+struct Timeline {
+  std::string id;  // unique in its document
+  std::string title;
+  std::string unit;  // of the bars' ends: "ms"
+  double end = 0.0;  // of the picture; it begins at 0
+  std::vector<Lane> lanes;
+  std::vector<std::string> series;  // what each series is
+};
+
+// The share of the time in which each lane is busy, for readers who cannot see the picture.
+[[nodiscard]] Table timeline_table(const Timeline& timeline);
+
 // Something to look up, such as JSON or a command line; a writer folds it away where it can.
 struct Listing {
   std::string title;
   std::string text;
 };
 
-using Block = std::variant<Paragraph, Figures, Table, Browser, Charts, Listing>;
+using Block = std::variant<Paragraph, Figures, Table, Browser, Charts, Timeline, Listing>;
 
 struct SectionContent {
   std::vector<Block> blocks;

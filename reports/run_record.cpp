@@ -17,7 +17,7 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-constexpr std::string_view kKinds = "compare, ties, validate, solve, simulate";
+constexpr std::string_view kKinds = "compare, ties, validate, solve, simulate, step";
 
 // Writes each key of the result; arrays are long, and each of their elements has a line of its own.
 void write_result(const json& result, JsonObjectText& text) {
@@ -59,6 +59,7 @@ RunRecord make_run_record(std::string_view kind, ResultRecord record, std::strin
   if (kind == kTiesKind) return read_ties_record(std::move(record), file);
   if (kind == kValidateKind) return read_validation_record(std::move(record), file);
   if (kind == kSimulateKind) return read_simulation_record(std::move(record), file);
+  if (kind == kStepKind) return read_step_record(std::move(record), file);
   if (kind == kSolveKind) return read_solution_record(std::move(record), file);
   throw ConfigError(file, "/kind",
                     "found \"" + std::string(kind) + "\"; valid: " + std::string(kKinds));

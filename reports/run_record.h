@@ -17,14 +17,15 @@
 #include "reports/records/record.h"
 #include "reports/records/simulation_record.h"
 #include "reports/records/solution_record.h"
+#include "reports/records/step_record.h"
 #include "reports/records/ties_record.h"
 #include "reports/records/validation_record.h"
 #include "reports/report.h"
 
 namespace shardlab::reports {
 
-using RunRecord =
-    std::variant<ComparisonRecord, TiesRecord, ValidationRecord, SolutionRecord, SimulationRecord>;
+using RunRecord = std::variant<ComparisonRecord, TiesRecord, ValidationRecord, SolutionRecord,
+                               SimulationRecord, StepRecord>;
 
 // Throws ConfigError, naming `file` and the JSON pointer or the line, for text that is no record or a
 // damaged one.

@@ -62,4 +62,10 @@ RenderedReport render_report(const SimulationRecord& record) {
           sections_of<SectionContent (*)(const SimulationRecord&)>(record, record)};
 }
 
+RenderedReport render_report(const StepRecord& record) {
+  return {"predicted training step", code(record.model) + " on " + code(record.mesh),
+          step_sentence(record),
+          sections_of<SectionContent (*)(const StepRecord&)>(record, record)};
+}
+
 }  // namespace shardlab::reports

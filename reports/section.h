@@ -24,6 +24,7 @@
 #include "reports/records/record.h"
 #include "reports/records/simulation_record.h"
 #include "reports/records/solution_record.h"
+#include "reports/records/step_record.h"
 #include "reports/records/ties_record.h"
 #include "reports/records/validation_record.h"
 
@@ -37,7 +38,8 @@ using Render =
     std::variant<SectionContent (*)(const ComparisonRecord&, const Comparison&),
                  SectionContent (*)(const TiesRecord&), SectionContent (*)(const ValidationRecord&),
                  SectionContent (*)(const SolutionRecord&),
-                 SectionContent (*)(const SimulationRecord&), SectionContent (*)(const RunHeader&)>;
+                 SectionContent (*)(const SimulationRecord&), SectionContent (*)(const StepRecord&),
+                 SectionContent (*)(const RunHeader&)>;
 
 }  // namespace reports
 
@@ -74,6 +76,7 @@ struct RenderedReport {
 [[nodiscard]] RenderedReport render_report(const ValidationRecord& record);
 [[nodiscard]] RenderedReport render_report(const SolutionRecord& record);
 [[nodiscard]] RenderedReport render_report(const SimulationRecord& record);
+[[nodiscard]] RenderedReport render_report(const StepRecord& record);
 
 }  // namespace reports
 }  // namespace shardlab

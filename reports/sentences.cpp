@@ -46,6 +46,15 @@ std::string ties_sentence(const TiesRecord& record) {
          exact(record.within_percent) + " % of a tie.";
 }
 
+std::string step_sentence(const StepRecord& record) {
+  return code(record.model) + " on " + counted(record.ranks, "rank", "ranks") + " of " +
+         code(record.topology) + " (" + code(record.mesh) + ") is predicted to run at " +
+         fixed(record.tokens_per_s_per_gpu, 0) + " tokens per second and GPU: a step takes " +
+         duration_text(record.step_ms * 1e3) + ", " + fixed(record.mfu_percent, 1) +
+         " % of the peak rate in bf16" +
+         (record.memory.fits ? "." : ", but it does not fit into the device's memory.");
+}
+
 std::string validation_sentence(const ValidationRecord& record) {
   const ErrorFigures all = error_figures(record, [](const PredictedRow&) { return true; });
   if (!all.median_percent) return code(record.stack) + " has no price for any measured time.";

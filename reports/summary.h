@@ -17,6 +17,7 @@
 #include "reports/records/record.h"
 #include "reports/records/simulation_record.h"
 #include "reports/records/solution_record.h"
+#include "reports/records/step_record.h"
 #include "reports/records/ties_record.h"
 #include "reports/records/validation_record.h"
 
@@ -41,6 +42,10 @@ namespace shardlab::reports {
 
 // "`S(0)R->RR` on 8 ranks takes 15.60 us in the median under `dtensor-v3`; its data is right."
 [[nodiscard]] std::string simulation_sentence(const SimulationRecord& record);
+
+// "`llama3-8b` on 8 ranks of `h100` (`fsdp=8`) is predicted to run at 6,667 tokens per second and GPU: a step
+// takes 2.457 s, 43.2 % of the peak rate in bf16."
+[[nodiscard]] std::string step_sentence(const StepRecord& record);
 
 // "`dtensor-v3` to `dtensor-v4`", or "`dtensor-v3` against 3 candidates".
 [[nodiscard]] std::string report_title(const ComparisonRecord& record);

@@ -83,7 +83,7 @@ ROOMS = {
     "runner/simulate": _runner("base", "config", "session"),
     "runner/solve": _runner("base", "config", "session", "simulate"),
     "runner/apply": _runner("base"),
-    "runner/steps": _runner("base", "config", "session", "evaluation"),
+    "runner/steps": _runner("base", "config", "session", "evaluation", "simulate", "solve"),
     "runner/commands": _runner(
         *("base", "config", "session", "launch", "nccl"),
         *("choices", "measure", "evaluation", "simulate", "solve", "apply", "steps"),

@@ -8,6 +8,7 @@
 #include "reports/records/record.h"
 #include "reports/records/simulation_record.h"
 #include "reports/records/solution_record.h"
+#include "reports/records/step_record.h"
 #include "reports/records/ties_record.h"
 #include "reports/records/validation_record.h"
 
@@ -79,6 +80,7 @@ std::string record_schema_text() {
   add_kind<ValidationRecord>(schema, kValidateKind, definitions);
   add_kind<SolutionRecord>(schema, kSolveKind, definitions);
   add_kind<SimulationRecord>(schema, kSimulateKind, definitions);
+  add_kind<StepRecord>(schema, kStepKind, definitions);
   // At the top level the schema allows the keys of all kinds. The condition of each kind then
   // limits them to its own.
   for (const auto& [name, definition] : definitions.items()) {

@@ -221,6 +221,10 @@ class MarkdownBlockWriter {
     return text;
   }
 
+  std::string operator()(const Timeline& timeline) const {
+    return (*this)(timeline_table(timeline));
+  }
+
   std::string operator()(const Listing& listing) const {
     if (listing.text.size() > detail_.listing_bytes) return {};
     // The fence must be longer than any run of backticks inside it.

@@ -84,7 +84,7 @@ void add_report_command(const Command& root, Session& session) {
                                           "  shardlab report run/record.json --out report/");
   command
       .option("records", arguments->records,
-              "files record.json that compare, ties, validate, solve or simulate wrote")
+              "files record.json that compare, ties, validate, solve, simulate or step wrote")
       .required();
   add_report_options(command, session);
   add_common_options(command, session);

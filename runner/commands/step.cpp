@@ -1,10 +1,14 @@
 // shardlab step: predicts how long a training step takes.
 #include "costmodel/base/json_enum.h"
+#include "runner/base/stop_watch.h"
 #include "runner/base/write_file.h"
 #include "runner/commands/commands.h"
 #include "runner/config/configs.h"
+#include "runner/session/run_reports.h"
 #include "runner/steps/predicted_step.h"
+#include "runner/steps/program_step.h"
 #include "runner/steps/published_run.h"
+#include "runner/steps/step_report.h"
 #include "runner/steps/steps_answers.h"
 
 namespace shardlab {
@@ -29,7 +33,14 @@ struct StepArguments {
   std::optional<std::int64_t> layers, width, heads, kv_heads, ffn, vocabulary, experts,
       experts_per_token;
   std::string trace;
+  std::vector<CommandOption> of_models;  // options that a program does not take
 };
+
+// Whether the model is named by a file, and so is a program.
+bool is_program(const StepArguments& arguments) {
+  return find_model_shape(arguments.model) == nullptr &&
+         (arguments.model.ends_with(".json") || arguments.model.find('/') != std::string::npos);
+}
 
 ModelShape shape_of(const StepArguments& arguments) {
   const ModelShape* known = find_model_shape(arguments.model);
@@ -68,6 +79,12 @@ ModelShape shape_of(const StepArguments& arguments) {
   return shape;
 }
 
+// Nothing for auto.
+std::optional<Recomputation> recomputation_of(const StepArguments& arguments) {
+  if (arguments.recompute == "auto") return std::nullopt;
+  return parse_option("--recompute", [&] { return Recomputation::parse(arguments.recompute); });
+}
+
 TrainingRun run_of(const StepArguments& arguments) {
   TrainingRun run;
   run.shape = shape_of(arguments);
@@ -76,12 +93,7 @@ TrainingRun run_of(const StepArguments& arguments) {
   run.micro_batch = arguments.micro_batch;
   run.grad_accum = arguments.grad_accum;
   run.precision = *from_name<Precision>(arguments.precision);
-  if (arguments.recompute != "auto") {
-    run.recompute =
-        parse_option("--recompute", [&] { return Recomputation::parse(arguments.recompute); });
-  } else {
-    run.recompute = std::nullopt;
-  }
+  run.recompute = recomputation_of(arguments);
   if (!arguments.sharding.empty()) {
     run.sharding = *from_name<Sharding>(arguments.sharding);
   } else {
@@ -125,25 +137,81 @@ RunTraits traits_of(const StepArguments& arguments, const TrainingRun& run,
           {"precision", std::string(precision_trait(run.precision))}};
 }
 
-void run_step(const StepArguments& arguments, Session& session) {
+// What the command says, for a model or for a program.
+struct PredictedStep {
+  StepSubject subject;
+  StepPrediction prediction;
+  StepAssumptions assumed;
+};
+
+PredictedStep predict_model(const StepArguments& arguments, const Stack& stack,
+                            const Topology& topology, bool with_timeline) {
   const TrainingRun run = run_of(arguments);
-  const ConfigStore store = session.store();
-  const Stack stack = store.stack(arguments.stack);
-  expect_kernel_prices(stack, arguments.stack);
-  const Topology topology = store.topology(session.topology);
   const auto collectives = make_collective_model(stack.collective_model, topology);
   const auto kernels = make_compute_model(stack.compute_model, topology);
   const StepWork work(run, topology.device().memory_gib * kBytesPerGiB);
-  const StepFactors factors = step_terms_of(stack).factors(traits_of(arguments, run, topology));
-  const StepPrediction prediction =
-      predict_step(work, {*collectives, *kernels, topology, factors}, !arguments.trace.empty());
+  const RunTraits traits = traits_of(arguments, run, topology);
+  const StepFactors factors = step_terms_of(stack).factors(traits);
+  return {subject_of(run),
+          predict_step(work, {*collectives, *kernels, topology, factors}, with_timeline),
+          {stack, traits, settings_of(run)}};
+}
+
+PredictedStep predict_program(const StepArguments& arguments, const ConfigStore& store,
+                              const Stack& stack, const Topology& topology, bool with_timeline) {
+  for (const CommandOption& option : arguments.of_models) {
+    if (!option.is_given()) continue;
+    throw InputError("step: " + option.name() +
+                     " is for a built-in model, but a program's file says it; valid: without it");
+  }
+  ProgramRun run{.program = arguments.model,
+                 .spread = parse_option("--mesh", [&] { return Spread::parse(arguments.mesh); }),
+                 .grad_accum = arguments.grad_accum,
+                 .sharding = {},
+                 .recompute = recomputation_of(arguments),
+                 .compiled = arguments.compile};
+  if (!arguments.sharding.empty()) run.sharding = *from_name<Sharding>(arguments.sharding);
+  ProgramStep step = predict_program_step(run, store, stack, topology, with_timeline);
+  return {std::move(step.subject),
+          std::move(step.prediction),
+          {stack,
+           std::move(step.traits),
+           {{"program", arguments.model},
+            {"recipe", step.recipe},
+            {"micro-batches between two optimizer steps", std::to_string(run.grad_accum)},
+            {"kernels", run.compiled ? "compiled" : "eager"}},
+           std::move(step.blocks)}};
+}
+
+void run_step(const StepArguments& arguments, Session& session) {
+  const StopWatch watch;
+  prepare_out(session);
+  const ConfigStore store = session.store();
+  const Stack stack = store.stack(arguments.stack);
+  expect_step_prices(stack, arguments.stack);
+  const Topology topology = store.topology(session.topology);
+  const bool with_timeline = !arguments.trace.empty() || writes_report(session);
+  const PredictedStep step = is_program(arguments)
+                                 ? predict_program(arguments, store, stack, topology, with_timeline)
+                                 : predict_model(arguments, stack, topology, with_timeline);
   if (!arguments.trace.empty()) {
-    write_file(arguments.trace, [&](std::ostream& out) { write_step_trace(out, run, prediction); });
+    write_file(arguments.trace,
+               [&](std::ostream& out) { write_step_trace(out, step.subject, step.prediction); });
+  }
+  if (writes_report(session)) {
+    reports::RunHeader header = header_of(session);
+    header.configuration.topology = topology.to_json();
+    header.configuration.stacks = {stack.to_json()};
+    write_run(session,
+              {.kind = reports::kStepKind,
+               .header = std::move(header),
+               .result = step_record_json(step.subject, step.prediction, topology, step.assumed),
+               .wall_ms = watch.ms()});
   }
   if (session.json()) {
-    session.print(step_json(run, prediction, topology));
-  } else {
-    session.print(step_text(run, prediction, topology));
+    session.print(step_json(step.subject, step.prediction, topology));
+  } else if (!session.summary) {
+    session.print(step_text(step.subject, step.prediction, topology) + report_line(session));
   }
 }
 
@@ -158,7 +226,8 @@ void add_step_command(const Command& root, Session& session) {
       "  shardlab step llama3-405b --mesh dp=128,tp=8,pp=16 --seq 8192 --grad-accum 128 --library");
   command
       .option("model", arguments->model,
-              "a model: " + join(std::span<const std::string>(model_shape_names())))
+              "the path of a shardlab/program/1, or a model: " +
+                  join(std::span<const std::string>(model_shape_names())))
       .required();
   command
       .option("--mesh", arguments->mesh,
@@ -224,7 +293,14 @@ void add_step_command(const Command& root, Session& session) {
   }
   command.option("--trace", arguments->trace,
                  "write the timeline of one micro-batch as a trace for ui.perfetto.dev");
+  add_report_options(command, session);
   add_common_options(command, session);
+  for (const char* name :
+       {"--seq", "--micro-batch", "--precision", "--library", "--attention", "--async-tp",
+        "--schedule", "--chunks", "--layers", "--width", "--heads", "--kv-heads", "--ffn",
+        "--vocabulary", "--experts", "--experts-per-token"}) {
+    arguments->of_models.push_back(command.declared(name));
+  }
   command.runs([arguments, &session] { run_step(*arguments, session); });
 }
 

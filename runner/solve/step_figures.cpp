@@ -27,7 +27,7 @@ StepPlanner::StepPlanner(const PricedProgram& priced, Redistributor& redistribut
   }
 }
 
-PlannedProgram StepPlanner::planned_program_of(const Assignment& assignment) {
+PlannedProgram StepPlanner::planned(const Assignment& assignment) {
   std::vector<double> compute_us;
   for (std::size_t n = 0; n < assignment.size(); ++n) {
     compute_us.push_back(
@@ -38,13 +38,13 @@ PlannedProgram StepPlanner::planned_program_of(const Assignment& assignment) {
 }
 
 TrainingStep StepPlanner::step(const Assignment& assignment, const StepOptions& options) {
-  return make_step(planned_program_of(assignment), blocks_, redistributor_, options);
+  return make_step(planned(assignment), blocks_, redistributor_, options);
 }
 
 StepFigures StepPlanner::figures(const Assignment& assignment, const StepOptions& options) {
-  const PlannedProgram planned = planned_program_of(assignment);
-  const TrainingStep made = make_step(planned, blocks_, redistributor_, options);
-  StepFigures figures{.executed_us = executed_us(planned, blocks_, options.recomputation),
+  const PlannedProgram program = planned(assignment);
+  const TrainingStep made = make_step(program, blocks_, redistributor_, options);
+  StepFigures figures{.executed_us = executed_us(program, blocks_, options.recomputation),
                       .step_us = simulated_us(made, priced_.mesh, priced_.topology),
                       .memory = device_memory(made, priced_.program, most_bytes_),
                       .collectives = {}};

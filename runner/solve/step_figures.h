@@ -46,13 +46,14 @@ class StepPlanner {
 
   [[nodiscard]] const ModelBlocks& blocks() const { return blocks_; }
   [[nodiscard]] double most_bytes() const { return most_bytes_; }
-  // Throws InputError for a plan that can't run.
+  // By node: its rule; null for a node without a kernel.
+  [[nodiscard]] const std::vector<const OpRule*>& rules() const { return rules_; }
+  // Throw InputError for a plan that can't run.
+  [[nodiscard]] PlannedProgram planned(const Assignment& assignment);
   [[nodiscard]] TrainingStep step(const Assignment& assignment, const StepOptions& options);
   [[nodiscard]] StepFigures figures(const Assignment& assignment, const StepOptions& options);
 
  private:
-  [[nodiscard]] PlannedProgram planned_program_of(const Assignment& assignment);
-
   const PricedProgram& priced_;
   Redistributor& redistributor_;
   ModelBlocks blocks_;

@@ -35,20 +35,24 @@ std::vector<Part> parts_of(const StepBreakdown& breakdown) {
 
 }  // namespace
 
-nlohmann::json step_json(const TrainingRun& run, const StepPrediction& prediction,
+StepSubject subject_of(const TrainingRun& run) {
+  return {run.shape.name, run.spread.text(), run.spread.ranks(), run.tokens_per_step()};
+}
+
+nlohmann::json step_json(const StepSubject& subject, const StepPrediction& prediction,
                          const Topology& topology) {
   const StepBreakdown& breakdown = prediction.breakdown;
   nlohmann::json exposed = nlohmann::json::object();
   for (const auto& [kind, us] : breakdown.exposed_us) exposed[kind] = us * 1e-3;
   const TrainingMemory& memory = prediction.memory;
-  return {{"model", run.shape.name},
+  return {{"model", subject.name},
           {"topology", topology.name()},
-          {"mesh", run.spread.text()},
-          {"ranks", run.spread.ranks()},
+          {"mesh", subject.mesh},
+          {"ranks", subject.ranks},
           {"tokens_per_s_per_gpu", prediction.tokens_per_s_per_gpu},
           {"step_ms", prediction.step_us * 1e-3},
           {"mfu_percent", 100.0 * prediction.mfu},
-          {"tokens_per_step", run.tokens_per_step()},
+          {"tokens_per_step", subject.tokens_per_step},
           {"recompute", prediction.recompute.text()},
           {"memory",
            {{"peak_bytes", memory.peak_bytes},
@@ -70,10 +74,10 @@ nlohmann::json step_json(const TrainingRun& run, const StepPrediction& predictio
             {"host", breakdown.host_us * 1e-3}}}};
 }
 
-std::string step_text(const TrainingRun& run, const StepPrediction& prediction,
+std::string step_text(const StepSubject& subject, const StepPrediction& prediction,
                       const Topology& topology) {
-  std::string text = run.shape.name + " on " + std::to_string(run.spread.ranks()) + " ranks of " +
-                     topology.name() + " (" + run.spread.text() +
+  std::string text = subject.name + " on " + std::to_string(subject.ranks) + " ranks of " +
+                     topology.name() + " (" + subject.mesh +
                      "): " + format_fixed(prediction.tokens_per_s_per_gpu, 0) +
                      " tokens per second and GPU\n";
   text += "  a step takes " + format_fixed(prediction.step_us * 1e-3, 2) + " ms, " +
@@ -101,13 +105,14 @@ std::string step_text(const TrainingRun& run, const StepPrediction& prediction,
   return text + parts.text();
 }
 
-void write_step_trace(std::ostream& out, const TrainingRun& run, const StepPrediction& prediction) {
+void write_step_trace(std::ostream& out, const StepSubject& subject,
+                      const StepPrediction& prediction) {
   nlohmann::json events = nlohmann::json::array();
   std::map<std::string, int> threads;
   events.push_back({{"name", "process_name"},
                     {"ph", "M"},
                     {"pid", 0},
-                    {"args", {{"name", run.shape.name + ", one micro-batch of one rank"}}}});
+                    {"args", {{"name", subject.name + ", one micro-batch of one rank"}}}});
   for (const StepSpan& span : prediction.timeline) {
     const auto [found, is_new] = threads.emplace(span.stream, static_cast<int>(threads.size()));
     if (is_new) {

@@ -1,10 +1,12 @@
 // What `shardlab step` says of one training step.
 //
-//   session.print(step_json(run, prediction, topology));
-//   session.print(step_text(run, prediction, topology));
-//   write_step_trace(out, prediction);      // Trace Event Format, for ui.perfetto.dev
+//   const StepSubject subject = subject_of(run);
+//   session.print(step_json(subject, prediction, topology));
+//   session.print(step_text(subject, prediction, topology));
+//   write_step_trace(out, subject, prediction);   // Trace Event Format, for ui.perfetto.dev
 #pragma once
 
+#include <cstdint>
 #include <iosfwd>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -14,11 +16,21 @@
 
 namespace shardlab {
 
-[[nodiscard]] nlohmann::json step_json(const TrainingRun& run, const StepPrediction& prediction,
+// What a step is of.
+struct StepSubject {
+  std::string name;  // of a model or of a program
+  std::string mesh;  // "fsdp=32,tp=8"
+  std::int64_t ranks = 1;
+  double tokens_per_step = 0.0;  // of all ranks
+};
+[[nodiscard]] StepSubject subject_of(const TrainingRun& run);
+
+[[nodiscard]] nlohmann::json step_json(const StepSubject& subject, const StepPrediction& prediction,
                                        const Topology& topology);
-[[nodiscard]] std::string step_text(const TrainingRun& run, const StepPrediction& prediction,
+[[nodiscard]] std::string step_text(const StepSubject& subject, const StepPrediction& prediction,
                                     const Topology& topology);
 // The pictured micro-batch, one thread a stream.
-void write_step_trace(std::ostream& out, const TrainingRun& run, const StepPrediction& prediction);
+void write_step_trace(std::ostream& out, const StepSubject& subject,
+                      const StepPrediction& prediction);
 
 }  // namespace shardlab

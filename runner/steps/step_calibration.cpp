@@ -164,6 +164,7 @@ std::span<const TermKind> term_kinds() {
       {"rate", {"software", "model"}, 1.0, 0.05, {{"model", "experts"}}},
       {"rate", {"software", "model", "gpu"}, 1.0, 0.1, {{"model", "experts"}}},
       {"collective_share", {}, 2.0, 0.3, {}},
+      {"memory_passes", {}, 1.0, 0.3, {}},
       {"fixed_us", {"source"}, 1.0, 0.5, {}},
       {"waiting", {}, 1.0, 0.5, {}},
   };

@@ -104,7 +104,7 @@ StepTerms step_terms_of(const Stack& stack) {
   return StepTerms::from_json(stack.step_terms, {"stack " + stack.name, "/step_terms"});
 }
 
-void expect_kernel_prices(const Stack& stack, const std::string& name) {
+void expect_step_prices(const Stack& stack, const std::string& name) {
   if (stack.compute_model.entry->name != "none") return;
   throw InputError("--stack: " + name +
                    " prices no kernels, so it predicts no steps; valid: a stack with a compute "
@@ -121,7 +121,7 @@ LoadedSteps load_steps(const std::string& file, const std::string& stack,
   const std::vector<StepRow> rows = read_step_rows(read_text_file(path), file);
   loaded.stack = store.stack(stack);
   loaded.terms = step_terms_of(loaded.stack);
-  expect_kernel_prices(loaded.stack, stack);
+  expect_step_prices(loaded.stack, stack);
   const StepTopologies topology_of = [&](const std::string& name, std::int64_t devices) {
     return store.topology(name, devices);
   };

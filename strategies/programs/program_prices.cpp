@@ -25,9 +25,8 @@ double bytes_of(const Shape& shape, DType dtype) { return itemsize(dtype) * elem
 // The kernel of one node, priced by the local shapes of its tensors.
 class NodeKernel {
  public:
-  NodeKernel(const Program& program, std::size_t node, const OpRule* rule,
-             const ComputeModel& kernels)
-      : own_(program.nodes[node]), rule_(rule), kernels_(kernels) {
+  NodeKernel(const Program& program, std::size_t node, const OpRule* rule)
+      : own_(program.nodes[node]), rule_(rule) {
     kind_ = rule != nullptr ? rule->kernel : Kernel::kElementwise;
     call_.op = own_.op;
     call_.args = own_.args;
@@ -47,7 +46,7 @@ class NodeKernel {
 
   // `held(tensor)` returns the shape that the rank with the largest shards holds of that tensor.
   template <class Held>
-  double price(Held&& held) {
+  KernelQuery query(Held&& held) {
     const std::size_t outputs = own_.outputs.size();
     KernelQuery query{.kind = kind_, .dtype = metas_[inputs_.empty() ? 0 : outputs]->dtype};
     // An op that reads no tensor makes its outputs whole on every rank: the shape is an argument of
@@ -61,13 +60,12 @@ class NodeKernel {
       if (t >= outputs) inputs_[t - outputs] = shape;
     }
     if (rule_ != nullptr) set_work(query, *rule_, inputs_, call_);
-    return kernels_.price(query).total.value();
+    return query;
   }
 
  private:
   const ProgramNode& own_;
   const OpRule* rule_;
-  const ComputeModel& kernels_;
   Kernel kind_;
   OpCall call_;
   std::vector<const TensorMeta*> metas_;
@@ -78,12 +76,12 @@ std::vector<double> kernel_prices(const Program& program, const ProgramStrategie
                                   const NodeClass& node, const ComputeModel& kernels,
                                   const DeviceMesh& mesh) {
   std::vector<double> prices(node.strategies, 0.0);
-  NodeKernel kernel(program, node.node, node.rule, kernels);
+  NodeKernel kernel(program, node.node, node.rule);
   if (kernel.is_free()) return prices;
   // The shape that a rank holds of a tensor depends only on the tensor's layout.
   std::unordered_map<std::uint64_t, Shape> known;
   for (std::size_t strategy = 0; strategy < node.strategies; ++strategy) {
-    prices[strategy] = kernel.price([&](std::size_t t) -> const Shape& {
+    const KernelQuery query = kernel.query([&](std::size_t t) -> const Shape& {
       const LayoutId layout = strategies.layout(node, strategy, t);
       const auto [it, is_new] = known.try_emplace(std::uint64_t{t} << 32U | layout);
       if (is_new) {
@@ -92,6 +90,7 @@ std::vector<double> kernel_prices(const Program& program, const ProgramStrategie
       }
       return it->second;
     });
+    prices[strategy] = kernels.price(query).total.value();
   }
   return prices;
 }
@@ -215,18 +214,25 @@ std::vector<int> links_of(const Redistributor& redistributor) {
   return links;
 }
 
-double kernel_us_of(const Program& program, std::size_t node, const OpRule* rule,
-                    const ComputeModel& kernels, const DeviceMesh& mesh,
-                    const NodePlacements& placements) {
-  NodeKernel kernel(program, node, rule, kernels);
-  if (kernel.is_free()) return 0.0;
+std::optional<KernelQuery> kernel_query_of(const Program& program, std::size_t node,
+                                           const OpRule* rule, const DeviceMesh& mesh,
+                                           const NodePlacements& placements) {
+  NodeKernel kernel(program, node, rule);
+  if (kernel.is_free()) return std::nullopt;
   const std::size_t outputs = placements.outputs.size();
   Shape held;
-  return kernel.price([&](std::size_t t) -> const Shape& {
+  return kernel.query([&](std::size_t t) -> const Shape& {
     const Placements& own = t < outputs ? placements.outputs[t] : placements.inputs[t - outputs];
     held = largest_local_shape(kernel.metas()[t]->shape, own, mesh);
     return held;
   });
+}
+
+double kernel_us_of(const Program& program, std::size_t node, const OpRule* rule,
+                    const ComputeModel& kernels, const DeviceMesh& mesh,
+                    const NodePlacements& placements) {
+  const std::optional<KernelQuery> query = kernel_query_of(program, node, rule, mesh, placements);
+  return query ? kernels.price(*query).total.value() : 0.0;
 }
 
 ProgramPrices ProgramPrices::of_kernels(const Program& program, const ProgramStrategies& strategies,

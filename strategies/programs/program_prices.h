@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -101,6 +102,11 @@ class ProgramPrices {
 // shards means nothing.
 [[nodiscard]] std::vector<int> links_of(const Redistributor& redistributor);
 
+// The kernel of one node in these layouts, as compute_us() prices it; nothing for a node that runs no
+// kernel. `rule` is the rule of the node's class.
+[[nodiscard]] std::optional<KernelQuery> kernel_query_of(const Program& program, std::size_t node,
+                                                         const OpRule* rule, const DeviceMesh& mesh,
+                                                         const NodePlacements& placements);
 // What the kernel of one node costs in these layouts, computed as for compute_us(). `rule` is the
 // rule of the node's class.
 [[nodiscard]] double kernel_us_of(const Program& program, std::size_t node, const OpRule* rule,

@@ -365,8 +365,8 @@ class Chain {
     after.push_back(last_compute_);
     const bool launches = !run_.graphs && prices_.factors().host_us > 0;
     if (launches) after.push_back(last_host_);
-    const int task =
-        add("kernels", kComputeStream, us, std::move(after), {{kMultiprocessors, 1.0}}, kernels);
+    const int task = add("kernels", kComputeStream, us, std::move(after),
+                         {{kMultiprocessors, 1.0}, {kMemory, share_of_memory}}, kernels);
     if (launches) {
       last_host_ = add("host", kHostStream, count * prices_.factors().host_us, {}, {});
     }

@@ -1,0 +1,76 @@
+// One micro-batch of a predicted step, stream by stream.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "reports/number_text.h"
+#include "reports/section.h"
+
+namespace shardlab {
+namespace step_timeline_section {
+
+using namespace reports;
+
+SectionContent render(const StepRecord& record) {
+  SectionContent content;
+  if (record.timeline.empty()) return content;
+  Timeline picture;
+  picture.id = "micro-batch";
+  picture.title = "One micro-batch of one rank";
+  picture.unit = "ms";
+  const auto is_collective = [](const std::string& name) {
+    return name.starts_with("all_") || name.starts_with("reduce_") || name == "send_recv" ||
+           name == "broadcast" || name == "scatter";
+  };
+  // Kernels are one series, the host another, and each kind of collective its own.
+  const auto series_of = [&](const PicturedTask& task) {
+    const std::string kind = task.stream == "host"      ? "host"
+                             : is_collective(task.name) ? task.name
+                                                        : "kernels";
+    const auto found = std::find(picture.series.begin(), picture.series.end(), kind);
+    if (found != picture.series.end()) {
+      return static_cast<std::size_t>(found - picture.series.begin());
+    }
+    picture.series.push_back(kind);
+    return picture.series.size() - 1;
+  };
+  for (const PicturedTask& task : record.timeline) {
+    auto lane = std::find_if(picture.lanes.begin(), picture.lanes.end(),
+                             [&](const Lane& one) { return one.name == task.stream; });
+    if (lane == picture.lanes.end()) {
+      picture.lanes.push_back({task.stream, {}});
+      lane = picture.lanes.end() - 1;
+    }
+    const std::string name =
+        task.tasks > 1 ? task.name + " (" + grouped(task.tasks) + " tasks)" : task.name;
+    lane->bars.push_back({name, task.start_ms, task.end_ms, series_of(task)});
+    picture.end = std::max(picture.end, task.end_ms);
+  }
+  content.blocks.emplace_back(Paragraph{
+      "Each stream runs its tasks one after the other. Tasks that are too short for the picture, "
+      "and kernels of one block, share a bar; `--trace` writes all of them."});
+  const Table table = timeline_table(picture);
+  const auto busiest =
+      std::max_element(table.rows.begin(), table.rows.end(), [](const Row& left, const Row& right) {
+        return std::get<double>(left[2].value) < std::get<double>(right[2].value);
+      });
+  content.answer = "A micro-batch takes " + duration_text(picture.end * 1e3) + "; the busiest of " +
+                   counted(static_cast<std::int64_t>(picture.lanes.size()), "stream", "streams") +
+                   " is " + std::get<std::string>((*busiest)[0].value) + ", at " +
+                   percent(std::get<double>((*busiest)[2].value) / std::max(1e-12, picture.end)) +
+                   " of that time.";
+  content.blocks.emplace_back(std::move(picture));
+  return content;
+}
+
+}  // namespace step_timeline_section
+
+REPORT_SECTION(step_timeline){
+    .id = "step_timeline",
+    .title = "Timeline",
+    .question = "What runs when?",
+    .order = 33,
+    .render = step_timeline_section::render,
+};
+
+}  // namespace shardlab
