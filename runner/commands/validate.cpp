@@ -18,6 +18,7 @@
 #include "runner/evaluation/scoreboard.h"
 #include "runner/evaluation/validation.h"
 #include "runner/session/run_reports.h"
+#include "runner/steps/step_scoreboard.h"
 #include "runner/steps/steps_answers.h"
 
 namespace shardlab {
@@ -431,16 +432,24 @@ void write_validation(const Validation& result, const ValidateArguments& argumen
 // -- Published steps
 
 void print_steps(const ValidateArguments& arguments, Session& session) {
-  if (!arguments.files.empty() || arguments.scoreboard || arguments.nccl_table || arguments.rows ||
-      arguments.hosts || arguments.gpus_per_host || !arguments.topology.empty() ||
-      writes_report(session)) {
+  if (!arguments.files.empty() || arguments.nccl_table || arguments.rows || arguments.hosts ||
+      arguments.gpus_per_host || !arguments.topology.empty() || writes_report(session)) {
     throw InputError(
         "--steps: its result is one document on stdout, and its rows name their hardware; valid: "
-        "with --stack, --max-median-ape-percent, --format and --set alone");
+        "with --stack, --scoreboard, --max-median-ape-percent, --format and --set alone");
   }
   const LoadedSteps loaded = load_steps(
       arguments.steps, arguments.stack.empty() ? std::string(kStepStack) : arguments.stack,
       session.store());
+  if (arguments.scoreboard) {
+    if (session.json() || arguments.max_median_ape_percent) {
+      throw InputError(
+          "--scoreboard: its result is Markdown; valid: without --format json and "
+          "--max-median-ape-percent");
+    }
+    session.print(step_scoreboard_text(make_step_scoreboard(loaded.steps, session.threads())));
+    return;
+  }
   const std::vector<StepResult> results = predict_all(loaded.steps, loaded.terms);
   const nlohmann::json document = steps_json(loaded, results);
   if (session.json()) {
@@ -516,7 +525,8 @@ void add_validate_command(const Command& root, Session& session) {
                "of latencies and bandwidths that NCCL printed with that of --stack nccl");
   command.flag(
       "--scoreboard", arguments->scoreboard,
-      "compare all stacks side by side on sizes, logs and scales that were held out, as Markdown");
+      "compare all stacks side by side on sizes, logs and scales that were held out, or, with "
+      "--steps, models of steps on groups and sources that were held out, as Markdown");
   of_one_stack(
       command.option("--max-median-ape-percent", arguments->max_median_ape_percent,
                      "exit 1 when the median absolute percentage error is above this number"))

@@ -246,6 +246,7 @@ struct ChainTimes {
   double total_us = 0.0;
   ClassTimes kernels_us = {};
   std::map<std::string, double> exposed_us;
+  double collectives_us = 0.0;  // all of them, exposed or not
   double host_us = 0.0;
   std::vector<StepSpan> timeline;
 };
@@ -293,7 +294,10 @@ class Chain {
     double compute_end = 0.0;
     for (std::size_t i = 0; i < tasks_.size(); ++i) {
       result.total_us = std::max(result.total_us, spans[i].end_us);
-      if (tasks_[i].stream != kComputeStream) continue;
+      if (tasks_[i].stream != kComputeStream) {
+        if (tasks_[i].stream != kHostStream) result.collectives_us += tasks_[i].work_us;
+        continue;
+      }
       const double gap = spans[i].start_us - compute_end;
       if (gap > 0) attribute(gap, latest(tasks_[i].after, spans), result);
       const double slowed = spans[i].end_us - spans[i].start_us - tasks_[i].work_us;
@@ -541,6 +545,8 @@ void add_times(StepBreakdown& breakdown, const ChainTimes& times, double count) 
     return times.kernels_us[static_cast<std::size_t>(kind)];
   };
   breakdown.gemm_us += count * (of(KernelClass::kGemm) + of(KernelClass::kLowGemm));
+  breakdown.low_gemm_us += count * of(KernelClass::kLowGemm);
+  breakdown.collectives_us += count * times.collectives_us;
   breakdown.attention_us += count * of(KernelClass::kAttention);
   breakdown.other_us += count * of(KernelClass::kOther);
   for (const auto& [kind, us] : times.exposed_us) breakdown.exposed_us[kind] += count * us;

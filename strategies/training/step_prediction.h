@@ -61,6 +61,10 @@ struct StepBreakdown {
   double attention_us = 0.0;
   double other_us = 0.0;
   std::map<std::string, double> exposed_us;  // by kind of collective
+  // Not parts of the step, but of the two kinds of work that it consists of: the GEMMs in 8 and 4
+  // bits, which gemm_us contains, and all collectives, whether exposed or not.
+  double low_gemm_us = 0.0;
+  double collectives_us = 0.0;
   double bubble_us = 0.0;
   double host_us = 0.0;
 };

