@@ -127,14 +127,14 @@ INSTANTIATE_TEST_SUITE_P(
                 "bad.json:line 1, column 2: broken JSON: found name; valid: a key in double "
                 "quotes, or \"}\""},
         BadFile{
-            "NaN", kStack, R"({"transition_us, step_terms": NaN})",
+            "NaN", kStack, R"({"transition_us": NaN})",
             "bad.json:line 1, column 19: broken JSON: found NaN; JSON has no NaN and no Infinity; "
             "valid: a finite number"},
-        BadFile{"Infinity", kStack, R"({"transition_us, step_terms": -Infinity})",
+        BadFile{"Infinity", kStack, R"({"transition_us": -Infinity})",
                 "bad.json:line 1, column 19: broken JSON: found -Infinity; JSON has no NaN and no "
                 "Infinity; "
                 "valid: a finite number"},
-        BadFile{"HugeNumber", kStack, R"({"transition_us, step_terms": 1e999})",
+        BadFile{"HugeNumber", kStack, R"({"transition_us": 1e999})",
                 "bad.json:line 1, column 23: broken JSON: found 1e999; valid: a number that a "
                 "double holds, "
                 "up to 1.8e308"},
@@ -221,8 +221,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "lexicographic"},
         BadFile{"FlagOfAnotherType", kStack, stack_with(R"({"merge_checks_all_gather": "yes"})"),
                 "bad.json:/merge_checks_all_gather: found \"yes\"; valid: true or false"},
-        BadFile{"NegativeTransitionPrice", kStack,
-                stack_with(R"({"transition_us, step_terms": -1})"),
+        BadFile{"NegativeTransitionPrice", kStack, stack_with(R"({"transition_us": -1})"),
                 "bad.json:/transition_us: found -1; valid: a number from 0 to 1e+09"},
         BadFile{"UnknownModel", kStack, stack_with(R"({"collective_model": "dtensr"})"),
                 "bad.json:/collective_model: unknown model \"dtensr\" (did you mean \"dtensor\"?); "
@@ -521,14 +520,14 @@ TEST(BadFile, TwoStacksThatAreEachOthersBase) {
 
 TEST(BadFile, ABaseIsFoundFromTheFileThatNamesIt) {
   const TemporaryFolder folder;
-  folder.write("deep/base.json", R"({"base": "dtensor-v3", "transition_us, step_terms": 2})");
+  folder.write("deep/base.json", R"({"base": "dtensor-v3", "transition_us": 2})");
   folder.write("deep/stack.json", R"({"base": "./base.json", "name": "mine"})");
   const ProcessResult result =
       run_shardlab({"describe", "stack", "deep/stack.json", "--format", "json"}, folder.path());
   EXPECT_EQ(result.exit_code, 0) << result.err;
   const json stack = json::parse(result.out);
   EXPECT_EQ(stack["name"], "mine");
-  EXPECT_EQ(stack["transition_us, step_terms"], 2.0);
+  EXPECT_EQ(stack["transition_us"], 2.0);
 }
 
 TEST(BadFile, TheFilesOwnFaultComesBeforeThatOfAnOverride) {
