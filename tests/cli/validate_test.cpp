@@ -309,15 +309,15 @@ INSTANTIATE_TEST_SUITE_P(
                  "",
                  2,
                  "validate: --hosts: found \"0\"; valid: an integer from 1 to 1073741824"},
-        BadInput{"UnknownOption",
-                 {"bad", "--row"},
-                 "",
-                 2,
-                 "validate: unknown option \"--row\" (did you mean \"--rows\"?); valid: --help, "
-                 "--stack, --topology, --hosts, --gpus-per-host, --steps, --rows, --nccl-table, "
-                 "--scoreboard, "
-                 "--max-median-ape-percent, --out, --summary, --format, --seed, --jobs, --set, "
-                 "--quiet, --no-timing"}),
+        BadInput{
+            "UnknownOption",
+            {"bad", "--row"},
+            "",
+            2,
+            "validate: unknown option \"--row\" (did you mean \"--rows\"?); valid: --help, "
+            "--stack, --topology, --hosts, --gpus-per-host, --steps, --rows, --nccl-table, "
+            "--scoreboard, --max-median-ape-percent, --out, --summary, --format, --seed, --jobs, "
+            "--set, --quiet, --no-timing"}),
     [](const testing::TestParamInfo<BadInput>& test) { return std::string(test.param.name); });
 
 }  // namespace validate_test
