@@ -45,7 +45,7 @@ inline std::string with_lists(std::string message) {
       {"{stack keys}",
        "schema, name, title, source, rules, transitions, planner, merge, "
        "merge_checks_all_gather, collective_model, compute_model, straggler, order, policy, "
-       "search, nesting_guard, transition_us"},
+       "search, nesting_guard, transition_us, step_terms"},
   };
   for (const auto& [name, list] : lists) message = replaced(std::move(message), name, list);
   return message;

@@ -80,7 +80,7 @@ TEST(StepCommand, OptionsChangeWhatTheySay) {
   EXPECT_GT(step_ms({"--recompute", "full"}), compiled);
   EXPECT_GT(step_ms({"--micro-batch", "2"}), 1.5 * compiled);
   EXPECT_GT(step_ms({"--grad-accum", "2"}), 1.5 * compiled);
-  EXPECT_LT(step_ms({"--precision", "fp8"}), compiled);
+  EXPECT_LT(step_ms({"--precision", "fp8-tensorwise"}), compiled);
   EXPECT_LT(step_ms({"--attention", "cudnn"}), compiled);
   EXPECT_LT(step_ms({"--vocabulary", "1000"}), compiled);
   EXPECT_EQ(json_of(with(kSmall, {"--recompute", "auto"}))["recompute"], "none");

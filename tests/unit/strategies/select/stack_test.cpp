@@ -168,7 +168,7 @@ INSTANTIATE_TEST_SUITE_P(
             "s.json:/transition: unknown key (did you mean \"transitions\"?); valid: schema, "
             "name, title, source, rules, transitions, planner, merge, "
             "merge_checks_all_gather, collective_model, compute_model, straggler, order, "
-            "policy, search, nesting_guard, transition_us"}),
+            "policy, search, nesting_guard, transition_us, step_terms"}),
     [](const auto& test) { return std::string(test.param.name); });
 
 TEST(StackBase, IsMergedKeyByKeyUnderTheFile) {

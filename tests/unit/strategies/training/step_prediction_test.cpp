@@ -366,8 +366,9 @@ TEST(StepPrediction, TheOptimizersStepIsThatOfTheFullestRank) {
   const ParameterCounts counts = parameter_counts(run.shape);
   const double elements = 8.0 * (counts.attention + counts.dense_ffn) + counts.embedding;
   const double one = of(1028.0) - of(28.0);
-  EXPECT_NEAR(one / (1000.0 * elements / 3350e3), 1.0,
-              0.35);  // at the roofline's share of the peak
+  const KernelQuery update{
+      .kind = Kernel::kElementwise, .bytes = 1000.0 * elements, .dtype = DType::kF32};
+  EXPECT_NEAR(one / models.computes->price(update).total.value(), 1.0, 1e-4);
   run.chunks = 2;
   run.schedule = PipelineSchedule::kInterleaved;
   EXPECT_NEAR((of(1028.0) - of(28.0)) / one, 1.0, 1e-6);
