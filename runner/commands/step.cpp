@@ -126,14 +126,15 @@ TrainingRun run_of(const StepArguments& arguments) {
 
 RunTraits traits_of(const StepArguments& arguments, const TrainingRun& run,
                     const Topology& topology) {
-  return {{"gpu", topology.name()},
+  return {{"gpu", gpu_trait_of(topology)},
           {"source", ""},
           {"software", ""},
           {"execution", std::string(name_of(run.execution))},
           {"graphs", "none"},
           {"model", run.shape.experts ? "experts" : "dense"},
           {"attention", arguments.attention},
-          {"precision", std::string(name_of(run.precision))}};
+          // Terms call the recipe with one scale a tensor by its family.
+{"precision", run.precision == Precision::kFP8 ? "fp8" : std::string(name_of(run.precision))}};
 }
 
 // What the command says, for a model or for a program.
