@@ -134,7 +134,8 @@ RunTraits traits_of(const StepArguments& arguments, const TrainingRun& run,
           {"model", run.shape.experts ? "experts" : "dense"},
           {"attention", arguments.attention},
           // Terms call the recipe with one scale a tensor by its family.
-{"precision", run.precision == Precision::kFP8 ? "fp8" : std::string(name_of(run.precision))}};
+          {"precision",
+           run.precision == Precision::kFP8 ? "fp8" : std::string(name_of(run.precision))}};
 }
 
 // What the command says, for a model or for a program.
