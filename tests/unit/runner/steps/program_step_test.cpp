@@ -42,7 +42,8 @@ class ProgramStepTest : public ::testing::Test {
     return predict_program_step(run, store, store.stack("steps"), store.topology("h100"), true);
   }
   static StepPrediction of_model(bool compiled) {
-    TrainingRun run{.shape = *find_model_shape("llama3-8b")};
+    TrainingRun run;
+    run.shape = *find_model_shape("llama3-8b");
     run.shape.layers = 2;
     run.spread = Spread::parse("fsdp=8");
     run.seq = 4096;
