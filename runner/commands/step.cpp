@@ -127,7 +127,7 @@ TrainingRun run_of(const StepArguments& arguments) {
 
 RunTraits traits_of(const StepArguments& arguments, const TrainingRun& run,
                     const Topology& topology) {
-  return {{"gpu", topology.name()},
+  return {{"gpu", gpu_trait_of(topology)},
           {"source", ""},
           {"software", ""},
           {"execution", std::string(name_of(run.execution))},

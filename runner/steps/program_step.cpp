@@ -388,7 +388,7 @@ RunTraits traits_of(const ProgramRun& run, const Program& program, const Topolog
       return node.op.find(part) != std::string::npos;
     });
   };
-  return {{"gpu", topology.name()},
+  return {{"gpu", gpu_trait_of(topology)},
           {"source", ""},
           {"software", ""},
           {"execution", run.compiled ? "compiled" : "eager"},

@@ -138,7 +138,7 @@ TEST_F(ReportCommand, DamageIsNamedByFileAndPointer) {
   damaged["kind"] = "guess";
   EXPECT_EQ(error_of(damaged),
             "shardlab: bad.json:/kind: found \"guess\"; valid: compare, ties, validate, solve, "
-            "simulate\n");
+            "simulate, step\n");
   damaged = record;
   damaged["schema"] = "shardlab/record/2";
   EXPECT_EQ(error_of(damaged),

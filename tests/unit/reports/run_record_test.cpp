@@ -146,6 +146,55 @@ json simulation_result() {
           {"steps", {step}}};
 }
 
+json step_result() {
+  const auto bar = [](const char* stream, const char* name, double start, double end) -> json {
+    return {{"stream", stream}, {"name", name}, {"tasks", 2}, {"start_ms", start}, {"end_ms", end}};
+  };
+  return {
+      {"model", "llama3-8b"},
+      {"topology", "h100"},
+      {"mesh", "fsdp=8"},
+      {"ranks", 8},
+      {"tokens_per_s_per_gpu", 6667.0},
+      {"step_ms", 2457.0},
+      {"mfu_percent", 43.2},
+      {"tokens_per_step", 131072.0},
+      {"recompute", "selective"},
+      {"memory",
+       {{"peak_bytes", 6e10},
+        {"device_bytes", 8e10},
+        {"fits", true},
+        {"parts",
+         {{"parameters", 1e10},
+          {"gradients", 1e10},
+          {"optimizer", 2e10},
+          {"activations", 1.5e10},
+          {"gathered", 4e9},
+          {"temporary", 1e9}}}}},
+      {"breakdown_ms",
+       {{"gemm", 1500.0},
+        {"attention", 400.0},
+        {"other", 500.0},
+        {"exposed", {{"all_gather", 40.0}, {"contention", 17.0}}},
+        {"bubble", 0.0},
+        {"host", 0.0}}},
+      {"timeline",
+       {bar("compute", "layers.0", 10.0, 60.0), bar("gathers of weights", "all_gather", 0.0, 10.0),
+        bar("compute", "<layers.1>", 60.0, 100.0)}},
+      {"assumed",
+       {{"stack", "steps"},
+        {"title", "training steps"},
+        {"source", "public figures"},
+        {"settings", {{{"name", "sequence"}, {"value", "8192 tokens"}}}},
+        {"terms",
+         {{{"factor", "gemm"},
+           {"help", "GEMMs in bf16"},
+           {"when", "gpu h100"},
+           {"value", 0.93},
+           {"low", 0.92},
+           {"high", nullptr}}}}}}};
+}
+
 RunRecord record_of(std::string_view kind, const json& result) {
   ResultRecord record;
   static_cast<RunHeader&>(record) = small_record();
@@ -166,6 +215,10 @@ std::vector<RunRecord> records() {
   refused["steps"] = json::array();
   refused["verified"] = false;
   for (const char* key : {"p50", "p95", "max"}) refused["time_us"][key] = nullptr;
+  json empty_step = step_result();
+  empty_step["timeline"] = json::array();
+  empty_step["assumed"]["terms"] = json::array();
+  empty_step["memory"]["fits"] = false;
   json infeasible = solution_result();
   for (const char* key : {"objective_us", "lower_bound_us", "breakdown_us"}) {
     infeasible[key] = nullptr;
@@ -182,7 +235,9 @@ std::vector<RunRecord> records() {
           record_of(kSolveKind, solution_result()),
           record_of(kSolveKind, infeasible),
           record_of(kSimulateKind, simulation_result()),
-          record_of(kSimulateKind, refused)};
+          record_of(kSimulateKind, refused),
+          record_of(kStepKind, step_result()),
+          record_of(kStepKind, empty_step)};
 }
 
 TEST(RunRecord, ReadsBackAndReportsTheSameBytes) {
@@ -248,6 +303,22 @@ TEST(RunRecord, SectionsKeepTheirContractInEveryKind) {
       }
     }
   }
+}
+
+TEST(RunRecord, AStepIsPicturedToScale) {
+  const ReportFiles files = write_report(record_of(kStepKind, step_result()));
+  EXPECT_NE(files.html.find("<rect class=\"series-1\" x=\"100.00\" y=\"16\" width=\"500.00\" "
+                            "height=\"22\"><title>layers.0 (2 tasks), 10.00 to 60.00 ms</title>"),
+            std::string::npos);
+  EXPECT_NE(files.html.find("<title>&lt;layers.1&gt; (2 tasks)"), std::string::npos);
+  EXPECT_NE(files.html.find("<rect class=\"series-2\" x=\"0.00\" y=\"62\" width=\"100.00\""),
+            std::string::npos);
+  EXPECT_NE(files.markdown.find("| compute | 2 | 90.00 | 90.0 |"), std::string::npos);
+  EXPECT_NE(files.markdown.find("| GEMMs | 1,500.00 | 61.1 |"), std::string::npos);
+  EXPECT_EQ(
+      rendered<StepRecord>(record_of(kStepKind, step_result())).sentence,
+      "`llama3-8b` on 8 ranks of `h100` (`fsdp=8`) is predicted to run at 6,667 tokens per second "
+      "and GPU: a step takes 2.457 s, 43.2 % of the peak rate in bf16.");
 }
 
 TEST(RunRecord, SentencesTellTheWholeStory) {
