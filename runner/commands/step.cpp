@@ -134,6 +134,7 @@ RunTraits traits_of(const StepArguments& arguments, const TrainingRun& run,
           {"graphs", "none"},
           {"model", run.shape.experts ? "experts" : "dense"},
           {"attention", arguments.attention},
+          {"context", run.spread.cp > 1 ? "ring" : "whole"},
           {"precision", std::string(precision_trait(run.precision))}};
 }
 

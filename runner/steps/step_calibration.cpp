@@ -154,6 +154,7 @@ std::span<const TermKind> term_kinds() {
       {"attention", {"attention"}, 0.9, 0.15, {}},
       {"attention", {"attention", "source"}, 1.0, 0.2, {}},
       {"attention", {"gpu", "attention"}, 1.0, 0.1, {}},
+      {"attention", {"context", "source"}, 1.0, 0.3, {{"context", "ring"}}},
       {"memory", {"execution"}, 0.9, 0.2, {}},
       {"memory", {"execution", "source"}, 1.0, 0.2, {}},
       {"memory", {"gpu"}, 1.0, 0.15, {}},
