@@ -131,9 +131,9 @@ Execution execution_of(const StepRow& row) {
 }
 
 // What a recipe says of a run.
-class Recipe {
+class RunRecipe {
  public:
-  Recipe(const RecipeBook& book, const CsvRecord* record) : book_(book), record_(record) {}
+  RunRecipe(const RecipeBook& book, const CsvRecord* record) : book_(book), record_(record) {}
   // Empty if there is no recipe.
   [[nodiscard]] std::string_view operator[](std::string_view column) const {
     return record_ == nullptr ? std::string_view() : book_.field(*record_, column);
@@ -145,7 +145,7 @@ class Recipe {
 };
 
 // The recipe of the same source and model that agrees with the row in the most important columns.
-Recipe best_recipe(const StepRow& row, const RecipeBook& book) {
+RunRecipe best_recipe(const StepRow& row, const RecipeBook& book) {
   const CsvRecord* best = nullptr;
   int most = -1;
   for (const CsvRecord& line : book.records) {
@@ -169,7 +169,7 @@ Recipe best_recipe(const StepRow& row, const RecipeBook& book) {
   return {book, best};
 }
 
-std::optional<Recomputation> recompute_of(const StepRow& row, const Recipe& recipe) {
+std::optional<Recomputation> recompute_of(const StepRow& row, const RunRecipe& recipe) {
   const std::string text = lower(row.act_ckpt);
   if (text == "none" || text == "no" || text == "off") return Recomputation{};
   if (has(text, "every")) return Recomputation::parse("every:2");
@@ -278,7 +278,7 @@ PublishedRun published_run(const StepRow& row, const RecipeBook& book) {
   run.async_tp = lower(row.async_tp) == "yes";
   run.task = lower(row.task) == "lora" ? Task::kLora : Task::kPretrain;
   apply_defaults(row, run);
-  const Recipe recipe = best_recipe(row, book);
+  const RunRecipe recipe = best_recipe(row, book);
   run.recompute = recompute_of(row, recipe);
   run.graphs = recipe["cuda_graphs"] == "full";
   run.overlap_experts = recipe["experts_overlap"] == "yes";

@@ -56,12 +56,12 @@ constexpr Eigen::Index kHandMadeTerms = 17;
 
 // The 17 terms of a step, in microseconds.
 Eigen::VectorXd hand_made_terms(const ExpressedStep& step, const StepPrediction& plain) {
-  static const std::vector<std::string> kGpus = {"a100", "a100-40", "h100", "h100-hbm2e"};
+  static const std::vector<std::string> kNamedGpus = {"a100", "a100-40", "h100", "h100-hbm2e"};
   Eigen::VectorXd terms = Eigen::VectorXd::Zero(kHandMadeTerms);
   const RunTraits& traits = step.published.traits;
   const TrainingRun& run = step.published.run;
   const StepBreakdown& parts = plain.breakdown;
-  const auto gpu = std::find(kGpus.begin(), kGpus.end(), traits.at("gpu")) - kGpus.begin();
+  const auto gpu = std::find(kNamedGpus.begin(), kNamedGpus.end(), traits.at("gpu")) - kNamedGpus.begin();
   terms[gpu] = parts.gemm_us - parts.low_gemm_us;  // 0 to 4; the last is all other GPUs
   const Eigen::Index format = run.precision == Precision::kNVFP4   ? 2
                               : run.precision == Precision::kMXFP8 ? 1
