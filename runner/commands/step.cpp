@@ -25,6 +25,7 @@ struct StepArguments {
   std::string recompute = "none";
   std::string sharding;
   std::string schedule;
+  std::int64_t loss_chunks = 1;
   std::int64_t chunks = 1;
   bool compile = false;
   bool library = false;
@@ -106,6 +107,8 @@ TrainingRun run_of(const StepArguments& arguments) {
                   : arguments.library ? Execution::kLibrary
                                       : Execution::kEager;
   run.chunks = arguments.chunks;
+  run.loss_chunks = arguments.loss_chunks;
+  if (arguments.compile) run.fused_loss = true;
   if (!arguments.schedule.empty()) {
     run.schedule = *from_name<PipelineSchedule>(arguments.schedule);
   } else if (run.chunks > 1) {
@@ -279,6 +282,11 @@ void add_step_command(const Command& root, Session& session) {
   command.option("--chunks", arguments->chunks, "stages that each rank of the pipeline holds")
       .check(integer_from(1, 1 << 10))
       .show_default();
+  command
+      .option("--loss-chunks", arguments->loss_chunks,
+              "parts of the tokens for which logits and loss are computed in turn")
+      .check(integer_from(1, 1 << 16))
+      .show_default();
   const std::vector<std::tuple<std::string, std::optional<std::int64_t>*, std::string>> sizes = {
       {"--layers", &arguments->layers,
        "number of blocks; the default of this option and of those below comes from the model"},
@@ -298,8 +306,8 @@ void add_step_command(const Command& root, Session& session) {
   add_common_options(command, session);
   for (const char* name :
        {"--seq", "--micro-batch", "--precision", "--library", "--attention", "--async-tp",
-        "--schedule", "--chunks", "--layers", "--width", "--heads", "--kv-heads", "--ffn",
-        "--vocabulary", "--experts", "--experts-per-token"}) {
+        "--schedule", "--chunks", "--loss-chunks", "--layers", "--width", "--heads", "--kv-heads",
+        "--ffn", "--vocabulary", "--experts", "--experts-per-token"}) {
     arguments->of_models.push_back(command.declared(name));
   }
   command.runs([arguments, &session] { run_step(*arguments, session); });

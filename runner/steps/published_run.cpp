@@ -127,6 +127,12 @@ Execution execution_of(const StepRow& row) {
   if (has(lower(row.software), "te +") || has(lower(row.framework), "automodel")) {
     return Execution::kLibrary;
   }
+  // Projects that compile every step, and one that is written in CUDA.
+  const std::string project = lower(row.framework + " " + row.source);
+  for (const std::string_view name : {"jax", "maxtext", "xla", "levanter", "paxml"}) {
+    if (has(project, name)) return Execution::kCompiled;
+  }
+  if (has(project, "llm.c")) return Execution::kLibrary;
   return Execution::kEager;
 }
 

@@ -720,6 +720,18 @@ class StepPredictor {
 
 }  // namespace
 
+namespace {
+
+std::vector<RankPiece> repeated(const std::vector<RankPiece>& pieces, std::int64_t times) {
+  std::vector<RankPiece> result;
+  for (std::int64_t i = 0; i < times; ++i) {
+    result.insert(result.end(), pieces.begin(), pieces.end());
+  }
+  return result;
+}
+
+}  // namespace
+
 // -- Work ----------------------------------------------------------------------------------------
 
 StepWork::StepWork(const TrainingRun& run, double device_bytes) : run_(run) {
@@ -767,7 +779,16 @@ void StepWork::make(const Recomputation& policy) {
   if (!output.fused_loss && output.execution == Execution::kCompiled) {
     output.execution = Execution::kEager;
   }
-  blocks_.push_back(rank_block(output, output_work(output), Keeping::kAll));
+  // In chunks, logits and their gradients are there for one part of the tokens at a time.
+  output.seq /= run_.loss_chunks;
+  RankBlock last = rank_block(output, output_work(output), Keeping::kAll);
+  if (run_.loss_chunks > 1) {
+    last.forward = repeated(last.forward, run_.loss_chunks);
+    last.backward = repeated(last.backward, run_.loss_chunks);
+    last.input_bytes *= d(run_.loss_chunks);
+    last.kept_bytes += last.input_bytes;
+  }
+  blocks_.push_back(std::move(last));
   memory_ = memory_of();
 }
 

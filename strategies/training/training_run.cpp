@@ -85,6 +85,8 @@ void expect_valid(const TrainingRun& run) {
   expect_divides(spread.tp, run.shape.heads, "tp", "number of attention heads");
   expect_divides(spread.tp, run.shape.ffn, "tp", "width of the feed-forward layer");
   expect_divides(spread.cp, run.seq, "cp", "length of the sequence");
+  expect_divides(run.loss_chunks, run.seq / spread.cp, "--loss-chunks",
+                 "tokens of a sequence on a rank");
   if (spread.ep > 1) {
     if (!run.shape.experts) {
       throw InputError("ep=" + std::to_string(spread.ep) + ": " + run.shape.name +

@@ -129,7 +129,8 @@ struct TrainingRun {
   // expert.
   bool sends_once = false;
   bool flash_attention = true;  // FlashAttention-2; false: cuDNN's, or FlashAttention-3
-  bool chunked_loss = false;
+  std::int64_t loss_chunks =
+      1;                    // parts of the tokens for which logits and loss are computed in turn
   bool fused_loss = false;  // whether one kernel computes the loss from bf16 logits
   bool graphs = false;      // CUDA graphs: the host launches nothing
   Task task = Task::kPretrain;
