@@ -77,8 +77,9 @@ struct DeviceFigures {
   std::optional<std::int64_t> multiprocessors;
   GBps memory_bandwidth;
   double memory_gib = 0.0;
-  Micros launch;                              // start-up time of one kernel
-  std::map<std::string, double> peak_tflops;  // dense, by dtype name or f4e2m1; "default" for others
+  Micros launch;  // start-up time of one kernel
+  std::map<std::string, double>
+      peak_tflops;  // dense, by dtype name or f4e2m1; "default" for others
 };
 
 class Topology {

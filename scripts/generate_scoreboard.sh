@@ -6,6 +6,7 @@ cd "$(dirname "$0")/.."
 # shellcheck source=scripts/generated_file.sh
 source scripts/generated_file.sh
 
+# shellcheck disable=SC2317  # generated_file calls it
 scoreboard() {
   "$binary" validate --scoreboard
   "$binary" validate --scoreboard --steps published

@@ -61,7 +61,8 @@ Eigen::VectorXd hand_made_terms(const ExpressedStep& step, const StepPrediction&
   const RunTraits& traits = step.published.traits;
   const TrainingRun& run = step.published.run;
   const StepBreakdown& parts = plain.breakdown;
-  const auto gpu = std::find(kNamedGpus.begin(), kNamedGpus.end(), traits.at("gpu")) - kNamedGpus.begin();
+  const auto gpu =
+      std::find(kNamedGpus.begin(), kNamedGpus.end(), traits.at("gpu")) - kNamedGpus.begin();
   terms[gpu] = parts.gemm_us - parts.low_gemm_us;  // 0 to 4; the last is all other GPUs
   const Eigen::Index format = run.precision == Precision::kNVFP4   ? 2
                               : run.precision == Precision::kMXFP8 ? 1
