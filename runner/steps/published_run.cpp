@@ -181,9 +181,9 @@ std::optional<Recomputation> recompute_of(const StepRow& row, const RunRecipe& r
   if (has(text, "every")) return Recomputation::parse("every:2");
   if (has(text, "selective")) return Recomputation::parse("selective");
   if (text == "full" || text == "yes") return Recomputation::parse("full");
+  if (!recipe["recompute"].empty()) return Recomputation::parse(recipe["recompute"]);
   // The default of torchtitan's configurations.
   if (has(lower(row.framework), "torchtitan")) return Recomputation::parse("selective");
-  if (!recipe["recompute"].empty()) return Recomputation::parse(recipe["recompute"]);
   return std::nullopt;
 }
 

@@ -130,9 +130,10 @@ StepCalibration calibrate_steps(const ExpressedSteps& steps, int threads) {
   for (Eigen::Index i = 0; i < count; ++i) {
     const TermCandidate& candidate = candidates[static_cast<std::size_t>(i)];
     const double error = std::sqrt(std::max(0.0, fit.covariance(i, i)));
-    // Rows that do not determine a term leave it at its prior.
+    // Rows that do not determine a term leave it at its prior, which is written only if it says
+    // anything.
     const bool moved = std::abs(fit.x[i] - candidate.expected) > kUnmoved * candidate.spread;
-    if (!moved && error > kUndetermined * candidate.spread) continue;
+    if (candidate.expected == 0.0 && !moved && error > kUndetermined * candidate.spread) continue;
     StepTerm term = candidate.term;
     term.value = std::exp(fit.x[i]);
     term.low = std::exp(fit.x[i] - 1.96 * error);

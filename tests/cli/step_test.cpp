@@ -235,9 +235,10 @@ TEST(ValidateSteps, BadRowsAndOptionsSayWhatIsValid) {
         "--stack: dtensor prices no kernels, so it predicts no steps; valid: a stack with a "
         "compute model, such as steps");
   }
-  expect_error({"validate", "--steps", "published", "--rows"}, 2,
-               "--steps: its result is one document on stdout, and its rows name their hardware; "
-               "valid: with --stack, --max-median-ape-percent, --format and --set alone");
+  expect_error(
+      {"validate", "--steps", "published", "--rows"}, 2,
+      "--steps: its result is one document on stdout, and its rows name their hardware; "
+      "valid: with --stack, --scoreboard, --max-median-ape-percent, --format and --set alone");
   expect_error(
       {"calibrate", "--steps", "published", "more.log"}, 2,
       "--steps: the rows name their hardware, and are all fitted; valid: with --stack, --out "

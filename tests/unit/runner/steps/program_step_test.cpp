@@ -49,6 +49,7 @@ class ProgramStepTest : public ::testing::Test {
     run.seq = 4096;
     run.micro_batch = 2;
     run.execution = compiled ? Execution::kCompiled : Execution::kEager;
+    run.fused_loss = compiled;
     const ConfigStore store = shipped();
     const Stack stack = store.stack("steps");
     const Topology topology = store.topology("h100");

@@ -143,7 +143,10 @@ TEST(PublishedRun, AnUnknownModelNeedsItsSizes) {
 
 TEST(PublishedRun, RecomputationIsTheRowsOrTheRecipesOrOpen) {
   StepRow row = row_of();
+  row.framework = "something";
   EXPECT_EQ(run_of(row).run.recompute, std::nullopt);
+  row.framework = "torchtitan";  // the default of its configurations
+  EXPECT_EQ(run_of(row).run.recompute.value().text(), "selective");
   const std::pair<const char*, const char*> rows[] = {
       {"none", "none"}, {"full", "full"}, {"selective (op)", "selective"}};
   for (const auto& [text, policy] : rows) {

@@ -46,14 +46,14 @@ TEST(StepTerms, TermsWhoseConditionsAllHoldAreMultiplied) {
   EXPECT_EQ(terms.factors({}).attention, 1.0);
 }
 
-TEST(StepTerms, FactorsThatBeginAtZeroAreSums) {
-  const StepTerms terms =
-      terms_of({{{"name", "waiting"}, {"value", 0.01}},
-                {{"name", "waiting"}, {"when", {{"gpu", "b"}}}, {"value", 0.02}},
-                {{"name", "fixed_us"}, {"value", 250.0}}});
-  EXPECT_DOUBLE_EQ(terms.factors({}).waiting, 0.01);
-  EXPECT_DOUBLE_EQ(terms.factors({{"gpu", "b"}}).waiting, 0.03);
-  EXPECT_DOUBLE_EQ(terms.factors({}).fixed_us, 250.0);
+TEST(StepTerms, FactorsThatAreTimesAreMultipliedToo) {
+  const StepTerms terms = terms_of({{{"name", "waiting"}, {"value", 2.0}},
+                                    {{"name", "waiting"}, {"when", {{"gpu", "b"}}}, {"value", 3.0}},
+                                    {{"name", "fixed_us"}, {"value", 0.5}}});
+  const StepFactors plain;
+  EXPECT_DOUBLE_EQ(terms.factors({}).waiting, 2.0 * plain.waiting);
+  EXPECT_DOUBLE_EQ(terms.factors({{"gpu", "b"}}).waiting, 6.0 * plain.waiting);
+  EXPECT_DOUBLE_EQ(terms.factors({}).fixed_us, 0.5 * plain.fixed_us);
 }
 
 TEST(StepTerms, FactorsStayWithinTheirBounds) {
@@ -77,8 +77,8 @@ TEST(StepTerms, BadTermsSayWhereTheyStandAndWhatIsValid) {
   EXPECT_EQ(
       error_of({{{"name", "gem"}, {"value", 1.0}}}),
       "stack.json:/step_terms/0/name: found \"gem\" (did you mean \"gemm\"?); valid: rate, "
-      "gemm, low_gemm, attention, memory, links, network, host_us, collective_share, waiting, "
-      "fixed_us");
+      "gemm, low_gemm, grouped, attention, memory, links, network, host_us, collective_share, "
+      "memory_passes, waiting, fixed_us");
   EXPECT_EQ(error_of({{{"name", "gemm"}, {"value", 1.0}}, {{"name", "gemm"}}}),
             "stack.json:/step_terms/1: missing key \"value\"");
   EXPECT_EQ(error_of({{{"name", "gemm"}, {"value", 1.0}, {"when", "h100"}}}),
