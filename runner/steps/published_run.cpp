@@ -229,7 +229,8 @@ void apply_defaults(const StepRow& row, TrainingRun& run) {
   }
   if (has(framework, "torchtitan") && run.execution == Execution::kCompiled) {
     // Since 2025 it compiles the loss too.
-    run.fused_loss = !has(row.software, "2024");
+    run.compiled_loss = !has(row.software, "2024");
+    run.fused_loss = run.compiled_loss;
   }
   if (has(framework, "foundry") || has(framework, "composer")) {
     // Flat parameters; MP mode PURE reduces gradients in bf16, DEFAULT in f32.

@@ -776,7 +776,7 @@ void StepWork::make(const Recomputation& policy) {
   stages_.back().push_back({blocks_.size(), false});
   // A loss that is not compiled runs in eager mode, and with it what computes the logits.
   TrainingRun output = run_;
-  if (!output.fused_loss && output.execution == Execution::kCompiled) {
+  if (!output.compiled_loss && output.execution == Execution::kCompiled) {
     output.execution = Execution::kEager;
   }
   // In chunks, logits and their gradients are there for one part of the tokens at a time.

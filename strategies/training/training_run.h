@@ -130,9 +130,10 @@ struct TrainingRun {
   bool sends_once = false;
   bool flash_attention = true;  // FlashAttention-2; false: cuDNN's, or FlashAttention-3
   std::int64_t loss_chunks =
-      1;                    // parts of the tokens for which logits and loss are computed in turn
-  bool fused_loss = false;  // whether one kernel computes the loss from bf16 logits
-  bool graphs = false;      // CUDA graphs: the host launches nothing
+      1;                      // parts of the tokens for which logits and loss are computed in turn
+  bool compiled_loss = true;  // whether torch.compile sees the loss, where it sees the model
+  bool fused_loss = false;    // whether one kernel computes the loss from bf16 logits
+  bool graphs = false;        // CUDA graphs: the host launches nothing
   Task task = Task::kPretrain;
   // Whether weights are copied out of what was gathered, and gradients into what is reduced, as
   // under fully_shard (FSDP2); flat parameters (FSDP1) and Megatron's buffers need no copies.

@@ -140,7 +140,7 @@ class Rejects(unittest.TestCase):
         )
 
     def test_a_file_outside_all_rooms(self):
-        rooms = "rules, proof, select, solvers, programs, steps, cases".split(", ")
+        rooms = "rules, proof, select, solvers, programs, steps, training, cases".split(", ")
         self.assert_rejected(
             "strategies/a.cpp",
             "#include <vector>\n",

@@ -49,7 +49,6 @@ class ProgramStepTest : public ::testing::Test {
     run.seq = 4096;
     run.micro_batch = 2;
     run.execution = compiled ? Execution::kCompiled : Execution::kEager;
-    run.fused_loss = compiled;
     const ConfigStore store = shipped();
     const Stack stack = store.stack("steps");
     const Topology topology = store.topology("h100");
@@ -77,7 +76,6 @@ TEST_F(ProgramStepTest, CompiledAgreesWithTheModelThatTheProgramIsOf) {
   const StepPrediction model = of_model(true);
   EXPECT_NEAR(program.breakdown.gemm_us, model.breakdown.gemm_us, 1e-9 * program.step_us);
   EXPECT_NEAR(program.breakdown.attention_us, model.breakdown.attention_us, 1e-9 * program.step_us);
-  EXPECT_NEAR(program.breakdown.other_us / model.breakdown.other_us, 1.0, 0.03);
   EXPECT_NEAR(program.step_us / model.step_us, 1.0, 0.02);
   EXPECT_NEAR(program.mfu / program.tokens_per_s_per_gpu, model.mfu / model.tokens_per_s_per_gpu,
               1e-2 * model.mfu / model.tokens_per_s_per_gpu);
