@@ -123,7 +123,9 @@ LoadedSteps load_steps(const std::string& file, const std::string& stack,
   loaded.terms = step_terms_of(loaded.stack);
   expect_step_prices(loaded.stack, stack);
   const StepTopologies topology_of = [&](const std::string& name, std::int64_t devices) {
-    return store.topology(name, devices);
+    // With another number of devices in a host, a topology forgets its scale-up domain.
+    Topology shipped = store.topology(name);
+    return shipped.devices_per_host() == devices ? shipped : store.topology(name, devices);
   };
   loaded.steps = express_steps(rows, {loaded.stack.collective_model, loaded.stack.compute_model},
                                topology_of, read_recipe_book(configs_root()));
