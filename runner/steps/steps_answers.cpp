@@ -124,8 +124,8 @@ LoadedSteps load_steps(const std::string& file, const std::string& stack,
   expect_step_prices(loaded.stack, stack);
   const StepTopologies topology_of = [&](const std::string& name, std::int64_t devices) {
     // With another number of devices in a host, a topology forgets its scale-up domain.
-    Topology shipped = store.topology(name);
-    return shipped.devices_per_host() == devices ? shipped : store.topology(name, devices);
+    Topology whole = store.topology(name);
+    return whole.devices_per_host() == devices ? whole : store.topology(name, devices);
   };
   loaded.steps = express_steps(rows, {loaded.stack.collective_model, loaded.stack.compute_model},
                                topology_of, read_recipe_book(configs_root()));
