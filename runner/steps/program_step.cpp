@@ -23,8 +23,6 @@
 namespace shardlab {
 namespace {
 
-double d(std::int64_t value) { return static_cast<double>(value); }
-
 // -- The mesh and the recipe ---------------------------------------------------------------------
 
 void expect_plannable(const Spread& spread) {
@@ -214,12 +212,7 @@ constexpr std::array<const char*, kStreams + 1> kLanes = {"compute", "collective
                                                           "gathers of weights",
                                                           "reductions of gradients", "host"};
 
-constexpr int kMultiprocessors = 0;
-constexpr int kLinks = 1;
-constexpr int kNetwork = 2;
-constexpr int kResources = 3;
-
-struct ChainTimes {
+struct ProgramTimes {
   double total_us = 0.0;
   StepBreakdown breakdown;
   std::vector<StepSpan> timeline;
@@ -227,9 +220,9 @@ struct ChainTimes {
 };
 
 // Several micro-batches, one after the other, on the streams of one rank.
-class Chain {
+class ProgramChain {
  public:
-  explicit Chain(const StepFactors& factors) : factors_(factors) {}
+  explicit ProgramChain(const StepFactors& factors) : factors_(factors) {}
 
   void add(const std::vector<ProgramTask>& tasks, bool reduces) {
     std::vector<int> place(tasks.size(), -1);
@@ -244,21 +237,21 @@ class Chain {
         // A gather is issued behind the kernels of the unit before the one that is about to run.
         if (task.stream == Stream::kGather || after.empty()) after.push_back(last_here);
         place[t] = add(static_cast<int>(task.stream), task, std::move(after),
-                       {{kMultiprocessors, factors_.collective_share},
-                        {task.leaves_domain ? kNetwork : kLinks, 1.0}});
+                       {{StepResource::kMultiprocessors, factors_.collective_share},
+                        {task.leaves_domain ? StepResource::kNetwork : StepResource::kLinks, 1.0}});
         continue;
       }
       after.push_back(last_compute_);
       if (factors_.host_us > 0) after.push_back(last_host_);
-      place[t] = add(0, task, std::move(after), {{kMultiprocessors, 1.0}});
+      place[t] = add(0, task, std::move(after), {{StepResource::kMultiprocessors, 1.0}});
       last_compute_ = last_here = place[t];
       if (factors_.host_us > 0) last_host_ = add_host();
     }
   }
 
-  [[nodiscard]] ChainTimes times(bool with_timeline) const {
-    const std::vector<FluidSpan> spans = simulate_fluid(tasks_, kStreams + 1, kResources);
-    ChainTimes result;
+  [[nodiscard]] ProgramTimes times(bool with_timeline) const {
+    const std::vector<FluidSpan> spans = simulate_fluid(tasks_, kStreams + 1, StepResource::kCount);
+    ProgramTimes result;
     double compute_end = 0.0;
     int last = -1;
     for (int t = 0; t < static_cast<int>(tasks_.size()); ++t) {
@@ -309,7 +302,7 @@ class Chain {
     return last;
   }
   // Time in which no kernel runs goes to the task for which the next kernel waits.
-  void attribute(double us, int task, ChainTimes& result) const {
+  void attribute(double us, int task, ProgramTimes& result) const {
     if (us <= 0.0 || task < 0) return;
     const ProgramTask* waited = of_[to_index(task)];
     if (waited == nullptr) {
@@ -429,20 +422,20 @@ ProgramStep predict_program_step(const ProgramRun& run, const ConfigStore& store
 
   // The first micro-batches, if there are several, and the last one.
   const bool reduces_always = run.spread.fsdp > 1;
-  Chain last(factors);
+  ProgramChain last(factors);
   last.add(tasks, true);
-  const ChainTimes one = last.times(with_timeline);
+  const ProgramTimes one = last.times(with_timeline);
   StepPrediction& prediction = result.prediction;
   prediction.timeline = one.timeline;
   result.blocks = one.blocks;
   prediction.step_us = one.total_us;
   add(prediction.breakdown, one.breakdown, 1.0);
   if (run.grad_accum > 1) {
-    Chain both(factors);
+    ProgramChain both(factors);
     both.add(tasks, reduces_always);
     both.add(tasks, true);
-    const ChainTimes two = both.times(false);
-    const double more = d(run.grad_accum - 1);
+    const ProgramTimes two = both.times(false);
+    const double more = to_real(run.grad_accum - 1);
     prediction.step_us += more * (two.total_us - one.total_us);
     add(prediction.breakdown, one.breakdown, -more);
     add(prediction.breakdown, two.breakdown, more);
@@ -463,15 +456,15 @@ ProgramStep predict_program_step(const ProgramRun& run, const ConfigStore& store
   prediction.breakdown.other_us += update_us;
   prediction.breakdown.exposed_us["all_reduce"] += norm_us;
   prediction.step_us += update_us + norm_us;
-  const double hosts = std::max(1.0, d(ranks) / d(topology.devices_per_host()));
+  const double hosts = std::max(1.0, to_real(ranks) / to_real(topology.devices_per_host()));
   const double waiting = factors.waiting * std::log2(hosts) * prediction.step_us;
   if (waiting > 0) prediction.breakdown.exposed_us["waiting"] += waiting;
   prediction.breakdown.host_us += factors.fixed_us;
   prediction.step_us += waiting + factors.fixed_us;
 
-  const double tokens = d(run.grad_accum) * tokens_of(planner.program());
-  prediction.tokens_per_s_per_gpu = tokens / d(ranks) / (prediction.step_us * 1e-6);
-  prediction.mfu = d(run.grad_accum) * model_flops(planner) / d(ranks) /
+  const double tokens = to_real(run.grad_accum) * tokens_of(planner.program());
+  prediction.tokens_per_s_per_gpu = tokens / to_real(ranks) / (prediction.step_us * 1e-6);
+  prediction.mfu = to_real(run.grad_accum) * model_flops(planner) / to_real(ranks) /
                    (prediction.step_us * 1e-6) / (topology.peak(DType::kBF16).value() * 1e12);
   prediction.memory = memory_parts(plan.memory);
   prediction.recompute = plan.recompute;

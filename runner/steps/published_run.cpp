@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <cctype>
-#include <fstream>
-#include <sstream>
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/text.h"
+#include "runner/config/read_json.h"
 
 namespace shardlab {
 namespace {
@@ -115,25 +114,58 @@ Sharding sharding_of(const StepRow& row) {
   return Sharding::kOptimizer;
 }
 
-// Whether the project's kernels are Megatron's: Transformer Engine and fused operators.
-bool is_megatron(const StepRow& row) {
-  const std::string framework = lower(row.framework);
-  return has(framework, "megatron") || has(framework, "nemo 2") || has(framework, "neox");
+// What a project's steps do unless a row or its recipe says otherwise.
+struct Project {
+  std::string_view part;  // of the row's framework and source, in lower case
+  Execution execution = Execution::kEager;
+  bool flash_attention = true;  // or cuDNN's kernels
+  bool fused_loss = false;
+  bool overlap_tp = false;          // TP's collectives run beside products
+  bool copies_weights = true;       // FSDP copies what it gathered out of a flat buffer
+  bool gathers_fp8 = false;         // weights travel in the precision of the products
+  double gradient_bytes = 4.0;      // of each element that is reduced
+  std::string_view recompute = {};  // empty if it is left open
+};
+// The first row that matches counts. Megatron's projects run Transformer Engine and fused operators,
+// and reduce gradients in bf16. Sources: the projects' default configurations, at the commits that
+// configs/steptimes/published.csv names.
+constexpr Project megatron(std::string_view part) {
+  return {.part = part,
+          .execution = Execution::kLibrary,
+          .flash_attention = false,
+          .fused_loss = true,
+          .overlap_tp = true,
+          .copies_weights = false,
+          .gathers_fp8 = true,
+          .gradient_bytes = 2.0};
 }
+constexpr Project automodel() {
+  Project project = megatron("automodel");
+  project.copies_weights = true;
+  return project;
+}
+constexpr Project kProjects[] = {
+    automodel(),
+    megatron("megatron"),
+    megatron("nemo 2"),
+    megatron("neox"),
+    {.part = "torchtitan", .recompute = "selective"},
+    {.part = "foundry", .fused_loss = true, .copies_weights = false},
+    {.part = "composer", .fused_loss = true, .copies_weights = false},
+    {.part = "llm.c", .execution = Execution::kLibrary},
+    // Projects that compile every step.
+    {.part = "jax", .execution = Execution::kCompiled},
+    {.part = "maxtext", .execution = Execution::kCompiled},
+    {.part = "xla", .execution = Execution::kCompiled},
+    {.part = "levanter", .execution = Execution::kCompiled},
+    {.part = "paxml", .execution = Execution::kCompiled},
+};
 
-Execution execution_of(const StepRow& row) {
-  if (lower(row.compile) == "yes") return Execution::kCompiled;
-  if (is_megatron(row)) return Execution::kLibrary;
-  if (has(lower(row.software), "te +") || has(lower(row.framework), "automodel")) {
-    return Execution::kLibrary;
-  }
-  // Projects that compile every step, and one that is written in CUDA.
-  const std::string project = lower(row.framework + " " + row.source);
-  for (const std::string_view name : {"jax", "maxtext", "xla", "levanter", "paxml"}) {
-    if (has(project, name)) return Execution::kCompiled;
-  }
-  if (has(project, "llm.c")) return Execution::kLibrary;
-  return Execution::kEager;
+Project project_of(const StepRow& row) {
+  const std::string name = lower(row.framework + " " + row.source);
+  const auto* found = std::find_if(std::begin(kProjects), std::end(kProjects),
+                                   [&](const Project& each) { return has(name, each.part); });
+  return found == std::end(kProjects) ? Project() : *found;
 }
 
 // What a recipe says of a run.
@@ -175,15 +207,15 @@ RunRecipe best_recipe(const StepRow& row, const RecipeBook& book) {
   return {book, best};
 }
 
-std::optional<Recomputation> recompute_of(const StepRow& row, const RunRecipe& recipe) {
+std::optional<Recomputation> recompute_of(const StepRow& row, const Project& project,
+                                          const RunRecipe& recipe) {
   const std::string text = lower(row.act_ckpt);
   if (text == "none" || text == "no" || text == "off") return Recomputation{};
   if (has(text, "every")) return Recomputation::parse("every:2");
   if (has(text, "selective")) return Recomputation::parse("selective");
   if (text == "full" || text == "yes") return Recomputation::parse("full");
   if (!recipe["recompute"].empty()) return Recomputation::parse(recipe["recompute"]);
-  // The default of torchtitan's configurations.
-  if (has(lower(row.framework), "torchtitan")) return Recomputation::parse("selective");
+  if (!project.recompute.empty()) return Recomputation::parse(project.recompute);
   return std::nullopt;
 }
 
@@ -215,29 +247,28 @@ std::int64_t grad_accum_of(const StepRow& row, const Spread& spread) {
                                 *row.global_batch / (*row.micro_batch * spread.dp * spread.fsdp));
 }
 
-// What a project does by default.
-void apply_defaults(const StepRow& row, TrainingRun& run) {
-  const std::string framework = lower(row.framework);
-  run.flash_attention = !is_megatron(row) && !has(framework, "automodel");
-  if (is_megatron(row) || has(framework, "automodel")) {
-    // Gradients are reduced in bf16, losses and optimizers are fused, TP runs beside products.
-    run.gradient_bytes = 2.0;
-    run.fused_loss = true;
-    run.overlap_tp = run.precision != Precision::kNVFP4;
-    run.copies_weights = has(framework, "automodel");
-    run.gathers_fp8 = run.precision == Precision::kFP8 || run.precision == Precision::kMXFP8;
-  }
-  if (has(framework, "torchtitan") && run.execution == Execution::kCompiled) {
+Execution execution_of(const StepRow& row, const Project& project) {
+  if (lower(row.compile) == "yes") return Execution::kCompiled;
+  // Whatever runs Transformer Engine has its fused operators.
+  return has(lower(row.software), "te +") ? Execution::kLibrary : project.execution;
+}
+
+void apply_defaults(const StepRow& row, const Project& project, TrainingRun& run) {
+  run.execution = execution_of(row, project);
+  run.flash_attention = project.flash_attention;
+  run.gradient_bytes = project.gradient_bytes;
+  run.fused_loss = project.fused_loss;
+  run.overlap_tp = project.overlap_tp && run.precision != Precision::kNVFP4;
+  run.copies_weights = project.copies_weights;
+  run.gathers_fp8 = project.gathers_fp8 &&
+                    (run.precision == Precision::kFP8 || run.precision == Precision::kMXFP8);
+  if (project.part == "torchtitan" && run.execution == Execution::kCompiled) {
     // Since 2025 it compiles the loss too.
     run.compiled_loss = !has(row.software, "2024");
     run.fused_loss = run.compiled_loss;
   }
-  if (has(framework, "foundry") || has(framework, "composer")) {
-    // Flat parameters; MP mode PURE reduces gradients in bf16, DEFAULT in f32.
-    run.copies_weights = false;
-    run.fused_loss = true;
-    run.gradient_bytes = has(row.unknown, "PURE") ? 2.0 : 4.0;
-  }
+  // Composer's MP mode PURE reduces gradients in bf16, DEFAULT in f32.
+  if (has(row.unknown, "PURE")) run.gradient_bytes = 2.0;
 }
 
 }  // namespace
@@ -248,10 +279,7 @@ std::string_view precision_trait(Precision precision) {
 
 RecipeBook read_recipe_book(const std::filesystem::path& configs) {
   const std::filesystem::path path = configs / "steptimes" / "recipes.csv";
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return read_csv(std::move(text).str(), path.filename().string());
+  return read_csv(read_text_file(path), path.filename().string());
 }
 
 PublishedRun published_run(const StepRow& row, const RecipeBook& book) {
@@ -279,14 +307,14 @@ PublishedRun published_run(const StepRow& row, const RecipeBook& book) {
   run.micro_batch = *row.micro_batch;
   run.grad_accum = grad_accum_of(row, run.spread);
   run.precision = precision_of(row);
-  run.execution = execution_of(row);
   run.chunks = run.spread.pp > 1 ? row.vp.value_or(1) : 1;
   run.schedule = run.chunks > 1 ? PipelineSchedule::kInterleaved : PipelineSchedule::k1F1B;
   run.async_tp = lower(row.async_tp) == "yes";
   run.task = lower(row.task) == "lora" ? Task::kLora : Task::kPretrain;
-  apply_defaults(row, run);
+  const Project project = project_of(row);
+  apply_defaults(row, project, run);
   const RunRecipe recipe = best_recipe(row, book);
-  run.recompute = recompute_of(row, recipe);
+  run.recompute = recompute_of(row, project, recipe);
   run.graphs = recipe["cuda_graphs"] == "full";
   run.overlap_experts = recipe["experts_overlap"] == "yes";
   run.sends_once = !recipe["dispatcher"].empty() && recipe["dispatcher"] != "alltoall";

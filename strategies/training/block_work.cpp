@@ -393,15 +393,19 @@ int WorkBuilder::lookup(double rows, double width, double vocabulary) {
   return y;
 }
 
-// The scan in chunks: products inside a chunk, as attention has them, and the states between chunks.
-// Source: Dao and Gu 2024, section 6; the backward pass computes each product twice.
+// The scan in chunks: products inside a chunk, as causal attention has them, and the states between
+// chunks. Each token meets half of its chunk on average, so that a product over the width n costs
+// chunk * n FLOPs: C times B transposed once for each group of heads, over the state, and its result
+// times X for each head. States are made from the tokens, and read by them, in 2 * inner * state
+// each. Source: Dao and Gu 2024 (arXiv 2405.21060), section 6; the backward pass computes each
+// product twice.
 int WorkBuilder::scan(int x, const StateSpace& shape, double batch, double tokens, double heads) {
   const double inner = heads * static_cast<double>(shape.head_dim);
   const double state = static_cast<double>(shape.state);
   const double chunk = static_cast<double>(shape.chunk);
-  const double flops =
-      batch * tokens *
-      (heads * chunk * (state / 8.0 + static_cast<double>(shape.head_dim)) + 4.0 * inner * state);
+  const double groups =
+      static_cast<double>(shape.groups) * heads / static_cast<double>(shape.heads);
+  const double flops = batch * tokens * (chunk * (groups * state + inner) + 4.0 * inner * state);
   const int y = make(batch * tokens * inner);
   const int states = make(batch * tokens / chunk * inner * state, DType::kF32);
   ops().push_back({.kind = WorkKind::kScan,

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "costmodel/base/index.h"
+
 namespace shardlab {
 namespace {
-
-double d(std::int64_t value) { return static_cast<double>(value); }
 
 class BlockWriter {
  public:
@@ -14,14 +14,14 @@ class BlockWriter {
       : run_(run),
         shape_(run.shape),
         builder_(run),
-        tp_(d(run.spread.tp)),
-        batch_(d(run.micro_batch)),
-        tokens_(d(run.seq) / d(run.spread.cp)),
+        tp_(to_real(run.spread.tp)),
+        batch_(to_real(run.micro_batch)),
+        tokens_(to_real(run.seq) / to_real(run.spread.cp)),
         rows_(batch_ * tokens_),
-        window_(windowed ? d(run.shape.window) : 0.0) {}
+        window_(windowed ? to_real(run.shape.window) : 0.0) {}
 
   BlockWork block(BlockKind kind) {
-    int x = builder_.input(rows_ / tp_ * d(shape_.width));
+    int x = builder_.input(rows_ / tp_ * to_real(shape_.width));
     switch (kind) {
       case BlockKind::kDense:
         x = with_residual(x, [this](int y) { return attention(y); });
@@ -50,21 +50,22 @@ class BlockWriter {
 
   BlockWork embedding() {
     // With sequence parallelism the results of all ranks' parts of the vocabulary are reduced.
-    const int found = builder_.lookup(rows_, d(shape_.width), d(shape_.vocabulary) / tp_);
+    const int found =
+        builder_.lookup(rows_, to_real(shape_.width), to_real(shape_.vocabulary) / tp_);
     builder_.finish(scattered(found));
     return builder_.take();
   }
 
   BlockWork output() {
-    int x = builder_.input(rows_ / tp_ * d(shape_.width));
-    x = gathered(builder_.norm(x, d(shape_.width)));
-    const double vocabulary = d(shape_.vocabulary) / tp_;
+    int x = builder_.input(rows_ / tp_ * to_real(shape_.width));
+    x = gathered(builder_.norm(x, to_real(shape_.width)));
+    const double vocabulary = to_real(shape_.vocabulary) / tp_;
     const int logits = builder_.linear(
-        x, {.rows = rows_, .in = d(shape_.width), .out = vocabulary, .low_precision = false});
+        x, {.rows = rows_, .in = to_real(shape_.width), .out = vocabulary, .low_precision = false});
     // A tied projection is the embedding's weight, unless they are on different ranks of a pipeline,
     // which hold a copy each.
     if (shape_.tied && run_.spread.pp == 1) {
-      builder_.weight(-d(shape_.width) * vocabulary, false);
+      builder_.weight(-to_real(shape_.width) * vocabulary, false);
     }
     builder_.loss(logits, rows_, vocabulary);
     builder_.finish(-1);
@@ -74,7 +75,7 @@ class BlockWriter {
  private:
   template <class Inner>
   int with_residual(int x, Inner&& inner) {
-    return builder_.add(x, inner(builder_.norm(x, d(shape_.width))));
+    return builder_.add(x, inner(builder_.norm(x, to_real(shape_.width))));
   }
   [[nodiscard]] bool beside() const { return run_.async_tp || run_.overlap_tp; }
   int gathered(int x) { return builder_.gather(x, WorkGroup::kTensor, tp_, beside()); }
@@ -86,15 +87,15 @@ class BlockWriter {
   int attention(int x) {
     x = gathered(x);
     const int y = shape_.latent ? latent_heads(x) : plain_heads(x);
-    const double value_dim = d(shape_.latent ? shape_.latent->value_dim : shape_.head_dim);
-    return scattered(linear(y, d(shape_.heads) * value_dim / tp_, d(shape_.width)));
+    const double value_dim = to_real(shape_.latent ? shape_.latent->value_dim : shape_.head_dim);
+    return scattered(linear(y, to_real(shape_.heads) * value_dim / tp_, to_real(shape_.width)));
   }
 
   int plain_heads(int x) {
-    const double heads = d(shape_.heads) / tp_;
-    const double kv_heads = std::max(1.0, d(shape_.kv_heads) / tp_);
-    const double head = d(shape_.head_dim);
-    const double width = d(shape_.width);
+    const double heads = to_real(shape_.heads) / tp_;
+    const double kv_heads = std::max(1.0, to_real(shape_.kv_heads) / tp_);
+    const double head = to_real(shape_.head_dim);
+    const double width = to_real(shape_.width);
     const auto part = [&](double out) {
       return LinearShape{.rows = rows_, .in = width, .out = out, .bias = shape_.biases};
     };
@@ -124,27 +125,28 @@ class BlockWriter {
 
   int latent_heads(int x) {
     const LatentAttention& mla = *shape_.latent;
-    const double heads = d(shape_.heads) / tp_;
-    const double width = d(shape_.width);
-    const double key_dim = d(mla.plain_dim + mla.rotary_dim);
+    const double heads = to_real(shape_.heads) / tp_;
+    const double width = to_real(shape_.width);
+    const double key_dim = to_real(mla.plain_dim + mla.rotary_dim);
     int query = -1;
     if (mla.query_rank > 0) {
-      query = builder_.norm(linear(x, width, d(mla.query_rank)), d(mla.query_rank));
-      query = linear(query, d(mla.query_rank), heads * key_dim);
+      query = builder_.norm(linear(x, width, to_real(mla.query_rank)), to_real(mla.query_rank));
+      query = linear(query, to_real(mla.query_rank), heads * key_dim);
     } else {
       query = linear(x, width, heads * key_dim);
     }
     query = builder_.rotary(query);
-    const int low = builder_.norm(linear(x, width, d(mla.key_rank + mla.rotary_dim)),
-                                  d(mla.key_rank + mla.rotary_dim));
-    const int both = linear(low, d(mla.key_rank), heads * d(mla.plain_dim + mla.value_dim));
+    const int low = builder_.norm(linear(x, width, to_real(mla.key_rank + mla.rotary_dim)),
+                                  to_real(mla.key_rank + mla.rotary_dim));
+    const int both =
+        linear(low, to_real(mla.key_rank), heads * to_real(mla.plain_dim + mla.value_dim));
     const int key = builder_.copy(both, rows_ * heads * key_dim);
-    return attend(query, key, both, heads, heads, key_dim, d(mla.value_dim));
+    return attend(query, key, both, heads, heads, key_dim, to_real(mla.value_dim));
   }
 
   int attend(int query, int key, int value, double heads, double kv_heads, double key_dim,
              double value_dim) {
-    const double cp = d(run_.spread.cp);
+    const double cp = to_real(run_.spread.cp);
     if (cp > 1) {
       // Each rank sends its keys and values, and then those that it receives, cp - 1 times.
       const double bytes = 2.0 * rows_ * kv_heads * (key_dim + value_dim);
@@ -168,11 +170,11 @@ class BlockWriter {
   }
 
   int feed_forward(int x) {
-    return scattered(feed_forward(gathered(x), d(shape_.ffn) / tp_, rows_));
+    return scattered(feed_forward(gathered(x), to_real(shape_.ffn) / tp_, rows_));
   }
 
   int feed_forward(int x, double ffn, double rows) {
-    const double width = d(shape_.width);
+    const double width = to_real(shape_.width);
     const LinearShape in{.rows = rows, .in = width, .out = ffn, .bias = shape_.biases};
     const LinearShape out{.rows = rows, .in = ffn, .out = width, .bias = shape_.biases};
     if (!shape_.gated) return builder_.linear(builder_.activation(builder_.linear(x, in)), out);
@@ -185,20 +187,20 @@ class BlockWriter {
   // decides when all are done, so its load is what counts.
   int experts(int x) {
     const Experts& experts = *shape_.experts;
-    const double width = d(shape_.width);
-    const double ep = d(run_.spread.ep);
+    const double width = to_real(shape_.width);
+    const double ep = to_real(run_.spread.ep);
     const double rows = rows_ / tp_;
     const int scores = builder_.linear(
-        x, {.rows = rows, .in = width, .out = d(experts.count), .low_precision = false});
+        x, {.rows = rows, .in = width, .out = to_real(experts.count), .low_precision = false});
     const int shared = experts.shared_ffn > 0 ? shared_expert(x) : -1;
-    const double inner = experts.latent > 0 ? d(experts.latent) : width;
+    const double inner = experts.latent > 0 ? to_real(experts.latent) : width;
     int tokens = x;
     if (experts.latent > 0) {
       tokens = builder_.linear(x, {.rows = rows, .in = width, .out = inner});
     }
-    const double sent = rows * d(experts.per_token);
+    const double sent = rows * to_real(experts.per_token);
     // How many ranks have experts for a token, if each expert is as likely as any other.
-    const double ranks = ep * (1.0 - std::pow(1.0 - 1.0 / ep, d(experts.per_token)));
+    const double ranks = ep * (1.0 - std::pow(1.0 - 1.0 / ep, to_real(experts.per_token)));
     const double travels = run_.sends_once ? rows * ranks : sent;
     int permuted = tokens;
     if (ep > 1) {
@@ -206,9 +208,9 @@ class BlockWriter {
                                    travels * inner);
     }
     permuted = builder_.copy(permuted, sent * inner);
-    const double local = d(experts.count) / ep;
+    const double local = to_real(experts.count) / ep;
     const double each = sent * run_.load_imbalance / local;
-    const double ffn = d(experts.ffn);
+    const double ffn = to_real(experts.ffn);
     const LinearShape in{.rows = each, .in = inner, .out = ffn, .batch = local, .expert = true};
     const LinearShape out{.rows = each, .in = ffn, .out = inner, .batch = local, .expert = true};
     int y = -1;
@@ -230,15 +232,15 @@ class BlockWriter {
   }
 
   int shared_expert(int x) {
-    return scattered(feed_forward(gathered(x), d(shape_.experts->shared_ffn) / tp_, rows_));
+    return scattered(feed_forward(gathered(x), to_real(shape_.experts->shared_ffn) / tp_, rows_));
   }
 
   int state_space(int x) {
     const StateSpace& ssm = *shape_.state_space;
-    const double heads = d(ssm.heads) / tp_;
-    const double inner = heads * d(ssm.head_dim);
-    const double width = d(shape_.width);
-    const double all = 2 * inner + 2 * d(ssm.groups * ssm.state) / tp_ + heads;
+    const double heads = to_real(ssm.heads) / tp_;
+    const double inner = heads * to_real(ssm.head_dim);
+    const double width = to_real(shape_.width);
+    const double all = 2 * inner + 2 * to_real(ssm.groups * ssm.state) / tp_ + heads;
     x = gathered(x);
     x = linear(x, width, all);
     x = builder_.activation(x);  // the short convolution, which is bound by memory as this is

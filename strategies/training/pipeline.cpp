@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 
 namespace shardlab {
 namespace {
@@ -14,8 +15,6 @@ struct Turn {
   std::int64_t chunk = 0;
   std::int64_t micro_batch = 0;
 };
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 // The turns of one rank, in the order in which it takes them.
 class Turns {
@@ -91,55 +90,56 @@ PipelineTimes simulate_pipeline(const Pipeline& pipeline) {
   for (std::int64_t rank = 0; rank < pipeline.ranks; ++rank) order.push_back(turns.of(rank));
 
   // When each pass of each stage and micro-batch is done; negative: not yet.
-  std::vector<double> forward(at(stages * count), -1.0);
-  std::vector<double> backward(at(stages * count), -1.0);
-  std::vector<double> free(at(pipeline.ranks), 0.0);
-  std::vector<double> busy(at(pipeline.ranks), 0.0);
-  std::vector<std::size_t> next(at(pipeline.ranks), 0);
+  std::vector<double> forward(to_index(stages * count), -1.0);
+  std::vector<double> backward(to_index(stages * count), -1.0);
+  std::vector<double> free(to_index(pipeline.ranks), 0.0);
+  std::vector<double> busy(to_index(pipeline.ranks), 0.0);
+  std::vector<std::size_t> next(to_index(pipeline.ranks), 0);
   const bool splits = pipeline.schedule == PipelineSchedule::kZeroBubble;
   bool moved = true;
   while (moved) {
     moved = false;
     for (std::int64_t rank = 0; rank < pipeline.ranks; ++rank) {
-      while (next[at(rank)] < order[at(rank)].size()) {
-        const Turn& turn = order[at(rank)][next[at(rank)]];
+      while (next[to_index(rank)] < order[to_index(rank)].size()) {
+        const Turn& turn = order[to_index(rank)][next[to_index(rank)]];
         const std::int64_t stage = turn.chunk * pipeline.ranks + rank;
-        const StageTimes& times = pipeline.stages[at(stage)];
+        const StageTimes& times = pipeline.stages[to_index(stage)];
         double ready = 0.0;
         double lasts = 0.0;
         if (turn.pass == Pass::kForward) {
           if (stage > 0) {
-            const double before = forward[at((stage - 1) * count + turn.micro_batch)];
+            const double before = forward[to_index((stage - 1) * count + turn.micro_batch)];
             if (before < 0) break;
-            ready = before + pipeline.stages[at(stage - 1)].send_us;
+            ready = before + pipeline.stages[to_index(stage - 1)].send_us;
           }
           lasts = times.forward_us;
         } else if (turn.pass == Pass::kBackward) {
-          const double own = forward[at(stage * count + turn.micro_batch)];
+          const double own = forward[to_index(stage * count + turn.micro_batch)];
           if (own < 0) break;
           ready = own;
           if (stage + 1 < stages) {
-            const double after = backward[at((stage + 1) * count + turn.micro_batch)];
+            const double after = backward[to_index((stage + 1) * count + turn.micro_batch)];
             if (after < 0) break;
             ready = std::max(ready, after + times.send_us);
           }
           lasts = times.backward_us - (splits ? times.weights_us : 0.0);
         } else {
-          if (backward[at(stage * count + turn.micro_batch)] < 0) break;
+          if (backward[to_index(stage * count + turn.micro_batch)] < 0) break;
           lasts = times.weights_us;
         }
-        const double end = std::max(free[at(rank)], ready) + lasts;
-        free[at(rank)] = end;
-        busy[at(rank)] += lasts;
-        if (turn.pass == Pass::kForward) forward[at(stage * count + turn.micro_batch)] = end;
-        if (turn.pass == Pass::kBackward) backward[at(stage * count + turn.micro_batch)] = end;
-        ++next[at(rank)];
+        const double end = std::max(free[to_index(rank)], ready) + lasts;
+        free[to_index(rank)] = end;
+        busy[to_index(rank)] += lasts;
+        if (turn.pass == Pass::kForward) forward[to_index(stage * count + turn.micro_batch)] = end;
+        if (turn.pass == Pass::kBackward)
+          backward[to_index(stage * count + turn.micro_batch)] = end;
+        ++next[to_index(rank)];
         moved = true;
       }
     }
   }
   for (std::int64_t rank = 0; rank < pipeline.ranks; ++rank) {
-    if (next[at(rank)] < order[at(rank)].size()) {
+    if (next[to_index(rank)] < order[to_index(rank)].size()) {
       throw InputError("a pipeline of " + std::to_string(pipeline.ranks) + " ranks with " +
                        std::to_string(pipeline.chunks) + " stages each can't run " +
                        std::to_string(count) +
@@ -150,7 +150,7 @@ PipelineTimes simulate_pipeline(const Pipeline& pipeline) {
   PipelineTimes result;
   result.total_us = *std::max_element(free.begin(), free.end());
   result.busiest = std::max_element(busy.begin(), busy.end()) - busy.begin();
-  result.bubble_us = result.total_us - busy[at(result.busiest)];
+  result.bubble_us = result.total_us - busy[to_index(result.busiest)];
   return result;
 }
 

@@ -2,12 +2,11 @@
 
 #include <algorithm>
 
+#include "costmodel/base/index.h"
 #include "strategies/steps/fusion.h"
 
 namespace shardlab {
 namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 bool is_heavy(const WorkOp& op) {
   return op.kind == WorkKind::kGemm || op.kind == WorkKind::kAttention ||
@@ -25,16 +24,18 @@ class Recomputed {
         kept_(work.tensors.size(), false),
         again_(work.forward.size(), false) {
     for (std::size_t i = 0; i < work.forward.size(); ++i) {
-      for (const int tensor : work.forward[i].writes) maker_[at(tensor)] = static_cast<int>(i);
+      for (const int tensor : work.forward[i].writes)
+        maker_[to_index(tensor)] = static_cast<int>(i);
     }
     int products = 0;
     for (const WorkOp& op : work.forward) {
       if (op.kind == WorkKind::kGemm) ++products;
       for (const int tensor : op.writes) {
-        keepable_[at(tensor)] = keeps(run, op, work.tensors[at(tensor)], keeping, products);
+        keepable_[to_index(tensor)] =
+            keeps(run, op, work.tensors[to_index(tensor)], keeping, products);
       }
     }
-    if (work.input >= 0) keepable_[at(work.input)] = true;
+    if (work.input >= 0) keepable_[to_index(work.input)] = true;
     for (const WorkOp& op : work.backward) {
       for (const int tensor : op.reads) need(tensor);
     }
@@ -44,8 +45,8 @@ class Recomputed {
         if (keepable_[i] && maker_[i] >= 0) kept_[i] = true;
       }
     }
-    for (const int tensor : work.held) kept_[at(tensor)] = true;
-    if (keeping != Keeping::kAll && work.input >= 0) kept_[at(work.input)] = true;
+    for (const int tensor : work.held) kept_[to_index(tensor)] = true;
+    if (keeping != Keeping::kAll && work.input >= 0) kept_[to_index(work.input)] = true;
   }
 
   [[nodiscard]] const std::vector<bool>& kept() const { return kept_; }
@@ -69,16 +70,16 @@ class Recomputed {
   }
 
   void need(int tensor) {
-    if (work_.tensors[at(tensor)].weight) return;
-    const int maker = maker_[at(tensor)];
+    if (work_.tensors[to_index(tensor)].weight) return;
+    const int maker = maker_[to_index(tensor)];
     if (maker < 0 && tensor != work_.input) return;  // the backward pass made it
-    if (keepable_[at(tensor)]) {
-      kept_[at(tensor)] = true;
+    if (keepable_[to_index(tensor)]) {
+      kept_[to_index(tensor)] = true;
       return;
     }
-    if (again_[at(maker)]) return;
-    again_[at(maker)] = true;
-    for (const int read : work_.forward[at(maker)].reads) need(read);
+    if (again_[to_index(maker)]) return;
+    again_[to_index(maker)] = true;
+    for (const int read : work_.forward[to_index(maker)].reads) need(read);
   }
 
   const BlockWork& work_;
@@ -100,7 +101,7 @@ FusionKind fusion_kind(const WorkOp& op) {
 }
 
 RankKernel kernel_of(const std::vector<WorkOp>& ops, const FusedKernel& fused) {
-  const WorkOp& first = ops[at(fused.ops.front())];
+  const WorkOp& first = ops[to_index(fused.ops.front())];
   RankKernel kernel{
       .query = {.bytes = fused.bytes_read + fused.bytes_written, .dtype = DType::kBF16},
       .kind = KernelClass::kOther,
@@ -125,7 +126,7 @@ RankKernel kernel_of(const std::vector<WorkOp>& ops, const FusedKernel& fused) {
       break;
     default: {
       const bool reduces = std::any_of(fused.ops.begin(), fused.ops.end(), [&](int op) {
-        return ops[at(op)].kind == WorkKind::kReduction;
+        return ops[to_index(op)].kind == WorkKind::kReduction;
       });
       kernel.query.kind = reduces ? Kernel::kReduction : Kernel::kElementwise;
     }
@@ -154,7 +155,7 @@ std::vector<RankPiece> pieces_of(const TrainingRun& run, const BlockWork& work,
   std::vector<RankPiece> pieces;
   bool heavy_before = false;
   for (const FusedKernel& fused : kernels) {
-    const WorkOp& first = ops[at(fused.ops.front())];
+    const WorkOp& first = ops[to_index(fused.ops.front())];
     if (first.kind == WorkKind::kCollective) {
       // What is gathered is read afterwards; a ring of keys and values runs beside the attention,
       // which comes after it in the forward pass and before it in the backward pass.
@@ -178,24 +179,24 @@ double most_working_bytes(const BlockWork& work, const std::vector<WorkOp>& ops,
                           const std::vector<bool>& kept) {
   std::vector<int> last(work.tensors.size(), -1);
   for (std::size_t i = 0; i < ops.size(); ++i) {
-    for (const int tensor : ops[i].reads) last[at(tensor)] = static_cast<int>(i);
+    for (const int tensor : ops[i].reads) last[to_index(tensor)] = static_cast<int>(i);
   }
   double now = 0.0;
   double most = 0.0;
   std::vector<bool> there(work.tensors.size(), false);
   for (std::size_t i = 0; i < ops.size(); ++i) {
     for (const int tensor : ops[i].writes) {
-      const WorkTensor& each = work.tensors[at(tensor)];
-      if (kept[at(tensor)] || there[at(tensor)] || each.weight) continue;
-      there[at(tensor)] = true;
+      const WorkTensor& each = work.tensors[to_index(tensor)];
+      if (kept[to_index(tensor)] || there[to_index(tensor)] || each.weight) continue;
+      there[to_index(tensor)] = true;
       now += each.bytes();
     }
     most = std::max(most, now);
     for (const std::vector<int>* list : {&ops[i].reads, &ops[i].writes}) {
       for (const int tensor : *list) {
-        if (!there[at(tensor)] || last[at(tensor)] > static_cast<int>(i)) continue;
-        there[at(tensor)] = false;
-        now -= work.tensors[at(tensor)].bytes();
+        if (!there[to_index(tensor)] || last[to_index(tensor)] > static_cast<int>(i)) continue;
+        there[to_index(tensor)] = false;
+        now -= work.tensors[to_index(tensor)].bytes();
       }
     }
   }
@@ -229,20 +230,20 @@ RankBlock rank_block(const TrainingRun& run, const BlockWork& work, Keeping keep
 
   RankBlock block;
   std::vector<bool> stays = recomputed.kept();
-  if (work.output >= 0) stays[at(work.output)] = true;
+  if (work.output >= 0) stays[to_index(work.output)] = true;
   block.forward = pieces_of(run, work, work.forward, stays);
   std::vector<bool> results(work.tensors.size(), false);
   for (const WorkOp& op : work.backward) {
     for (const int tensor : op.writes) {
-      if (work.tensors[at(tensor)].weight) results[at(tensor)] = true;
+      if (work.tensors[to_index(tensor)].weight) results[to_index(tensor)] = true;
     }
   }
   block.backward = pieces_of(run, work, backward, results);
   for (std::size_t i = 0; i < work.tensors.size(); ++i) {
     if (recomputed.kept()[i]) block.kept_bytes += work.tensors[i].bytes();
   }
-  if (work.input >= 0) block.input_bytes = work.tensors[at(work.input)].bytes();
-  if (work.output >= 0) block.output_bytes = work.tensors[at(work.output)].bytes();
+  if (work.input >= 0) block.input_bytes = work.tensors[to_index(work.input)].bytes();
+  if (work.output >= 0) block.output_bytes = work.tensors[to_index(work.output)].bytes();
   block.working_bytes = most_working_bytes(work, backward, recomputed.kept());
   block.weight_elements = work.weight_elements;
   block.expert_weight_elements = work.expert_weight_elements;

@@ -1,0 +1,169 @@
+#include "strategies/training/step_prices.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace shardlab {
+namespace {
+
+bool leaves_domain(const GroupSpan& span) { return span.domains > 1; }
+
+}  // namespace
+
+GroupSpan span_of(std::int64_t ranks, std::int64_t stride, const Topology& topology) {
+  const auto touched = [&](std::int64_t block) {
+    const std::int64_t in_block = std::max<std::int64_t>(1, std::min(ranks, block / stride));
+    return (ranks + in_block - 1) / in_block;
+  };
+  GroupSpan span;
+  span.ranks = ranks;
+  span.hosts = touched(topology.devices_per_host());
+  span.domains = touched(topology.domain_devices());
+  span.ranks_per_host = std::max<std::int64_t>(1, ranks / span.hosts);
+  span.extent = (ranks - 1) * stride + 1;
+  span.walk = ranks * stride;
+  return span;
+}
+
+StepGroups::StepGroups(const TrainingRun& run, const Topology& topology) {
+  const Spread& spread = run.spread;
+  const std::int64_t data = spread.dp * spread.fsdp;
+  const bool shards_all = run.sharding == Sharding::kOptimizer || run.sharding == Sharding::kNone;
+  tensor = span_of(spread.tp, 1, topology);
+  context = span_of(spread.cp, spread.tp, topology);
+  experts = span_of(spread.ep, 1, topology);
+  const std::int64_t shard_ranks = spread.cp * (shards_all ? data : spread.fsdp);
+  shards = span_of(shard_ranks, spread.tp, topology);
+  replicas = span_of(shards_all ? 1 : spread.dp, spread.tp * spread.cp * spread.fsdp, topology);
+  expert_shards = span_of(std::max<std::int64_t>(1, data * spread.cp * spread.tp /
+                                                        std::max<std::int64_t>(1, spread.ep)),
+                          spread.ep, topology);
+  neighbours = span_of(2, spread.tp * spread.cp * data, topology);
+}
+
+StepPrices::StepPrices(const TrainingRun& run, const StepModel& model)
+    : model_(model), groups_(run, model.topology) {}
+
+const GroupSpan& StepPrices::span(WorkGroup group) const {
+  switch (group) {
+    case WorkGroup::kContext:
+      return groups_.context;
+    case WorkGroup::kExperts:
+      return groups_.experts;
+    default:
+      return groups_.tensor;
+  }
+}
+
+double StepPrices::kernel_us(const RankKernel& kernel) const {
+  const StepFactors& factors = model_.factors;
+  double price = model_.kernels.price(kernel.query).total.value() / factors.rate;
+  if (kernel.query.gemm && kernel.query.gemm->batch > 1) price /= factors.grouped;
+  switch (kernel.kind) {
+    case KernelClass::kGemm:
+      return price / factors.gemm;
+    case KernelClass::kLowGemm:
+      return price / factors.low_gemm;
+    case KernelClass::kAttention:
+      return price / factors.attention;
+    case KernelClass::kOther:
+      break;
+  }
+  return price / factors.memory;
+}
+
+double StepPrices::memory_us(double bytes) const {
+  if (bytes <= 0) return 0.0;
+  return kernel_us({.query = {.kind = Kernel::kElementwise, .bytes = bytes, .dtype = DType::kF32},
+                    .name = "memory"});
+}
+
+double StepPrices::collective_us(Collective kind, double bytes, const GroupSpan& span) const {
+  if (bytes <= 0 || span.ranks <= 1) return 0.0;
+  const Price price = model_.collectives.price({kind, bytes, span});
+  const double factor = leaves_domain(span) ? model_.factors.network : model_.factors.links;
+  return price.total.value() - price.transfer.value() + price.transfer.value() / factor;
+}
+
+double StepPrices::collective_us(const RankCollective& collective) const {
+  const GroupSpan& group = span(collective.group);
+  // What travels in a ring passes one link at a time.
+  if (collective.kind == Collective::kSendRecv) {
+    GroupSpan pair = group;
+    pair.ranks = std::min<std::int64_t>(2, group.ranks);
+    pair.hosts = std::min<std::int64_t>(2, group.hosts);
+    pair.domains = std::min<std::int64_t>(2, group.domains);
+    pair.ranks_per_host = std::max<std::int64_t>(1, pair.ranks / pair.hosts);
+    return collective_us(collective.kind, collective.full_bytes, pair);
+  }
+  return collective_us(collective.kind, collective.full_bytes, group);
+}
+
+std::vector<ResourceUse> StepPrices::uses(const GroupSpan& span, double bytes, double us) const {
+  const double of_memory = us > 0 ? share_of_memory(model_.factors.memory_passes * bytes, us) : 0.0;
+  return {{StepResource::kMultiprocessors, model_.factors.collective_share},
+          {StepResource::kMemory, of_memory},
+          {leaves_domain(span) ? StepResource::kNetwork : StepResource::kLinks, 1.0}};
+}
+
+double StepPrices::share_of_memory(double bytes, double us) const {
+  const double fastest = transfer_time(bytes, model_.topology.device().memory_bandwidth).value();
+  return std::min(1.0, fastest / us);
+}
+
+double PricedPiece::first_beside(const PricedPiece& collective) const {
+  return collective.group == WorkGroup::kContext ? first_attention_us : first_us;
+}
+
+double PricedPiece::last_beside(const PricedPiece& collective) const {
+  return collective.group == WorkGroup::kContext ? last_attention_us : last_us;
+}
+
+double PricedPiece::us() const {
+  return std::accumulate(kernels_us.begin(), kernels_us.end(), 0.0);
+}
+
+std::vector<PricedPiece> priced(const std::vector<RankPiece>& pieces, const StepPrices& prices,
+                                bool library) {
+  std::vector<PricedPiece> result;
+  for (const RankPiece& piece : pieces) {
+    PricedPiece out;
+    if (piece.collective) {
+      out.is_collective = true;
+      out.beside = piece.collective->beside;
+      out.leads = piece.collective->leads;
+      out.kind = piece.collective->kind;
+      out.group = piece.collective->group;
+      out.collective_us = prices.collective_us(*piece.collective);
+      out.uses = prices.uses(prices.span(piece.collective->group), piece.collective->full_bytes,
+                             out.collective_us);
+      result.push_back(std::move(out));
+      continue;
+    }
+    // How long kernels of one class, from the first kernel on, or up to the last, take.
+    bool only_gemms = true;
+    bool only_attention = true;
+    for (const RankKernel& kernel : piece.kernels) {
+      const double us = prices.kernel_us(kernel);
+      out.kernels_us[static_cast<std::size_t>(kernel.kind)] += us;
+      out.bytes += kernel.query.bytes;
+      // Transformer Engine launches the GEMM of each expert by itself.
+      const bool is_grouped = kernel.query.gemm && kernel.query.gemm->batch > 1;
+      out.kernels += is_grouped && library ? static_cast<int>(kernel.query.gemm->batch) : 1;
+      const bool is_attention = kernel.kind == KernelClass::kAttention;
+      const bool is_gemm = !is_attention && kernel.kind != KernelClass::kOther;
+      only_gemms = only_gemms && is_gemm;
+      only_attention = only_attention && is_attention;
+      if (only_gemms) out.first_us += us;
+      if (only_attention) out.first_attention_us += us;
+      out.last_us = is_gemm ? out.last_us + us : 0.0;
+      out.last_attention_us = is_attention ? out.last_attention_us + us : 0.0;
+    }
+    out.share_of_memory = out.us() > 0 ? prices.share_of_memory(out.bytes, out.us()) : 0.0;
+    result.push_back(std::move(out));
+  }
+  return result;
+}
+
+}  // namespace shardlab
