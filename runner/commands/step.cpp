@@ -30,6 +30,9 @@ struct StepArguments {
   bool compile = false;
   bool library = false;
   bool async_tp = false;
+  bool cuda_graphs = false;
+  std::string optimizer = "fused";
+  double load_imbalance = 1.0;
   std::string attention = "flash";
   std::optional<std::int64_t> layers, width, heads, kv_heads, ffn, vocabulary, experts,
       experts_per_token;
@@ -80,6 +83,13 @@ ModelShape shape_of(const StepArguments& arguments) {
   return shape;
 }
 
+// The bytes that AdamW's step moves for each parameter, all in f32. Source: the operators of
+// torch/optim/adamw.py in PyTorch 2.13.0. The fused kernel reads weight, gradient and two moments, and
+// writes all but the gradient. The foreach form runs eight operators: the decay of the weights and the
+// two moments' updates (8, 12, 8 and 12 bytes), square root, bias correction and epsilon (8 each), and
+// the update of the weights (16).
+double update_bytes_of(std::string_view optimizer) { return optimizer == "fused" ? 28.0 : 80.0; }
+
 // Nothing for auto.
 std::optional<Recomputation> recomputation_of(const StepArguments& arguments) {
   if (arguments.recompute == "auto") return std::nullopt;
@@ -118,6 +128,12 @@ TrainingRun run_of(const StepArguments& arguments) {
     throw InputError("--chunks: only the interleaved schedule has several stages on a rank");
   }
   run.async_tp = arguments.async_tp;
+  run.graphs = arguments.cuda_graphs;
+  run.update_bytes = update_bytes_of(arguments.optimizer);
+  run.load_imbalance = arguments.load_imbalance;
+  if (run.load_imbalance != 1.0 && !run.shape.experts) {
+    throw InputError("--load-imbalance: " + run.shape.name + " has no experts");
+  }
   run.flash_attention = arguments.attention == "flash";
   if (arguments.library) {
     run.fused_loss = true;
@@ -134,7 +150,7 @@ RunTraits traits_of(const StepArguments& arguments, const TrainingRun& run,
           {"source", ""},
           {"software", ""},
           {"execution", std::string(name_of(run.execution))},
-          {"graphs", "none"},
+          {"graphs", run.graphs ? "full" : "none"},
           {"model", run.shape.experts ? "experts" : "dense"},
           {"attention", arguments.attention},
           {"context", run.spread.cp > 1 ? "ring" : "whole"},
@@ -275,6 +291,19 @@ void add_step_command(const Command& root, Session& session) {
       .show_default();
   command.flag("--async-tp", arguments->async_tp,
                "cut up tensor parallelism's collectives and run them beside the matmuls");
+  command.flag(
+      "--cuda-graphs", arguments->cuda_graphs,
+      "replay the step's kernels from CUDA graphs, so that the host launches none of them");
+  command
+      .option("--optimizer", arguments->optimizer,
+              "AdamW in one fused kernel, or as PyTorch's foreach operators")
+      .check(one_of({"fused", "foreach"}))
+      .show_default();
+  command
+      .option("--load-imbalance", arguments->load_imbalance,
+              "tokens of the busiest expert's rank, divided by the mean of all ranks")
+      .check(number_from(1.0, 1e6))
+      .show_default();
   command
       .option("--schedule", arguments->schedule,
               "of the pipeline; default: 1f1b, or interleaved with --chunks")
@@ -305,9 +334,10 @@ void add_step_command(const Command& root, Session& session) {
   add_report_options(command, session);
   add_common_options(command, session);
   for (const char* name :
-       {"--seq", "--micro-batch", "--precision", "--library", "--attention", "--async-tp",
-        "--schedule", "--chunks", "--loss-chunks", "--layers", "--width", "--heads", "--kv-heads",
-        "--ffn", "--vocabulary", "--experts", "--experts-per-token"}) {
+       {"--seq",      "--micro-batch", "--precision",  "--library",        "--attention",
+        "--async-tp", "--cuda-graphs", "--optimizer",  "--load-imbalance", "--schedule",
+        "--chunks",   "--loss-chunks", "--layers",     "--width",          "--heads",
+        "--kv-heads", "--ffn",         "--vocabulary", "--experts",        "--experts-per-token"}) {
     arguments->of_models.push_back(command.declared(name));
   }
   command.runs([arguments, &session] { run_step(*arguments, session); });

@@ -46,7 +46,7 @@ class StepPlanner {
 
   [[nodiscard]] const ModelBlocks& blocks() const { return blocks_; }
   [[nodiscard]] double most_bytes() const { return most_bytes_; }
-  // By node: its rule; null for a node without a kernel.
+  // The rule of each node, which is null for a node without a kernel.
   [[nodiscard]] const std::vector<const OpRule*>& rules() const { return rules_; }
   // Throw InputError for a plan that can't run.
   [[nodiscard]] PlannedProgram planned(const Assignment& assignment);

@@ -150,7 +150,7 @@ class Planner {
     StepMemory memory;
   };
 
-  // With as little recomputation as fits, if the run leaves it open.
+  // Plans the run with as little recomputation as fits, if the run leaves that open.
   Plan plan() {
     if (run_.recompute) return plan_with(*run_.recompute);
     using Kind = Recomputation::Kind;

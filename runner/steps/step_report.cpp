@@ -4,6 +4,7 @@
 #include <map>
 
 #include "costmodel/base/index.h"
+#include "costmodel/base/text.h"
 #include "runner/steps/steps_answers.h"
 
 namespace shardlab {
@@ -99,6 +100,12 @@ std::vector<std::pair<std::string, std::string>> settings_of(const TrainingRun& 
   if (run.spread.pp > 1) {
     settings.emplace_back("pipeline schedule", std::string(name_of(run.schedule)));
   }
+  if (run.shape.experts) {
+    settings.emplace_back("busiest expert's rank over the mean", format_double(run.load_imbalance));
+  }
+  settings.emplace_back("optimizer's traffic",
+                        format_double(run.update_bytes) + " bytes a parameter");
+  if (run.graphs) settings.emplace_back("launches", "CUDA graphs");
   if (run.async_tp) settings.emplace_back("tensor parallelism", "collectives beside the products");
   return settings;
 }

@@ -47,7 +47,7 @@ class Graph {
   // The bytes behind a tensor: those of a broadcast view are those of what it views.
   [[nodiscard]] double bytes(int tensor) const { return bytes_[to_index(tensor)]; }
   [[nodiscard]] bool stays(int root) const { return stays_[to_index(root)]; }
-  // By root, the operators that are no views, ascending.
+  // The operators of each root that are no views, in ascending order.
   [[nodiscard]] const std::vector<int>& readers(int root) const { return readers_[to_index(root)]; }
   [[nodiscard]] const std::vector<int>& writers(int root) const { return writers_[to_index(root)]; }
   // The operators that have to run before one that is no view.
@@ -186,7 +186,7 @@ class Fuser {
  public:
   explicit Fuser(const Graph& graph) : graph_(graph) { add_groups(); }
 
-  // By group that is left: its operators without views, in the order of issue.
+  // The operators without views of each group that is left, in the order of issue.
   std::vector<std::vector<int>> run() && {
     for (int round = 0; round < kMostRounds; ++round) {
       if (!fuse_once()) break;

@@ -629,7 +629,8 @@ class StepMaker {
   std::vector<std::vector<ValueRef>> reads_;  // by node
   const std::vector<Phase>& pass_;            // by node
   std::vector<std::vector<Held>> held_;       // by node and output: the value as it was made last
-  // By node and tensor that it reads: the value in the layout that it wants, where it was moved ahead.
+  // For each node and tensor that it reads, the value in the layout that it wants, where it was moved
+  // ahead.
   std::vector<std::vector<std::optional<Held>>> moved_;
   std::vector<bool> done_again_;
   Phase now_ = Phase::kForward;

@@ -109,8 +109,8 @@ struct StepTask {
 struct TrainingStep {
   std::vector<StepTask> tasks;  // in the order in which they are issued
   std::vector<StepBuffer> buffers;
-  // By node: the task before which the backward pass may gather it, if it is a weight that the backward
-  // pass reads under units; otherwise the number of tasks.
+  // For each node, the task before which the backward pass may gather it, if it is a weight that the
+  // backward pass reads under units; otherwise the number of tasks.
   std::vector<int> gathered_again;
 };
 

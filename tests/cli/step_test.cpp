@@ -86,6 +86,35 @@ TEST(StepCommand, OptionsChangeWhatTheySay) {
   EXPECT_EQ(json_of(with(kSmall, {"--recompute", "auto"}))["recompute"], "none");
 }
 
+TEST(StepCommand, GraphsSpareTheHostsLaunches) {
+  // Many small kernels, whose launches take longer than they do.
+  const Words words = {"step",      "qwen3-30b-a3b", "--mesh", "fsdp=16,ep=8",
+                       "--library", "--seq",         "1024"};
+  const double eager = json_of(words)["step_ms"].get<double>();
+  EXPECT_LT(json_of(with(words, {"--cuda-graphs"}))["step_ms"].get<double>(), 0.95 * eager);
+}
+
+TEST(StepCommand, TheForeachOptimizerMovesMoreBytesThanTheFusedOne) {
+  const Words words = {"step", "llama3-8b", "--mesh", "fsdp=8"};
+  const auto other_ms = [&](const char* optimizer) {
+    return json_of(with(words, {"--optimizer", optimizer}))["breakdown_ms"]["other"].get<double>();
+  };
+  // A rank updates an eighth of the parameters, whose gradients' norm reads 8 bytes of each besides.
+  // No H100 moves more than 3.35 TB/s.
+  const double least_ms = (80.0 - 28.0) * 8.03e9 / 8 / 3.35e12 * 1e3;
+  const double more = other_ms("foreach") - other_ms("fused");
+  EXPECT_GT(more, least_ms);
+  EXPECT_LT(more, 2.0 * least_ms);
+}
+
+TEST(StepCommand, AnImbalanceOfExpertsCostsTime) {
+  const Words words = {"step", "mixtral-8x7b", "--mesh", "fsdp=64,ep=8", "--library"};
+  const double even = json_of(words)["step_ms"].get<double>();
+  EXPECT_GT(json_of(with(words, {"--load-imbalance", "1.5"}))["step_ms"].get<double>(), even);
+  expect_error({"step", "llama3-8b", "--mesh", "fsdp=8", "--load-imbalance", "1.5"}, 2,
+               "--load-imbalance: llama3-8b has no experts");
+}
+
 TEST(StepCommand, PipelinesHaveABubble) {
   const Words words = {"step",         "llama3-8b", "--mesh",   "dp=2,tp=2,pp=4",
                        "--grad-accum", "8",         "--library"};

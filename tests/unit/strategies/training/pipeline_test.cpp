@@ -66,7 +66,7 @@ TEST(TrainingPipeline, OneRankHasNoBubble) {
   }
 }
 
-// By hand, for two ranks and one micro-batch: forward, transfer, forward, backward, transfer, backward.
+// Two ranks with one micro-batch run forward, transfer, forward, backward, transfer and backward.
 TEST(TrainingPipeline, TransfersDelayTheRankThatReceives) {
   const StageTimes stage{.forward_us = 10, .backward_us = 20, .send_us = 3};
   EXPECT_DOUBLE_EQ(simulate_pipeline(equal(PipelineSchedule::k1F1B, 2, 1, 1, stage)).total_us,
@@ -129,8 +129,8 @@ TEST(TrainingPipeline, NoScheduleBeatsItsBoundsOnRandomStages) {
   }
 }
 
-// With unequal stages it can be longer: the gradients of weights that were put off meet a rank that
-// has no time left for them.
+// With unequal stages a pipeline can take longer, since the gradients of weights that were put off
+// meet a rank that has no time left for them.
 TEST(TrainingPipeline, ZeroBubbleIsNoLongerThan1F1BWhereStagesAreEqual) {
   std::mt19937_64 random(8);
   std::uniform_real_distribution<double> time(0.5, 20.0);
