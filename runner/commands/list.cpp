@@ -16,7 +16,9 @@
 #include "runner/evaluation/measurement_files.h"
 #include "runner/evaluation/validation.h"
 #include "strategies/cases/case.h"
+#include "strategies/proof/op_sample.h"
 #include "strategies/rules/rule_table.h"
+#include "strategies/select/suite.h"
 
 namespace shardlab {
 namespace {
@@ -151,7 +153,13 @@ nlohmann::json op_json(const std::string& name) {
            {"equation", rule.equation}});
     }
   }
-  return {{"name", name}, {"rules", rules}};
+  nlohmann::json samples = nlohmann::json::array();
+  for (const SampleCall& sample : sample_calls_of(name, 1)) {
+    nlohmann::json inputs = nlohmann::json::array();
+    for (const TensorArg& arg : sample.call.inputs) inputs.push_back(arg.text());
+    samples.push_back({{"inputs", std::move(inputs)}, {"args", sample.call.args}});
+  }
+  return {{"name", name}, {"rules", rules}, {"samples", std::move(samples)}};
 }
 
 void describe_stack(const std::string& name, Session& session) {
@@ -182,6 +190,36 @@ void describe_experiment(const std::string& name, Session& session) {
   static_cast<void>(
       Experiment::read(store, name));  // read in full, so that what is printed is valid
   session.print(store.experiment_json(store.find(ConfigKind::kExperiment, name)));
+}
+
+// A suite with one question on each line, as the shipped files have them.
+std::string suite_text(const Suite& suite) {
+  nlohmann::ordered_json head = suite.to_json();
+  head.erase("questions");
+  std::string text = head.dump();
+  text.back() = ',';
+  text += " \"questions\": [";
+  for (std::size_t i = 0; i < suite.questions.size(); ++i) {
+    text += (i == 0 ? "\n" : ",\n") + suite.questions[i].to_json().dump();
+  }
+  return text + "\n]}\n";
+}
+
+// Prints the questions of a suite, also of a generated one. As JSON they are a suite themselves.
+void describe_questions(const std::string& name, Session& session) {
+  const ConfigStore store = session.store();
+  const std::filesystem::path path = store.find(ConfigKind::kSuite, name);
+  const Suite suite = Suite::from_json(read_json_file(path), JsonPlace{path.string(), ""});
+  if (session.json()) {
+    session.print(suite_text(suite));
+    return;
+  }
+  std::string text;
+  for (const Question& question : suite.questions) {
+    text += question.id + " on " + question.mesh.text() + ": " + join(question.inputs(), ", ") +
+            (question.count > 1 ? " (" + std::to_string(question.count) + " times)" : "") + "\n";
+  }
+  session.print(text);
 }
 
 // Prints a tuner's file, or writes NCCL's choices in a measured run as such a file.
@@ -345,7 +383,12 @@ void run_list(const std::string& what, Session& session) {
   session.print(text);
 }
 
-void run_describe(const std::string& what, const std::string& name, Session& session) {
+void run_describe(const std::string& what, const std::string& name, bool questions,
+                  Session& session) {
+  if (questions && (what != "suite" || name.empty())) {
+    throw InputError("--questions: found for " + what + "; valid: describe suite NAME --questions");
+  }
+  if (questions) return describe_questions(name, session);
   if (what == "models") return describe_model(name, session);
   if (what == "tuner") return describe_tuner(name, session);
   const Registry& registry = registry_of(what, &Registry::one);
@@ -372,6 +415,7 @@ void add_list_command(const Command& root, Session& session) {
 void add_describe_command(const Command& root, Session& session) {
   auto what = std::make_shared<std::string>();
   auto name = std::make_shared<std::string>();
+  auto questions = std::make_shared<bool>(false);
   const Command command = root.subcommand(
       "describe", "print one entry of a registry\n  shardlab describe model alpha_beta");
   std::vector<std::string> kinds = registry_names(&Registry::one);
@@ -382,7 +426,10 @@ void add_describe_command(const Command& root, Session& session) {
       "name", *name,
       "the name of the entry (a measurement or a tuner can also be a file; models needs no name)");
   add_common_options(command, session);
-  command.runs([what, name, &session] { run_describe(*what, *name, session); });
+  command.flag("--questions", *questions,
+               "print the questions of a suite, also of a generated one; as JSON they are a suite");
+  command.runs(
+      [what, name, questions, &session] { run_describe(*what, *name, *questions, session); });
 }
 
 }  // namespace shardlab

@@ -151,7 +151,11 @@ std::optional<SampleCall> pointwise_call(std::string_view op, const OpKernel& ke
   for (std::size_t i = count; i < kernel.operands; ++i) {
     double each = number + 2.5 * static_cast<double>(i - count);
     if (truth) each = number > 0.0 ? 1.0 : 0.0;
-    sample.call.args.push_back(whole ? std::abs(std::round(each)) : each);
+    nlohmann::json argument = each;
+    if (whole) argument = std::abs(std::llround(each));
+    // One number for each tensor of the lists, which have one here.
+    if (op.ends_with(".ScalarList")) argument = nlohmann::json::array({argument});
+    sample.call.args.push_back(std::move(argument));
   }
   return is_taken(sample.call) ? std::optional(std::move(sample)) : std::nullopt;
 }
@@ -162,6 +166,10 @@ std::vector<SampleCall> pointwise_calls(std::string_view op, const OpKernel& ker
                                         int mesh_ndim) {
   std::vector<SampleCall> calls;
   std::size_t tensors = std::min<std::size_t>(kernel.operands, 3);
+  // The last operand of these overloads is a number, whatever the rule accepts.
+  const bool ends_in_number = op.find("_foreach_") != std::string_view::npos &&
+                              (op.ends_with(".Scalar") || op.ends_with(".ScalarList"));
+  if (ends_in_number && tensors == kernel.operands && tensors > 1) --tensors;
   for (; tensors > 0 && calls.empty(); --tensors) {
     for (const std::string_view operands : kOperands[tensors - 1]) {
       for (const double number : {2.0, -1.5}) {

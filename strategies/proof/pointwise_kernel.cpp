@@ -28,6 +28,12 @@ bool has_number_first(std::string_view op) {
   return false;
 }
 
+// The argument itself, or the only number of a list that has one for each tensor of a list of one.
+const nlohmann::json& number_in(const nlohmann::json& argument, std::string_view op) {
+  const bool is_list = op.ends_with(".ScalarList") && argument.is_array() && argument.size() == 1;
+  return is_list ? argument.front() : argument;
+}
+
 // The operands that are numbers.
 std::vector<double> numbers_of(const OpCall& call, const OpKernel& kernel, std::size_t tensors) {
   const std::size_t count = kernel.operands - tensors;
@@ -39,11 +45,11 @@ std::vector<double> numbers_of(const OpCall& call, const OpKernel& kernel, std::
   for (std::size_t i = 0; i < count; ++i) {
     const bool absent = i >= call.args.size() || call.args[i].is_null();
     const bool optional = tensors + i >= kernel.operands - kernel.optional;
-    if (absent ? !optional : !call.args[i].is_number()) {
+    if (absent ? !optional : !number_in(call.args[i], call.op).is_number()) {
       throw InputError(call.op + ": argument " + std::to_string(i) + " of --args: found " +
                        (absent ? "nothing" : describe_json(call.args[i])) + "; valid: a number");
     }
-    numbers.push_back(absent ? kAbsent : call.args[i].get<double>());
+    numbers.push_back(absent ? kAbsent : number_in(call.args[i], call.op).get<double>());
   }
   return numbers;
 }

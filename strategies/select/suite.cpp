@@ -20,8 +20,7 @@ Question read_question(const nlohmann::json& json, const JsonPlace& place) {
   question.mesh = parse_at(reader.place("mesh"), [&] { return DeviceMesh::parse(mesh); });
   const int ndim = question.mesh.ndim();
   question.count = reader.integer_or("count", 1, 1, std::int64_t{1} << 53);
-  static_cast<void>(reader.text_or(
-      "where", ""));  // the line of source code that asked first; only people read it
+  question.where = reader.text_or("where", "");
   if (!kind) {
     reader.place("kind").fail("found \"" + kind_name +
                               "\"; valid: " + valid_names<Question::Kind>());
@@ -83,6 +82,34 @@ std::vector<std::string> Question::inputs() const {
   return texts;
 }
 
+nlohmann::ordered_json Question::to_json() const {
+  nlohmann::ordered_json json = {{"id", id}, {"kind", name_of(kind)}};
+  if (kind == Kind::kPlan) {
+    json["mesh"] = mesh.text();
+    json["tensor"] = tensor.text();
+    json["from"] = from.text();
+    json["to"] = to.text();
+  } else {
+    json["op"] = call.op;
+    json["mesh"] = mesh.text();
+    json["inputs"] = nlohmann::ordered_json::array();
+    for (const TensorArg& arg : call.inputs) json["inputs"].push_back(arg.text());
+    json["args"] = call.args;
+  }
+  json["count"] = count;
+  if (!where.empty()) json["where"] = where;
+  return json;
+}
+
+nlohmann::ordered_json Suite::to_json() const {
+  nlohmann::ordered_json json = {{"schema", "shardlab/suite/1"}, {"name", name}};
+  if (!title.empty()) json["title"] = title;
+  if (!source.empty()) json["source"] = source;
+  json["questions"] = nlohmann::ordered_json::array();
+  for (const Question& question : questions) json["questions"].push_back(question.to_json());
+  return json;
+}
+
 Suite Suite::from_json(const nlohmann::json& json, const JsonPlace& place) {
   ObjectReader reader(json, place);
   reader.expect_schema("shardlab/suite/1");
@@ -94,6 +121,13 @@ Suite Suite::from_json(const nlohmann::json& json, const JsonPlace& place) {
   // people who read the file.
   if (const nlohmann::json* skipped = reader.find("skipped")) {
     ObjectReader(*skipped, reader.place("skipped"));
+  }
+  if (const nlohmann::json* checked = reader.find("checked")) {
+    ObjectReader checked_reader(*checked, reader.place("checked"));
+    static_cast<void>(checked_reader.text("torch"));
+    static_cast<void>(checked_reader.integer("questions", 0, std::int64_t{1} << 53));
+    static_cast<void>(checked_reader.text("digest"));
+    checked_reader.finish();
   }
   const nlohmann::json* generate = reader.find("generate");
   const nlohmann::json* questions = reader.find("questions");

@@ -64,13 +64,25 @@ Shape shape_of(double elements, int ndim, Draw& draw) {
   return shape;
 }
 
+// Whether PyTorch computes the op for tensors of integers.
+bool takes_integers(std::string_view op) {
+  constexpr std::array<std::string_view, 3> kFloatsAlone = {"aten.mean.", "aten.gelu.", "_softmax"};
+  return std::none_of(kFloatsAlone.begin(), kFloatsAlone.end(), [&](std::string_view part) {
+    return op.find(part) != std::string_view::npos;
+  });
+}
+
 class Generator {
  public:
   Generator(std::string op, DeviceMesh mesh, double bytes, Draw& draw)
       : op_(std::move(op)), mesh_(std::move(mesh)), draw_(draw) {
-    // A tensor of fewer than four bytes is i8, since f32 would not fit. Of larger tensors, one in
-    // three is f32 and the others are bf16.
-    dtype_ = bytes < 4 ? DType::kI8 : (draw.below(3) == 0 ? DType::kF32 : DType::kBF16);
+    // Of tensors of four bytes or more, one in three is f32 and the others are bf16. A smaller tensor
+    // is i8, since f32 would not fit, or bf16 for ops that are not defined for integers.
+    if (bytes >= 4) {
+      dtype_ = draw.below(3) == 0 ? DType::kF32 : DType::kBF16;
+    } else {
+      dtype_ = takes_integers(op_) ? DType::kI8 : DType::kBF16;
+    }
     elements_ = std::max(1.0, bytes / itemsize(dtype_));
   }
 
@@ -148,6 +160,7 @@ class Generator {
     const int ndim = 2 + static_cast<int>(draw_.below(2));
     const Shape shape = shape_of(elements_, ndim, draw_);
     add(call, shape);
+    if (op_ == "aten.where.self") make_predicate(call.inputs.front().tensors.front());
     const std::size_t operands = operand_count();
     for (std::size_t i = 1; i < operands; ++i) {
       // One in four operands is broadcast along all dims except the last.
@@ -157,6 +170,17 @@ class Generator {
     if (op_.find("_foreach_") != std::string::npos) {
       for (TensorArg& arg : call.inputs) arg.is_list = true;
     }
+  }
+
+  // The predicate of a choice between two tensors holds truth values, whose sums and averages are
+  // none.
+  static void make_predicate(TensorSpec& spec) {
+    spec.meta.dtype = DType::kB8;
+    Placements placements = spec.layout.placements;
+    for (Placement& placement : placements) {
+      if (placement.is_partial()) placement = Placement::replicate();
+    }
+    spec.layout = Layout(placements);
   }
 
   [[nodiscard]] std::size_t operand_count() const {

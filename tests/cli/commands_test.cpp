@@ -510,6 +510,43 @@ TEST(TiesCommand, HasTheKeysOfItsContract) {
   EXPECT_EQ(ties["order_dependent"], order_dependent);
 }
 
+TEST(DescribeCommand, TheQuestionsOfASuiteAreASuite) {
+  const TemporaryFolder folder;
+  const ProcessResult written = run_shardlab(
+      {"describe", "suite", "ops-small", "--questions", "--format", "json"}, folder.path());
+  ASSERT_EQ(written.exit_code, 0) << written.err;
+  folder.write("mine.json", written.out);
+  const auto ties = [&](const char* suite) {
+    const ProcessResult result = run_shardlab(
+        {"ties", "--suite", suite, "--stack", "dtensor-2.13", "--format", "json", "--no-timing"},
+        folder.path());
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return json::parse(result.out);
+  };
+  EXPECT_EQ(ties("mine.json")["items"], ties("ops-small")["items"]);
+  const ProcessResult text = run_shardlab({"describe", "suite", "moe-ep", "--questions"});
+  EXPECT_NE(text.out.find("moe-ep/0003 redistribute on 8: bf16[2048,4096] S(0) to R (2 times)\n"),
+            std::string::npos)
+      << text.out;
+}
+
+TEST(DescribeCommand, OnlySuitesHaveQuestions) {
+  const ProcessResult result = run_shardlab({"describe", "stack", "dtensor", "--questions"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(result.err,
+            "shardlab: --questions: found for stack; valid: describe suite NAME --questions\n");
+}
+
+TEST(DescribeCommand, SaysOnWhichCallsAnOpIsProved) {
+  const json described = json_of({"describe", "op", "aten.where.self"});
+  ASSERT_FALSE(described["samples"].empty());
+  for (const json& sample : described["samples"]) {
+    ASSERT_EQ(sample["inputs"].size(), 3U);
+    EXPECT_EQ(sample["inputs"][0].get<std::string>().rfind("b8[", 0), 0U) << sample;
+    EXPECT_TRUE(sample["args"].is_array());
+  }
+}
+
 TEST(TiesCommand, AllListsEveryQuestionInTextToo) {
   const TemporaryFolder folder;
   folder.write("two.json", R"j({"schema": "shardlab/suite/1", "name": "two", "questions": [

@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import subprocess
 import tempfile
 import unittest
@@ -25,7 +26,8 @@ class RecordedSuites(unittest.TestCase):
             subprocess.run([oracle_python(), ROOT / "scripts" / "record_suite.py", program, "--out", out],
                            check=True, capture_output=True)
             committed = ROOT / "configs" / "suites" / f"{program}.json"
-            self.assertEqual(out.read_text().splitlines(), committed.read_text().splitlines(),
+            without_check = re.sub(r', "checked": \{[^}]*\}', "", committed.read_text())
+            self.assertEqual(out.read_text().splitlines(), without_check.splitlines(),
                              f"record again: scripts/record_suite.py {program} --out {committed.name}")
 
     def test_tensor_parallel_suite_is_what_pytorch_asks_today(self):

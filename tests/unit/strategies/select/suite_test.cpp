@@ -37,6 +37,28 @@ Suite shipped(const std::string& name) {
   return Suite::from_json(json::parse(in), {name + ".json", ""});
 }
 
+// A suite with its questions written out is the same suite, whether it was generated or recorded.
+TEST(Suite, ReadsBackWhatItWrites) {
+  for (const char* name : {"ops-small", "moe-ep", "torchtitan-llama3-8b-cp"}) {
+    const Suite suite = shipped(name);
+    const Suite again = read(json::parse(suite.to_json().dump()));
+    EXPECT_EQ(again.name, suite.name);
+    EXPECT_EQ(again.title, suite.title);
+    EXPECT_EQ(again.source, suite.source);
+    ASSERT_EQ(again.questions.size(), suite.questions.size());
+    for (std::size_t i = 0; i < suite.questions.size(); ++i) {
+      const Question& before = suite.questions[i];
+      const Question& after = again.questions[i];
+      EXPECT_EQ(after.id, before.id);
+      EXPECT_EQ(after.mesh.text(), before.mesh.text()) << before.id;
+      EXPECT_EQ(after.count, before.count) << before.id;
+      EXPECT_EQ(after.where, before.where) << before.id;
+      EXPECT_EQ(after.call, before.call) << before.id;
+      EXPECT_EQ(after.inputs(), before.inputs()) << before.id;
+    }
+  }
+}
+
 // -- reading -------------------------------------------------------------------------------------
 
 TEST(Suite, ReadsWhatAnOpIsAsked) {
@@ -178,6 +200,19 @@ TEST(SuiteGenerator, EveryOpMeetsEveryMeshAndSize) {
   }
   EXPECT_EQ(ids.size(), suite.questions.size());
   EXPECT_EQ(met.size(), 4U * 2U);
+}
+
+TEST(SuiteGenerator, ThePredicateOfAChoiceHoldsTruthValues) {
+  int choices = 0;
+  for (const Question& question : shipped("ops-full").questions) {
+    if (question.op() != "aten.where.self") continue;
+    ++choices;
+    const TensorSpec& predicate = question.call.required_tensor(0);
+    EXPECT_EQ(predicate.meta.dtype, DType::kB8) << question.id;
+    EXPECT_FALSE(has_partial(predicate.layout.placements)) << question.id;
+    EXPECT_NE(question.call.required_tensor(1).meta.dtype, DType::kB8) << question.id;
+  }
+  EXPECT_EQ(choices, 675);
 }
 
 TEST(SuiteGenerator, RefusesMoreQuestionsThanAnyoneCanAsk) {
