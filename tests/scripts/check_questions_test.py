@@ -71,7 +71,7 @@ class LiveCheck(unittest.TestCase):
         self.assertEqual(ran.returncode, 1, ran.stderr)
         self.assertIn("accepts 1 of 2", ran.stdout)
         self.assertIn("predicate", ran.stdout)
-        self.assertIn("condition", ran.stdout)
+        self.assertIn("expected predicate to be bool", ran.stdout)
         self.assertNotIn("fine", ran.stdout)
 
 
