@@ -120,7 +120,7 @@ std::string of_one_candidate(const ComparisonRecord& record, const Comparison& c
            " does not price or that cannot run: " + why_not_timed(record, 1) + ".";
   }
   const SuiteChange& largest = *largest_change(comparison.suites, 1);
-  const std::string by = ", by " + reference_text(record) + ".";
+  std::string others;
   const std::string before = duration_text(largest.baseline_us);
   std::string text = start;
   if (timed.size() == 1) {
@@ -145,9 +145,10 @@ std::string of_one_candidate(const ComparisonRecord& record, const Comparison& c
   } else {
     text += " " + shortens(largest) + code(largest.name) + " by " + size_text(largest) +
             ", which is the largest change of " + std::to_string(timed.size()) + " suites" +
-            amounts_text(largest) + others_text(timed, largest);
+            amounts_text(largest);
+    others = others_text(timed, largest);
   }
-  return text + by + left_out_sentence(timed);
+  return text + ", by " + reference_text(record) + others + "." + left_out_sentence(timed);
 }
 
 // "`new` shortens `small` by 2.1 %", "`newer` changes nothing in time (`small`: -0.001 %)".
@@ -164,10 +165,27 @@ std::string clause_of(const ComparisonRecord& record, const Comparison& comparis
   if (timed_changes(comparison, stack).size() == 1) {
     return name + " " + shortens(*largest) + code(largest->name) + " by " + size_text(*largest);
   }
-  return name + " changes " + code(largest->name) + " most, by " + change_text(*largest);
+  return name + " changes " + code(largest->name) + " most (" + change_text(*largest) + ")";
 }
 
-std::string of_several_candidates(const ComparisonRecord& record, const Comparison& comparison) {
+// "Up to 90 of 995 questions are left out of a candidate's times, because ..."; "" if none is.
+std::string most_left_out_sentence(const ComparisonRecord& record, const Comparison& comparison) {
+  std::int64_t most = 0;
+  for (std::size_t stack = 1; stack < record.stacks.size(); ++stack) {
+    std::int64_t left_out = 0;
+    for (const SuiteChange& change : comparison.suites) {
+      if (change.stack == stack) left_out += change.questions - change.timed;
+    }
+    most = std::max(most, left_out);
+  }
+  if (most == 0) return "";
+  return " Up to " + grouped(most) + " of " +
+         grouped(static_cast<std::int64_t>(record.questions.size())) +
+         " questions are left out of a candidate's times, because a choice has no price or cannot "
+         "run.";
+}
+
+std::string sentence_of_several(const ComparisonRecord& record, const Comparison& comparison) {
   const std::size_t candidates = record.stacks.size() - 1;
   std::string text =
       "Against " + code(record.stacks[0]) + " and by " + reference_text(record) + ", ";
@@ -375,8 +393,9 @@ std::string change_duration(double us) {
 }
 
 std::string time_sentence(const ComparisonRecord& record, const Comparison& comparison) {
-  return record.stacks.size() == 2 ? of_one_candidate(record, comparison)
-                                   : of_several_candidates(record, comparison);
+  return record.stacks.size() == 2
+             ? of_one_candidate(record, comparison)
+             : sentence_of_several(record, comparison) + most_left_out_sentence(record, comparison);
 }
 
 std::vector<Table> time_tables(const ComparisonRecord& record, const Comparison& comparison) {

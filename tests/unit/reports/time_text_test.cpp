@@ -70,14 +70,13 @@ TEST(TimeSentence, OfSeveralSuitesItNamesTheOneThatChangesMost) {
   EXPECT_EQ(sentence(record_of({one_question("a", 1000, {999}), one_question("b", 1000, {1050}),
                                 one_question("c", 1000, {1000})})),
             "Changing `old` to `new` lengthens `b` by 5.00 %, which is the largest change of 3 "
-            "suites: its choices take 50.00 us more than the 1.000 ms of before; the other 2 "
-            "suites change by -0.10 % to 0 %" +
-                kBy);
+            "suites: its choices take 50.00 us more than the 1.000 ms of before, by the "
+            "reference (`ref`: datasheet, not measured); the other 2 suites change by -0.10 % to "
+            "0 %.");
   EXPECT_EQ(sentence(record_of({one_question("a", 1000, {1000}), one_question("b", 1000, {950})})),
             "Changing `old` to `new` shortens `b` by 5.00 %, which is the largest change of 2 "
-            "suites: its choices take 50.00 us less than the 1.000 ms of before; the other suite, "
-            "`a`, does not change" +
-                kBy);
+            "suites: its choices take 50.00 us less than the 1.000 ms of before, by the "
+            "reference (`ref`: datasheet, not measured); the other suite, `a`, does not change.");
   EXPECT_EQ(
       sentence(record_of({one_question("a", 1e6, {1e6 - 30}), one_question("b", 1e6, {1e6})})),
       "Changing `old` to `new` changes nothing in time: of 2 suites, `a` changes most, by "
@@ -134,6 +133,17 @@ TEST(TimeSentence, SeveralCandidatesAreToldInTurn) {
       sentence(record_of({one_question("a", 100, {90, 100}), one_question("b", 100, {100, 103})})),
       "Against `old` and by the reference (`ref`: datasheet, not measured), `new` changes "
       "`a` most, by -10.0 % and `new-2` changes `b` most, by +3.00 %.");
+}
+
+TEST(TimeSentence, ACandidatesQuestionsWithoutATimeAreCounted) {
+  ComparisonRecord record =
+      record_of({one_question("ops", 10, {10, 10}), one_question("ops", 10, {10, 10})});
+  record.questions[1].id = "ops/q2";
+  record.questions[1].answers[2].cannot_run = "no collective";
+  EXPECT_EQ(sentence(record),
+            "Against `old` and by the reference (`ref`: datasheet, not measured), `new` changes "
+            "nothing in time and `new-2` changes nothing in time. Up to 1 of 2 questions are left "
+            "out of a candidate's times, because a choice has no price or cannot run.");
 }
 
 TEST(TimeSentence, OfManyCandidatesOnlyTheLargestChangeIsTold) {
