@@ -121,14 +121,19 @@ std::string of_one_candidate(const ComparisonRecord& record, const Comparison& c
   }
   const SuiteChange& largest = *largest_change(comparison.suites, 1);
   std::string others;
+  // The training step of a program can change although its operators take as long as before: what
+  // follows them differs. Its own sentence comes after this one.
+  const std::string nothing = record.steps.empty()
+                                  ? " changes nothing in time"
+                                  : " changes nothing in the time of single operators";
   const std::string before = duration_text(largest.baseline_us);
   std::string text = start;
   if (timed.size() == 1) {
     if (largest.delta_us == 0.0) {
-      text += " changes nothing in time: the choices of " + code(largest.name) + " take " + before +
+      text += nothing + ": the choices of " + code(largest.name) + " take " + before +
               " as before";
     } else if (largest.is_nothing()) {
-      text += " changes nothing in time: the choices of " + code(largest.name) + " take " + before +
+      text += nothing + ": the choices of " + code(largest.name) + " take " + before +
               " as before (" + change_text(largest) + ", " + change_duration(largest.delta_us) +
               ")";
     } else {
@@ -136,10 +141,10 @@ std::string of_one_candidate(const ComparisonRecord& record, const Comparison& c
               amounts_text(largest);
     }
   } else if (largest.delta_us == 0.0) {
-    text += " changes nothing in time: the choices of all " + std::to_string(timed.size()) +
+    text += nothing + ": the choices of all " + std::to_string(timed.size()) +
             " suites take as long as before";
   } else if (largest.is_nothing()) {
-    text += " changes nothing in time: of " + std::to_string(timed.size()) + " suites, " +
+    text += nothing + ": of " + std::to_string(timed.size()) + " suites, " +
             code(largest.name) + " changes most, by " + change_text(largest) + " (" +
             change_duration(largest.delta_us) + " of " + before + ")";
   } else {

@@ -28,7 +28,7 @@ Cell choice_cell(const StackAnswer& answer, const std::string& note) {
                                : Cell(answer.choice, note);
 }
 
-// "-0.001 % of its suite, asked 3 times", or why there is no time.
+// "share -0.001 %, asked 3 times", or why there is no time.
 std::string change_note(const Flip& flip, const RecordQuestion& question) {
   if (!flip.delta_us) {
     switch (flip.verdict) {
@@ -46,7 +46,7 @@ std::string change_note(const Flip& flip, const RecordQuestion& question) {
   if (*flip.delta_us != 0.0 && std::abs(*flip.delta_us) < 0.005) {
     note = signed_fixed(*flip.delta_us, 6) + " us, ";
   }
-  note += flip.share_percent ? change_percent(*flip.share_percent) + " of its suite"
+  note += flip.share_percent ? "share " + change_percent(*flip.share_percent)
                              : "its suite took no time";
   if (question.count > 1) note += ", asked " + grouped(question.count) + " times";
   return note;

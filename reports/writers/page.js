@@ -26,8 +26,8 @@
   const fixed = (number, digits) => grouped(number.toFixed(digits));
   const counted = (number, one, many) => `${fixed(number, 0)} ${number === 1 ? one : many}`;
 
-  // Long names may break after their separators rather than anywhere, and an arrow breaks nowhere.
-  const breakable = (text) => text.split(/(?<=[/,._=])|(?=->)|(?<=->)/).flatMap((part, index) => {
+  // Long names may break after their separators rather than anywhere; a number and an arrow break nowhere.
+  const breakable = (text) => text.split(/(?<=[/_=])|(?<=[.,])(?!\d)|(?=->)|(?<=->)/).flatMap((part, index) => {
     if (part === '->') return [element('span', {class: 'arrow'}, part)];
     return index > 0 ? [element('wbr'), part] : [part];
   });

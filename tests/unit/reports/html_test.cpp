@@ -121,7 +121,7 @@ TEST(Html, TheDataHoldsEveryFlipInReadingOrder) {
   EXPECT_EQ(verdict(5), "equal");
   // q1 saves 2 of the suite's 35 us.
   EXPECT_EQ(browser["rows"][0][0][1][0], -2.0);
-  EXPECT_EQ(texts[browser["rows"][0][0][1][1].get<std::size_t>()], "-5.71 % of its suite");
+  EXPECT_EQ(texts[browser["rows"][0][0][1][1].get<std::size_t>()], "share -5.71 %");
   EXPECT_EQ(browser["sizes"]["4096"], "4.10 kB");
 }
 

@@ -133,7 +133,7 @@ TEST(Markdown, TheSummaryHoldsTheSentenceTheSuitesTheStacksAndTheFirstFlips) {
   EXPECT_NE(text.find("| `small` | 7 (2 without a time) | 35.0 | 36.0 | +1.000 | +2.857 |"),
             std::string::npos);
   EXPECT_NE(text.find("| `new` | 6 | 1 | 2 | 1 | 2 | 15.00 | 0.800 |"), std::string::npos);
-  EXPECT_NE(text.find("| \u25bc worse | +1.00 (+2.86 % of its suite) | `redistribute` (q3) |"),
+  EXPECT_NE(text.find("| \u25bc worse | +1.00 (share +2.86 %) | `redistribute` (q3) |"),
             std::string::npos);
 }
 

@@ -167,7 +167,7 @@ TEST(Sections, FlipsShowBothChoicesBothPricesAndTheVerdict) {
   ASSERT_NE(first, browser.rows.end());
   EXPECT_EQ(std::get<std::string>(first->cells[0].value), "better");
   EXPECT_EQ(std::get<double>(first->cells[1].value), -2.0);
-  EXPECT_EQ(first->cells[1].note, "-5.71 % of its suite");
+  EXPECT_EQ(first->cells[1].note, "share -5.71 %");
   EXPECT_EQ(first->cells[2].note, "q1");
   EXPECT_EQ(std::get<std::string>(first->cells[5].value), "P(sum)|S(0)R,RR");
   EXPECT_EQ(first->cells[5].note, "9.00 us");

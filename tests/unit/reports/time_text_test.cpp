@@ -66,6 +66,20 @@ TEST(TimeSentence, WhatChangesNothingSaysSoAndByHowMuch) {
                 kBy);
 }
 
+TEST(TimeSentence, WhereAStepIsToldTooNothingIsSaidOfItsTime) {
+  ComparisonRecord record = record_of({one_question("llama", 1000, {1000})});
+  StepComparison step;
+  step.program = "llama";
+  step.candidate = "new";
+  step.step_us = {100.0, 90.0};
+  step.peak_bytes = {1.0, 1.0};
+  record.steps = {step};
+  EXPECT_EQ(sentence(record),
+            "Changing `old` to `new` changes nothing in the time of single operators: the choices "
+            "of `llama` take 1.000 ms as before" +
+                kBy);
+}
+
 TEST(TimeSentence, OfSeveralSuitesItNamesTheOneThatChangesMost) {
   EXPECT_EQ(sentence(record_of({one_question("a", 1000, {999}), one_question("b", 1000, {1050}),
                                 one_question("c", 1000, {1000})})),
