@@ -51,33 +51,41 @@ Flip judge(const ComparisonRecord& record, std::size_t question, std::size_t sta
   return flip;
 }
 
-// Losses come first, for they decide; then the flips that the reference could not judge, the gains, and
-// the flips that make no difference.
-int reading_place(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::kWorse:
-      return 0;
-    case Verdict::kUndecided:
-      return 1;
-    case Verdict::kBetter:
-      return 2;
-    case Verdict::kEqual:
-      return 3;
-  }
-  SHARDLAB_CHECK(false, "no such verdict: ", static_cast<int>(verdict));
-  return 0;
+// A choice that cannot run outweighs any time, so these flips come first. Then comes the time that is
+// saved or lost; then what nobody can judge, and what changes nothing.
+int reading_place(const Flip& flip) {
+  if (flip.verdict == Verdict::kUndecided) return 2;
+  if (flip.verdict == Verdict::kEqual) return 3;
+  return flip.delta_us ? 1 : 0;
 }
 
-// Within a verdict the largest change comes first; a loss from a free choice has no percentage and
-// counts as larger than any.
 bool reads_before(const Flip& left, const Flip& right) {
   const auto key = [](const Flip& flip) {
-    const double percent = flip.gain_percent ? -std::abs(*flip.gain_percent) : 0.0;
-    const double us = flip.gain_us ? -std::abs(*flip.gain_us) : 0.0;
-    return std::make_tuple(reading_place(flip.verdict), flip.gain_percent.has_value(), percent, us,
+    return std::make_tuple(reading_place(flip), -std::abs(flip.delta_us.value_or(0.0)),
                            flip.question, flip.stack);
   };
   return key(left) < key(right);
+}
+
+// Sets the time that each flip saves or loses, and its share of the time of its suite.
+void set_deltas(const ComparisonRecord& record, Comparison& comparison) {
+  std::map<std::pair<std::string_view, std::size_t>, double> suite_us;
+  for (const SuiteChange& change : comparison.suites) {
+    suite_us[{change.name, change.stack}] = change.baseline_us;
+  }
+  for (Flip& flip : comparison.flips) {
+    const RecordQuestion& question = record.questions[flip.question];
+    if (!is_timed(question, flip.stack)) continue;
+    flip.delta_us =
+        static_cast<double>(question.count) *
+        (*question.answers[flip.stack].reference_us - *question.answers[0].reference_us);
+    const double whole_us = suite_us[{question.suite, flip.stack}];
+    if (*flip.delta_us == 0.0) {
+      flip.share_percent = 0.0;
+    } else if (whole_us > 0.0) {
+      flip.share_percent = 100.0 * *flip.delta_us / whole_us;
+    }
+  }
 }
 
 void add(FlipCounts& counts, const std::optional<Flip>& flip) {
@@ -363,9 +371,12 @@ std::vector<std::string> not_measured_of(const std::vector<const PriceBasis*>& b
   return texts;
 }
 
-Comparison compare(const ComparisonRecord& record) {
+Comparison compare(const ComparisonRecord& record, const ComparisonOptions& options) {
   check_record(record);
   Comparison comparison;
+  comparison.min_share_percent = options.min_share_percent;
+  comparison.suites = change_by_suite(record);
+  comparison.programs = change_by_program(record);
   BasisTally tally;
   for (std::size_t stack = 0; stack < record.stacks.size(); ++stack) {
     comparison.stacks.push_back(summarise(record, stack, comparison.flips, tally));
@@ -373,6 +384,7 @@ Comparison compare(const ComparisonRecord& record) {
         comparison.tells_basis || comparison.stacks.back().basis.decisions.total() > 0;
   }
   comparison.not_measured = tally.not_measured();
+  set_deltas(record, comparison);
   std::sort(comparison.flips.begin(), comparison.flips.end(), reads_before);
   comparison.is_weighted =
       std::any_of(record.questions.begin(), record.questions.end(),
@@ -389,20 +401,14 @@ const StackSummary* lowest_regret(const ComparisonRecord& record, const Comparis
   return lowest;
 }
 
-std::vector<std::size_t> most_telling_first(const Comparison& comparison) {
-  const std::vector<Flip>& flips = comparison.flips;
-  // The flips are sorted by their place within their verdict, and then by verdict: the first flip
-  // of each verdict comes first, then the second of each, and so on.
-  std::array<std::size_t, kVerdicts.size()> seen{};
-  std::vector<std::size_t> place(flips.size());
-  std::vector<std::size_t> order(flips.size());
-  for (std::size_t i = 0; i < flips.size(); ++i) {
-    place[i] = seen[to_index(flips[i].verdict)]++;
-    order[i] = i;
-  }
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t left, std::size_t right) { return place[left] < place[right]; });
-  return order;
+bool is_hidden(const Comparison& comparison, const Flip& flip) {
+  return flip.share_percent && std::abs(*flip.share_percent) < comparison.min_share_percent;
+}
+
+std::size_t hidden_flips(const Comparison& comparison) {
+  return static_cast<std::size_t>(
+      std::count_if(comparison.flips.begin(), comparison.flips.end(),
+                    [&](const Flip& flip) { return is_hidden(comparison, flip); }));
 }
 
 }  // namespace shardlab::reports

@@ -1,9 +1,10 @@
-// What a record shows: which decisions each candidate flips, what the reference says of them, and
-// how much each stack loses by its choices.
+// What a record shows: what each candidate does to the time of each suite, which decisions it flips,
+// what the reference says of them, and how much each stack loses by its choices.
 //
 //   const Comparison comparison = compare(record);
+//   comparison.suites[0].percent();         // how much the time of the first suite changes
 //   comparison.stacks[1].flips.total;       // decisions the first candidate takes otherwise
-//   comparison.flips.front().verdict;       // kWorse, if any flip is: losses come first
+//   comparison.flips.front().delta_us;      // the flip that saves or loses most comes first
 //
 // Flip: a question that the candidate answers with another choice than the baseline does.
 // Best: the cheapest known choice by the reference. That is the record's best, or an answer that the
@@ -18,6 +19,10 @@
 // Gain of a flip: the baseline's reference price minus the candidate's, so that positive is better;
 //   gain_percent is in percent of the baseline's price. Prices that differ by less than 1e-9 of
 //   their size are equal, since DTensor compares sums of doubles.
+//
+// Delta of a flip: the candidate's reference price minus the baseline's, times the question's count, so
+//   that negative is better. It is empty unless both choices have a time (reports/suite_change.h).
+//   Its share is in percent of what the baseline's choices of the whole suite take.
 //
 // Basis: what the reference's judgement of a decision rests on, where its collective model has
 //   measured rows. A judged decision, one whose two choices the reference prices, is `measured` when
@@ -41,6 +46,7 @@
 
 #include "costmodel/base/index.h"
 #include "reports/records/record.h"
+#include "reports/suite_change.h"
 
 namespace shardlab::reports {
 
@@ -60,9 +66,11 @@ struct Flip {
   std::size_t question = 0;  // index into record.questions
   std::size_t stack = 0;     // index into record.stacks, 1 or more
   Verdict verdict = Verdict::kUndecided;
-  std::optional<double> gain_us;       // empty if undecided, or if one choice cannot run
-  std::optional<double> gain_percent;  // empty if gain_us is, or if the baseline's choice is free
-  std::optional<Basis> basis;          // empty if undecided, or if the record does not tell
+  std::optional<double> gain_us;        // empty if undecided, or if one choice cannot run
+  std::optional<double> gain_percent;   // empty if gain_us is, or if the baseline's choice is free
+  std::optional<double> delta_us;       // empty if one of the choices has no time
+  std::optional<double> share_percent;  // empty if delta_us is, or if the suite takes no time
+  std::optional<Basis> basis;           // empty if undecided, or if the record does not tell
 };
 
 // Why the reference cannot judge an undecided flip; "" for the others.
@@ -147,11 +155,14 @@ struct StackSummary {
 
 struct Comparison {
   std::vector<StackSummary> stacks;  // in the order of record.stacks, so the baseline comes first
-  // The flips of all candidates: worse, undecided, better, equal; within each the largest |gain|
-  // first.
+  // The flips of all candidates: those that take a choice which can run for one which cannot, or the
+  // reverse; then by |delta_us|, falling; then the undecided ones, and those that change nothing.
   std::vector<Flip> flips;
-  bool is_weighted = false;  // some question counts more than once
-  bool tells_basis = false;  // the record says of some judged decision what it rests on
+  std::vector<SuiteChange> suites;    // for each suite, a change for each candidate
+  std::vector<SuiteChange> programs;  // the same for programs that suites were recorded from
+  double min_share_percent = 0.0;     // see is_hidden
+  bool is_weighted = false;           // some question counts more than once
+  bool tells_basis = false;           // the record says of some judged decision what it rests on
   std::vector<NotMeasured> not_measured;  // by decisions, falling; then by name
 };
 
@@ -173,17 +184,25 @@ struct Comparison {
 // met.
 [[nodiscard]] std::vector<std::string> not_measured_of(const std::vector<const PriceBasis*>& bases);
 
-[[nodiscard]] Comparison compare(const ComparisonRecord& record);
+// What a reader wants of a comparison, which changes no figure.
+struct ComparisonOptions {
+  // Flips whose share of their suite's time is below this are hidden from pages and texts.
+  double min_share_percent = 0.0;
+};
+
+[[nodiscard]] Comparison compare(const ComparisonRecord& record,
+                                 const ComparisonOptions& options = {});
+
+// Whether the flip is hidden because it saves or loses too little. A flip without a share is shown,
+// since nobody knows how little that is.
+[[nodiscard]] bool is_hidden(const Comparison& comparison, const Flip& flip);
+// How many flips are hidden.
+[[nodiscard]] std::size_t hidden_flips(const Comparison& comparison);
 
 // The stack with the lowest mean regret, and the first of several that are equal. The reference itself
 // is left out, since its regret is 0 by its own prices. Points into `comparison`; null where no stack
 // has a mean.
 [[nodiscard]] const StackSummary* lowest_regret(const ComparisonRecord& record,
                                                 const Comparison& comparison);
-
-// Indices into `flips`, ordered so that every prefix is a fair selection: equally many of each verdict
-// while they last, the largest |gain| first. Wherever a writer has to cut, four losses do not drown
-// in a thousand gains.
-[[nodiscard]] std::vector<std::size_t> most_telling_first(const Comparison& comparison);
 
 }  // namespace shardlab::reports

@@ -84,6 +84,7 @@ struct Table {
   std::string caption;
   std::vector<Column> columns;
   std::vector<Row> rows;
+  bool leads = false;  // a summary shows it, as it shows the first table of a report
 };
 
 // "inputs", "f32[8,8] S(0)\nf32[8,8] R", set as code.
@@ -115,6 +116,9 @@ struct BrowserRow {
 struct Facet {
   std::string title;
   std::vector<std::string> options;
+  // The options rise, and choosing one keeps the rows of this and of all later options. The first
+  // option names what every choice leaves out.
+  bool keeps_later = false;
 };
 
 // A long table. A reader can sort it, filter it and open its rows where the medium allows that; a

@@ -1,5 +1,6 @@
 #include "reports/number_text.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -60,6 +61,22 @@ std::string percent(double fraction) {
   if (text == "0.0" && value > 0.0) return "<0.1 %";
   if (text == "0.0" && value < 0.0) return ">-0.1 %";
   return text + " %";
+}
+
+std::string size_percent(double percent) {
+  constexpr int kMostDigits = 6;
+  const double size = std::abs(percent);
+  if (size == 0.0) return "0 %";
+  if (size < 1e-6) return "<0.000001 %";
+  if (size >= 10.0) return fixed(size, 1) + " %";
+  const int digits = static_cast<int>(std::ceil(-std::log10(size)));
+  return fixed(size, std::clamp(digits, 2, kMostDigits)) + " %";
+}
+
+std::string change_percent(double percent) {
+  const std::string size = size_percent(percent);
+  if (percent == 0.0) return size;
+  return (percent < 0.0 ? "-" : "+") + size;
 }
 
 std::string bytes_text(double bytes) {

@@ -32,6 +32,13 @@ namespace shardlab::reports {
 // looks like zero: "<0.1 %".
 [[nodiscard]] std::string percent(double fraction);
 
+// A change in percent with its sign and as many digits as it takes to see it: "-2.09 %", "+12.3 %",
+// "-0.001 %"; two digits after the point where the change is 0.1 or more, one where it is 10 or more.
+// No change is "0 %", and one below a millionth of a percent "+<0.000001 %".
+[[nodiscard]] std::string change_percent(double percent);
+// The same without its sign: "2.09 %".
+[[nodiscard]] std::string size_percent(double percent);
+
 // "512 B", "1.05 MB", "8.59 GB": three significant digits, decimal units.
 [[nodiscard]] std::string bytes_text(double bytes);
 

@@ -9,6 +9,7 @@
 
 #include <string>
 
+#include "reports/comparison.h"
 #include "reports/records/record.h"
 
 namespace shardlab::reports {
@@ -19,16 +20,19 @@ struct ReportFiles {
   std::string json;      // everything
 };
 
-[[nodiscard]] ReportFiles write_report(const ComparisonRecord& record);
+[[nodiscard]] ReportFiles write_report(const ComparisonRecord& record,
+                                       const ComparisonOptions& options = {});
 
 // The JSON alone: what `compare --format json` prints.
 [[nodiscard]] std::string report_json(const ComparisonRecord& record);
 
-// The sentence, a row per stack and the first flips in less than 4 KB of Markdown, for a comment on a
-// pull request.
-[[nodiscard]] std::string summary_markdown(const ComparisonRecord& record);
+// The sentence, the time and the collectives of each suite, a row per stack and the first flips in less
+// than 4 KB of Markdown, for a comment on a pull request.
+[[nodiscard]] std::string summary_markdown(const ComparisonRecord& record,
+                                           const ComparisonOptions& options = {});
 
-// The sentence alone, as plain text for a terminal.
-[[nodiscard]] std::string summary_text(const ComparisonRecord& record);
+// What `compare` prints: the sentence, the suites and the largest flips, as plain text.
+[[nodiscard]] std::string summary_text(const ComparisonRecord& record,
+                                       const ComparisonOptions& options = {});
 
 }  // namespace shardlab::reports

@@ -94,9 +94,9 @@ std::string run_record_text(const RunRecord& record) {
       record);
 }
 
-ReportFiles write_report(const RunRecord& record) {
+ReportFiles write_report(const RunRecord& record, const ComparisonOptions& options) {
   if (const auto* comparison = std::get_if<ComparisonRecord>(&record)) {
-    return write_report(*comparison);
+    return write_report(*comparison, options);
   }
   return std::visit(
       [](const auto& one) -> ReportFiles {
@@ -110,9 +110,9 @@ ReportFiles write_report(const RunRecord& record) {
       record);
 }
 
-std::string summary_markdown(const RunRecord& record) {
+std::string summary_markdown(const RunRecord& record, const ComparisonOptions& options) {
   if (const auto* comparison = std::get_if<ComparisonRecord>(&record)) {
-    return summary_markdown(*comparison);
+    return summary_markdown(*comparison, options);
   }
   return std::visit(
       [](const auto& one) -> std::string {

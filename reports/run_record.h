@@ -37,7 +37,10 @@ using RunRecord = std::variant<ComparisonRecord, TiesRecord, ValidationRecord, S
 
 [[nodiscard]] std::string run_record_text(const RunRecord& record);
 
-[[nodiscard]] ReportFiles write_report(const RunRecord& record);
-[[nodiscard]] std::string summary_markdown(const RunRecord& record);
+// The options are those of a comparison; the reports of the other records have none.
+[[nodiscard]] ReportFiles write_report(const RunRecord& record,
+                                       const ComparisonOptions& options = {});
+[[nodiscard]] std::string summary_markdown(const RunRecord& record,
+                                           const ComparisonOptions& options = {});
 
 }  // namespace shardlab::reports

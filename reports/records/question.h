@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,6 +27,15 @@ enum class QuestionKind {
   kSelect,  // which placements does an op take?
   kPlan,    // which steps take one layout to another?
 };
+
+// Collectives of one kind. The bytes of one are those of the larger of a rank's two buffers
+// (costmodel/collective.h), as in the steps of a plan.
+struct CollectiveTraffic {
+  std::int64_t count = 0;
+  double bytes = 0.0;
+  friend bool operator==(const CollectiveTraffic&, const CollectiveTraffic&) = default;
+};
+using TrafficByKind = std::map<std::string, CollectiveTraffic>;  // "all_gather" and so on
 
 struct BestChoice {
   std::string choice;
@@ -45,6 +55,9 @@ struct StackAnswer {
   std::optional<double> reference_kernel_us;
   std::string cannot_run;
   std::optional<PriceBasis> basis;
+  // The collectives that bring the inputs into the layouts of the choice. Empty if the reference has
+  // no price for them, or if the record is older than the figure.
+  std::optional<TrafficByKind> traffic = {};
   std::int64_t ties = 1;
   bool flips_with_order = false;
   std::optional<double> margin_us;
@@ -76,6 +89,17 @@ struct EnumNames<reports::QuestionKind> {
   static constexpr std::string_view kKind = "kind of question";
   static constexpr std::array kNames = {Named{reports::QuestionKind::kSelect, "select"},
                                         Named{reports::QuestionKind::kPlan, "plan"}};
+};
+
+template <>
+struct Fields<reports::CollectiveTraffic> {
+  using Self = reports::CollectiveTraffic;
+  static constexpr std::string_view kName = "traffic";
+  static constexpr auto kList =
+      std::tuple(field("count", &Self::count, "", {.min = 1}),
+                 field("bytes", &Self::bytes,
+                       "of the larger of one rank's two buffers, added over the collectives",
+                       {.schema = R"({"type": "number", "minimum": 0})"}));
 };
 
 template <>
@@ -112,6 +136,9 @@ struct Fields<reports::StackAnswer> {
           "the part of reference_us that is the op's own kernel; missing in older records"),
       optional_field("cannot_run", &Self::cannot_run, "the step that no collective can do"),
       optional_field("rests_on", &Self::basis, "what reference_us rests on"),
+      optional_field("collectives", &Self::traffic,
+                     "the collectives that the choice runs, by kind, where reference_us is given; "
+                     "missing in older records"),
       optional_field("detail", &Self::detail,
                      "details of the baseline's answer and of answers that differ from it"));
 };

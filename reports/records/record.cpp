@@ -42,6 +42,16 @@ std::optional<std::string> contradiction_in(const StackAnswer& answer) {
   }
   if (answer.basis && !answer.reference_us)
     return "rests_on describes a price, but reference_us is null";
+  if (answer.traffic) {
+    if (!answer.reference_us) return "collectives are given, but reference_us is null";
+    for (const auto& [kind, traffic] : *answer.traffic) {
+      if (kind.empty()) return "a kind of collectives has no name";
+      if (traffic.count < 1) return "the count of " + kind + " is below 1; leave the kind out";
+      if (!std::isfinite(traffic.bytes) || traffic.bytes < 0.0) {
+        return "the bytes of " + kind + " are not a finite size that is at least 0";
+      }
+    }
+  }
   if (answer.ties < 0) return "ties is negative";
   return std::nullopt;
 }

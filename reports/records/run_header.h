@@ -44,6 +44,7 @@ struct SuiteSource {
   std::string name;
   std::int64_t questions = 0;
   std::string source;
+  std::string program = {};  // which program it was recorded from; "" if from none
   friend bool operator==(const SuiteSource&, const SuiteSource&) = default;
 };
 
@@ -111,7 +112,9 @@ struct Fields<reports::SuiteSource> {
   static constexpr std::string_view kName = "suite_source";
   static constexpr auto kList =
       std::tuple(field("name", &Self::name, ""), field("questions", &Self::questions, ""),
-                 field("source", &Self::source, "its file, or how it was generated"));
+                 field("source", &Self::source, "its file, or how it was generated"),
+                 optional_field("program", &Self::program,
+                                "the program that its questions were recorded from"));
 };
 
 template <>

@@ -1,5 +1,6 @@
 // Every flipped decision: both choices, their prices and the reference's verdict.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <string>
 
@@ -27,16 +28,38 @@ Cell choice_cell(const StackAnswer& answer, const std::string& note) {
                                : Cell(answer.choice, note);
 }
 
-// The gain in microseconds, if there is one.
-std::string gain_note(const Flip& flip) {
-  const bool is_change = flip.verdict == Verdict::kBetter || flip.verdict == Verdict::kWorse;
-  if (!is_change) return "";
-  if (!flip.gain_us) {
-    return flip.verdict == Verdict::kBetter ? "the baseline's cannot run" : "cannot run";
+// "share -0.001 %, asked 3 times", or why there is no time.
+std::string change_note(const Flip& flip, const RecordQuestion& question) {
+  if (!flip.delta_us) {
+    switch (flip.verdict) {
+      case Verdict::kBetter:
+        return "the baseline's cannot run";
+      case Verdict::kWorse:
+        return "cannot run";
+      case Verdict::kEqual:
+      case Verdict::kUndecided:
+        return flip.gain_us ? "neither can run" : "";
+    }
   }
-  // Digits are added to a small gain, so that it does not look like zero.
-  const int digits = std::abs(*flip.gain_us) < 0.005 ? 6 : 2;
-  return signed_fixed(*flip.gain_us, digits) + " us";
+  std::string note;
+  // A small change is told apart from none.
+  if (*flip.delta_us != 0.0 && std::abs(*flip.delta_us) < 0.005) {
+    note = signed_fixed(*flip.delta_us, 6) + " us, ";
+  }
+  note += flip.share_percent ? "share " + change_percent(*flip.share_percent)
+                             : "its suite took no time";
+  if (question.count > 1) note += ", asked " + grouped(question.count) + " times";
+  return note;
+}
+
+// "was 10.00, -20.0 %": the price of the baseline's choice, and the change of one question.
+std::string before_note(const Flip& flip, const StackAnswer& before) {
+  if (!before.reference_us) return "was unknown";
+  std::string note = "was " + fixed(*before.reference_us, 2);
+  if (flip.gain_percent && *flip.gain_percent != 0.0) {
+    note += ", " + change_percent(-*flip.gain_percent);
+  }
+  return note;
 }
 
 std::string lines(const std::vector<std::string>& parts) {
@@ -201,23 +224,45 @@ RowDetail detail(const ComparisonRecord& record, const Flip& flip) {
   return detail;
 }
 
+// The shares of a suite's time, in percent, below which a reader can hide flips.
+constexpr std::array<double, 6> kShares = {0.0001, 0.001, 0.01, 0.1, 1.0, 10.0};
+
+Facet share_facet() {
+  Facet facet;
+  facet.title = "share of its suite";
+  facet.options = {"below " + exact(kShares.front()) + " %"};
+  for (const double share : kShares) facet.options.push_back("at least " + exact(share) + " %");
+  facet.keeps_later = true;
+  return facet;
+}
+
+// How many of the shares the flip reaches. A flip without a share reaches all of them, since nobody
+// knows that it is small.
+std::size_t share_option(const Flip& flip) {
+  if (!flip.share_percent) return kShares.size();
+  return static_cast<std::size_t>(std::count_if(kShares.begin(), kShares.end(), [&](double share) {
+    return std::abs(*flip.share_percent) >= share;
+  }));
+}
+
 Browser browser(const ComparisonRecord& record, const Comparison& comparison) {
   const bool has_one_candidate = record.stacks.size() == 2;
-  std::vector<std::size_t> kept = most_telling_first(comparison);
-  if (kept.size() > kMostRows) kept.resize(kMostRows);
+  std::vector<std::size_t> kept;
+  for (std::size_t place = 0; place < comparison.flips.size() && kept.size() < kMostRows; ++place) {
+    if (!is_hidden(comparison, comparison.flips[place])) kept.push_back(place);
+  }
 
   Browser browser;
   browser.id = "flips";
   browser.caption = "Decisions that flip";
   browser.noun_one = "flip";
   browser.noun_many = "flips";
-  browser.order_text =
-      "losses first, then undecided, better and equal ones, each by size of change";
-  browser.cut_text = "as many of each verdict as possible, those with the largest gain or loss";
-  browser.total = comparison.flips.size();
+  browser.order_text = "those that save or lose the most time first";
+  browser.cut_text = "those that save or lose the most time";
+  browser.total = comparison.flips.size() - hidden_flips(comparison);
   browser.columns = {
       {"verdict", ColumnKind::kVerdict},
-      {"gain, %", ColumnKind::kSigned, 2},
+      {"change, us", ColumnKind::kSigned, 2},
       {"op", ColumnKind::kCode},
       {"mesh", ColumnKind::kCode},
       {"largest tensor", ColumnKind::kBytes},
@@ -237,7 +282,8 @@ Browser browser(const ComparisonRecord& record, const Comparison& comparison) {
   browser.facets = {{"op", ops.values()},
                     {"mesh", meshes.values()},
                     {"size", bands.values()},
-                    {"verdict", verdicts.values()}};
+                    {"verdict", verdicts.values()},
+                    share_facet()};
   if (!has_one_candidate) {
     browser.facets.push_back(
         {"candidate", std::vector<std::string>(record.stacks.begin() + 1, record.stacks.end())});
@@ -261,16 +307,15 @@ Browser browser(const ComparisonRecord& record, const Comparison& comparison) {
     row.place = place;
     row.cells = {
         Cell(std::string(verdict_text(flip.verdict)), flip.basis ? basis_text(*flip.basis) : ""),
-        Cell(flip.gain_percent, gain_note(flip)),
+        Cell(flip.delta_us, change_note(flip, question)),
         Cell(question.op, question.id),
         Cell(question.mesh),
         Cell(question.bytes),
         choice_cell(before, price_text(before.price_us)),
         choice_cell(after, stack_note + price_text(after.price_us)),
-        Cell(after.reference_us,
-             before.reference_us ? "was " + fixed(*before.reference_us, 2) : "was unknown")};
+        Cell(after.reference_us, before_note(flip, before))};
     row.facets = {ops.add(question.op), meshes.add(question.mesh), size_band(question.bytes),
-                  static_cast<std::size_t>(flip.verdict)};
+                  static_cast<std::size_t>(flip.verdict), share_option(flip)};
     if (!has_one_candidate) row.facets.push_back(flip.stack - 1);
     if (comparison.tells_basis) {
       row.facets.push_back(bases.add(flip.basis ? basis_text(*flip.basis) : kNotJudged));
@@ -305,8 +350,9 @@ SectionContent render(const ComparisonRecord& record, const Comparison& comparis
         "A decision flips if the candidate's choice differs from the baseline's. The reference, " +
         code(record.reference.name) +
         (record.reference.label.empty() ? "" : " (" + record.reference.label + ")") +
-        ", prices both choices: better is cheaper, and the gain is a share of the baseline's "
-        "price. " +
+        ", prices both choices: better is cheaper. The change is the candidate's price minus the "
+        "baseline's, times how often the suite asks the question; its share is in percent of what "
+        "the baseline's choices of the whole suite take. " +
         (has_what_cannot_run ? "A choice that cannot run, because no collective does one of its "
                                "steps, is worse than any that can, whatever its price. "
                              : "") +
@@ -314,6 +360,12 @@ SectionContent render(const ComparisonRecord& record, const Comparison& comparis
                                 : "") +
         "The price under each choice is that of its own stack. Open a row to see the candidates "
         "with the parts of their prices, the steps, and what would flip each choice first."});
+    if (const std::size_t hidden = hidden_flips(comparison); hidden > 0) {
+      content.blocks.emplace_back(
+          Paragraph{counted(static_cast<std::int64_t>(hidden), "flip", "flips") + " below " +
+                    size_percent(comparison.min_share_percent) + " of the suite's time " +
+                    (hidden == 1 ? "is" : "are") + " hidden here; report.json holds every flip."});
+    }
     content.blocks.emplace_back(browser(record, comparison));
   }
   content.answer = answer(record, comparison);

@@ -1,11 +1,15 @@
-// The whole comparison on one screen: four figures and one row per stack.
+// The whole comparison on one screen: four figures, what the change does to the time and the
+// collectives of each suite, and one row per stack.
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "reports/number_text.h"
 #include "reports/section.h"
 #include "reports/summary.h"
+#include "reports/time_text.h"
 
 namespace shardlab {
 namespace glance_section {
@@ -28,75 +32,64 @@ std::string share(const FlipCounts& flips) {
          counted(flips.questions, "decision", "decisions");
 }
 
-struct BrokenInvariants {
-  std::int64_t checked = 0;
-  std::int64_t broken = 0;
-};
-
-BrokenInvariants count_invariants(const ComparisonRecord& record, const std::string& stack) {
-  BrokenInvariants count;
-  for (const InvariantResult& invariant : record.invariants) {
-    if (invariant.stack != stack) continue;
-    ++count.checked;
-    if (invariant.violated > 0) ++count.broken;
-  }
-  return count;
+// "none", "-2.09 %"; unknown where nothing is timed.
+Figure time_figure(const Comparison& comparison, const SuiteChange* largest) {
+  if (largest == nullptr) return {"Time", "unknown", "no choice is timed"};
+  const std::string label = comparison.suites.size() == 1 ? "Time" : "Largest change in time";
+  const std::optional<double> percent = largest->percent();
+  return {label, percent ? change_percent(*percent) : change_duration(largest->delta_us),
+          code(largest->name) + " took " + duration_text(largest->baseline_us)};
 }
 
-Figure invariants_figure(const ComparisonRecord& record, const std::string& stack) {
-  const BrokenInvariants count = count_invariants(record, stack);
-  if (count.checked == 0) return {"Invariants", "-", "none checked"};
-  return {"Invariants broken", grouped(count.broken) + " of " + grouped(count.checked),
-          "by " + code(stack)};
+// The number of collectives that the suite runs more or less, and how many it ran.
+Figure collectives_figure(const SuiteChange* suite) {
+  if (suite == nullptr || !suite->tells_collectives) return {"Collectives", "unknown", "not in the record"};
+  const CollectiveChange all = suite->all_collectives();
+  const std::int64_t more = all.candidate.count - all.baseline.count;
+  return {"Collectives", (more > 0 ? "+" : "") + grouped(more),
+          code(suite->name) + " ran " + grouped(all.baseline.count)};
 }
 
-Figures figures_of_one(const ComparisonRecord& record, const Comparison& comparison) {
+Figures figures_of_one(const Comparison& comparison) {
   const StackSummary& before = comparison.stacks[0];
   const StackSummary& after = comparison.stacks[1];
   const FlipCounts& flips = after.flips;
-  return {{{"Decisions that flip", grouped(flips.total), share(flips)},
-           {"Better : worse",
-            grouped(flips[Verdict::kBetter]) + " : " + grouped(flips[Verdict::kWorse]),
-            grouped(flips[Verdict::kEqual]) + " equal, " + grouped(flips[Verdict::kUndecided]) +
-                " undecided"},
+  const SuiteChange* largest = largest_change(comparison.suites, 1);
+  return {{time_figure(comparison, largest),
+           collectives_figure(largest),
+           {"Decisions that flip", grouped(flips.total), share(flips)},
            {"Mean regret", percent_or_dash(after.regret.mean),
-            "was " + percent_or_dash(before.regret.mean)},
-           invariants_figure(record, after.name)}};
+            "was " + percent_or_dash(before.regret.mean)}}};
 }
 
 Figures figures_of_several(const ComparisonRecord& record, const Comparison& comparison) {
   std::int64_t fewest = comparison.stacks[1].flips.total;
   std::int64_t most = fewest;
-  const StackSummary* lowest = lowest_regret(record, comparison);
-  BrokenInvariants broken;
-  for (const StackSummary& stack : comparison.stacks) {
-    const BrokenInvariants count = count_invariants(record, stack.name);
-    broken.checked += count.checked;
-    broken.broken += count.broken;
-    if (&stack == &comparison.stacks[0]) continue;
-    fewest = std::min(fewest, stack.flips.total);
-    most = std::max(most, stack.flips.total);
+  for (std::size_t stack = 1; stack < comparison.stacks.size(); ++stack) {
+    fewest = std::min(fewest, comparison.stacks[stack].flips.total);
+    most = std::max(most, comparison.stacks[stack].flips.total);
   }
-  Figures figures;
-  figures.figures.push_back({"Candidates", std::to_string(comparison.stacks.size() - 1),
-                             "against " + code(comparison.stacks[0].name)});
-  figures.figures.push_back(
-      {"Decisions that flip",
-       fewest == most ? grouped(most) : grouped(fewest) + " to " + grouped(most),
-       "of " + grouped(comparison.stacks[0].flips.questions)});
-  figures.figures.push_back({"Lowest mean regret",
-                             lowest == nullptr ? "-" : percent(*lowest->regret.mean),
-                             lowest == nullptr ? "unknown" : code(lowest->name)});
-  figures.figures.push_back(
-      {"Invariants broken",
-       broken.checked == 0 ? "-" : grouped(broken.broken) + " of " + grouped(broken.checked),
-       broken.checked == 0 ? "none checked" : "over all stacks"});
-  return figures;
+  const SuiteChange* largest = largest_change(comparison.suites);
+  Figure time = time_figure(comparison, largest);
+  if (largest != nullptr) {
+    time.label = "Largest change in time";
+    time.note = code(largest->name) + " under " + code(record.stacks[largest->stack]);
+  }
+  const StackSummary* lowest = lowest_regret(record, comparison);
+  return {{std::move(time),
+           {"Candidates", std::to_string(comparison.stacks.size() - 1),
+            "against " + code(comparison.stacks[0].name)},
+           {"Decisions that flip",
+            fewest == most ? grouped(most) : grouped(fewest) + " to " + grouped(most),
+            "of " + grouped(comparison.stacks[0].flips.questions)},
+           {"Lowest mean regret", lowest == nullptr ? "-" : percent(*lowest->regret.mean),
+            lowest == nullptr ? "unknown" : code(lowest->name)}}};
 }
 
 Table stack_table(const Comparison& comparison) {
   Table table;
   table.caption = "Each stack against the baseline, judged by the reference";
+  table.leads = true;
   table.columns = {{"stack", ColumnKind::kName},
                    {"flips", ColumnKind::kCount},
                    {"better", ColumnKind::kCount},
@@ -120,9 +113,10 @@ Table stack_table(const Comparison& comparison) {
   return table;
 }
 
-// "The largest gain is 45.0 % (`q12`) and the largest loss 3.1 % (`q88`)."
+// "The flip that saves most is `q12`: 45.00 us, 1.2 % of `ops-small`; the one that loses most is `q88`:
+// 3.100 us, 0.08 %."
 std::string answer(const ComparisonRecord& record, const Comparison& comparison) {
-  // Flips come in reading order, so the first flip with a verdict is the largest one.
+  // Flips come in the order of the time that they save or lose.
   const Flip* loss = nullptr;
   const Flip* gain = nullptr;
   for (const Flip& flip : comparison.flips) {
@@ -134,21 +128,33 @@ std::string answer(const ComparisonRecord& record, const Comparison& comparison)
     return "No flip gains or loses anything that " + code(record.reference.name) + " can see.";
   }
   const auto told = [&](const Flip& flip) {
-    const std::string amount = flip.gain_percent ? fixed(std::abs(*flip.gain_percent), 1) + " %"
-                               : flip.gain_us    ? fixed(std::abs(*flip.gain_us), 2) + " us"
-                                                 : "a choice that runs for one that cannot";
-    return amount + " (" + code(record.questions[flip.question].id) + ")";
+    const RecordQuestion& question = record.questions[flip.question];
+    std::string text = code(question.id);
+    if (!flip.delta_us) {
+      return text + (flip.verdict == Verdict::kWorse ? ", whose new choice cannot run"
+                                                     : ", whose old choice could not run");
+    }
+    text += ", with " + duration_text(std::abs(*flip.delta_us));
+    if (flip.share_percent) {
+      text += " or " + size_percent(*flip.share_percent) + " of " + code(question.suite);
+    }
+    return text;
   };
-  if (loss == nullptr) return "The largest gain is " + told(*gain) + "; no flip loses.";
-  if (gain == nullptr) return "The largest loss is " + told(*loss) + "; no flip gains.";
-  return "The largest gain is " + told(*gain) + ", the largest loss " + told(*loss) + ".";
+  const std::string most = "The flip that saves most is ";
+  if (gain == nullptr)
+    return "The flip that loses most is " + told(*loss) + "; no flip saves time.";
+  if (loss == nullptr) return most + told(*gain) + "; no flip loses time.";
+  return most + told(*gain) + "; the one that loses most is " + told(*loss) + ".";
 }
 
 SectionContent render(const ComparisonRecord& record, const Comparison& comparison) {
   SectionContent content;
   content.blocks.emplace_back(comparison.stacks.size() == 2
-                                  ? figures_of_one(record, comparison)
+                                  ? figures_of_one(comparison)
                                   : figures_of_several(record, comparison));
+  for (Table& table : time_tables(record, comparison)) {
+    content.blocks.emplace_back(std::move(table));
+  }
   content.blocks.emplace_back(stack_table(comparison));
   content.answer = answer(record, comparison);
   return content;
@@ -159,7 +165,7 @@ SectionContent render(const ComparisonRecord& record, const Comparison& comparis
 REPORT_SECTION(glance){
     .id = "glance",
     .title = "At a glance",
-    .question = "What does the change flip, and is it for the better?",
+    .question = "What does the change do to the time of each suite, and what does it flip?",
     .order = 10,
     .render = glance_section::render,
 };

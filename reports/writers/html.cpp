@@ -283,6 +283,7 @@ class BrowserData {
     }
     for (const Facet& facet : browser_.facets) {
       value["facets"].push_back({{"title", facet.title}, {"options", facet.options}});
+      if (facet.keeps_later) value["facets"].back()["keepsLater"] = true;
     }
     std::string text = json_line(value);
     text.pop_back();

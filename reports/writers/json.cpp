@@ -111,6 +111,45 @@ ordered_json stack_json(const ComparisonRecord& record, const StackSummary& stac
   return value;
 }
 
+ordered_json traffic_json(const CollectiveChange& change) {
+  return {{"baseline", json_of(change.baseline)}, {"candidate", json_of(change.candidate)}};
+}
+
+ordered_json suite_change_json(const ComparisonRecord& record, const SuiteChange& change) {
+  ordered_json value = {{"name", change.name}, {"stack", record.stacks[change.stack]}};
+  if (!change.suites.empty()) {
+    value["suites"] = change.suites;
+  } else if (!change.program.empty()) {
+    value["program"] = change.program;
+  }
+  value["questions"] = change.questions;
+  value["questions_timed"] = change.timed;
+  if (change.timed > 0) {
+    value["total_us"] = {{"baseline", change.baseline_us}, {"candidate", change.candidate_us}};
+    value["delta_us"] = change.delta_us;
+    value["delta_percent"] = json_of(change.percent());
+    if (!change.percent()) value["reason"] = "the baseline's choices take no time";
+  } else {
+    value["total_us"] = {{"baseline", nullptr}, {"candidate", nullptr}};
+    value["delta_us"] = nullptr;
+    value["delta_percent"] = nullptr;
+    value["reason"] = "every question has a choice that has no price or cannot run";
+  }
+  value["same_choice_by_other_steps"] = change.other_steps;
+  if (!change.tells_collectives) {
+    value["collectives"] = nullptr;
+    value["collectives_reason"] = change.timed > 0
+                                      ? "the record does not hold the collectives of its choices"
+                                      : "no question is timed";
+    return value;
+  }
+  value["collectives"] = ordered_json::object();
+  for (const CollectiveChange& one : change.collectives) {
+    value["collectives"][one.kind] = traffic_json(one);
+  }
+  return value;
+}
+
 ordered_json flip_json(const ComparisonRecord& record, const Flip& flip) {
   const RecordQuestion& question = record.questions[flip.question];
   const StackAnswer& before = question.answers[0];
@@ -133,13 +172,17 @@ ordered_json flip_json(const ComparisonRecord& record, const Flip& flip) {
                           {"best", json_of(best_known_us(question))}}},
                         {"verdict", verdict_text(flip.verdict)},
                         {"gain_us", json_of(flip.gain_us)},
-                        {"gain_percent", json_of(flip.gain_percent)}};
+                        {"gain_percent", json_of(flip.gain_percent)},
+                        {"delta_us", json_of(flip.delta_us)},
+                        {"share_percent", json_of(flip.share_percent)}};
   // A missing price always has its reason.
   if (!before.price_us) value["baseline_impossible"] = before.impossible;
   if (!after.price_us) value["candidate_impossible"] = after.impossible;
   if (flip.verdict == Verdict::kUndecided) {
     value["reason"] = undecided_reason(record, flip);
   } else if (!flip.gain_us) {
+    value["reason"] = cannot_run_reason(record, flip);
+  } else if (!flip.delta_us) {
     value["reason"] = cannot_run_reason(record, flip);
   } else if (!flip.gain_percent) {
     value["reason"] = "the reference prices the baseline's choice at 0, so there is no percentage";
@@ -167,6 +210,18 @@ std::string write_json(const ComparisonRecord& record, const Comparison& compari
   text.value("candidates", ordered_json(std::vector<std::string>(record.stacks.begin() + 1,
                                                                  record.stacks.end())));
   text.value("reference", json_of(record.reference));
+  text.begin_array("suites");
+  for (const SuiteChange& change : comparison.suites) {
+    text.element(suite_change_json(record, change));
+  }
+  text.end_array();
+  if (!comparison.programs.empty()) {
+    text.begin_array("programs");
+    for (const SuiteChange& change : comparison.programs) {
+      text.element(suite_change_json(record, change));
+    }
+    text.end_array();
+  }
   text.begin_array("stacks");
   for (const StackSummary& stack : comparison.stacks) {
     text.element(

@@ -290,10 +290,11 @@ std::string write_markdown_summary(const RenderedReport& report) {
     bool has_browser = false;
     for (const RenderedSection& section : report.sections) {
       for (const Block& block : section.content.blocks) {
-        const bool is_wanted = (std::holds_alternative<Table>(block) && !has_table) ||
+        const auto* table = std::get_if<Table>(&block);
+        const bool is_wanted = (table != nullptr && (table->leads || !has_table)) ||
                                (std::holds_alternative<Browser>(block) && !has_browser);
         if (!is_wanted) continue;
-        has_table = has_table || std::holds_alternative<Table>(block);
+        has_table = has_table || table != nullptr;
         has_browser = has_browser || std::holds_alternative<Browser>(block);
         text += "\n" + std::visit(writer, block);
       }

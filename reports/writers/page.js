@@ -26,8 +26,8 @@
   const fixed = (number, digits) => grouped(number.toFixed(digits));
   const counted = (number, one, many) => `${fixed(number, 0)} ${number === 1 ? one : many}`;
 
-  // Long names may break after their separators rather than anywhere, and an arrow breaks nowhere.
-  const breakable = (text) => text.split(/(?<=[/,._=])|(?=->)|(?<=->)/).flatMap((part, index) => {
+  // Long names may break after their separators rather than anywhere; a number and an arrow break nowhere.
+  const breakable = (text) => text.split(/(?<=[/_=])|(?<=[.,])(?!\d)|(?=->)|(?<=->)/).flatMap((part, index) => {
     if (part === '->') return [element('span', {class: 'arrow'}, part)];
     return index > 0 ? [element('wbr'), part] : [part];
   });
@@ -72,6 +72,11 @@
       this.selects = table.facets.map((facet, index) => {
         const counts = facet.options.map(() => 0);
         for (const row of table.rows) counts[row[1][index]]++;
+        // A choice keeps the later options as well, and the first would keep everything.
+        if (facet.keepsLater) {
+          for (let place = counts.length - 2; place >= 0; place--) counts[place] += counts[place + 1];
+          counts[0] = 0;
+        }
         const select = element('select', {'data-facet': facet.title}, element('option', {value: ''}, 'all'));
         facet.options.forEach((option, place) => {
           if (counts[place] === 0) return;
@@ -196,7 +201,8 @@
       const {rows} = this.table;
       this.found = [];
       rows.forEach((row, place) => {
-        const isChosen = this.choices.every((choice, index) => choice === null || row[1][index] === choice);
+        const isChosen = this.choices.every((choice, index) => choice === null || row[1][index] === choice ||
+          (this.table.facets[index].keepsLater && row[1][index] > choice));
         if (isChosen && (this.words === '' || this.wordsOf(place).includes(this.words))) this.found.push(place);
       });
       if (this.order) {

@@ -1,4 +1,4 @@
-// shardlab compare: which decisions does a change of stack flip, and at what regret? It loads the
+// shardlab compare: which decisions does a change of stack flip, and what does that cost in time? It loads the
 // stacks, asks the questions, writes the record and prints the report.
 #include <algorithm>
 #include <array>
@@ -40,6 +40,7 @@ struct CompareArguments {
   std::string recipe;
   std::string plan;
   std::string reference = "alpha-beta";
+  reports::ComparisonOptions shown;
 };
 
 // The topology, stacks and suites of a comparison, with every override applied.
@@ -177,6 +178,16 @@ std::string counts_text(const std::map<std::string, std::size_t>& by_op) {
   return text;
 }
 
+// The program that a suite was recorded from: the one that --program names, or what the source of a
+// recorded suite is called. "" for questions that were generated or written by hand.
+std::string program_of(const Suite& suite, const Comparison& comparison) {
+  for (const ProgramCase& program : comparison.programs) {
+    if (program.program.name == suite.name) return suite.name + " on " + program.mesh.text();
+  }
+  if (!suite.source.starts_with("recorded")) return "";
+  return suite.title.empty() ? suite.name : suite.title;
+}
+
 // Asks all questions, and returns those with an answer, in the order of record.questions.
 std::vector<const Question*> ask_all(const Comparison& comparison, const Session& session,
                                      ComparisonRecord& record) {
@@ -225,7 +236,8 @@ std::vector<const Question*> ask_all(const Comparison& comparison, const Session
     record.configuration.suites.push_back(
         {.name = suite.name,
          .questions = static_cast<std::int64_t>(suite.questions.size() - not_asked),
-         .source = source});
+         .source = source,
+         .program = program_of(suite, comparison)});
   }
   return questions;
 }
@@ -336,6 +348,17 @@ std::string step_flips_text(const ComparisonRecord& record) {
   return text;
 }
 
+// The text with its line breaks, and everything else that could control a terminal made visible.
+std::string printable_lines(std::string_view text) {
+  std::string lines;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size() - 1);
+    lines += printable(text.substr(0, end)) + "\n";
+    text.remove_prefix(end + 1);
+  }
+  return lines;
+}
+
 void run_compare(const CompareArguments& arguments, Session& session) {
   const auto start = std::chrono::steady_clock::now();
   const Comparison comparison = load(arguments, session);
@@ -375,10 +398,11 @@ void run_compare(const CompareArguments& arguments, Session& session) {
     const std::chrono::duration<double, std::milli> wall = std::chrono::steady_clock::now() - start;
     record.timing = reports::RunTiming{.started_utc = {}, .ms = {{"wall_ms", wall.count()}}};
   }
-  std::string text = session.json() ? reports::report_json(record)
-                                    : reports::summary_text(record) + "\n" +
-                                          step_flips_text(record) + report_line(session);
-  write_run(session, std::move(record));
+  std::string text = session.json()
+                         ? reports::report_json(record)
+                         : printable_lines(reports::summary_text(record, arguments.shown)) +
+                               step_flips_text(record) + report_line(session);
+  write_run(session, std::move(record), arguments.shown);
   if (!session.summary) session.print(text);
 }
 
@@ -386,11 +410,11 @@ void run_compare(const CompareArguments& arguments, Session& session) {
 
 void add_compare_command(const Command& root, Session& session) {
   auto arguments = std::make_shared<CompareArguments>();
-  const Command command =
-      root.subcommand("compare",
-                      "which decisions does a cost-model change flip, and at what regret?\n"
-                      "  shardlab compare --baseline dtensor-v3 --candidate dtensor-v3-rp "
-                      "--suite ops-small --out report/");
+  const Command command = root.subcommand(
+      "compare",
+      "which decisions does a cost-model change flip, and what does that cost in time?\n"
+      "  shardlab compare --baseline dtensor-v3 --candidate dtensor-v3-rp "
+      "--suite ops-small --out report/");
   command.option("--baseline", arguments->baseline, "stack: shipped name or path").required();
   command
       .option("--candidate", arguments->candidates,
@@ -412,6 +436,7 @@ void add_compare_command(const Command& root, Session& session) {
                  "how they are laid out: as in this file, which solve --format json has written");
   command.option("--reference", arguments->reference, "stack whose prices judge the choices")
       .show_default();
+  add_min_share_option(command, arguments->shown);
   add_report_options(command, session);
   add_topology_option(command, session);
   add_verify_option(command, session);

@@ -11,6 +11,7 @@ namespace {
 
 struct ReportArguments {
   std::vector<std::string> records;
+  reports::ComparisonOptions shown;
 };
 
 // The folder of each record's report. A single record's report goes into the folder of --out
@@ -62,11 +63,16 @@ void run_report(const ReportArguments& arguments, Session& session) {
   std::vector<reports::RunRecord> records;
   for (const std::string& file : arguments.records) {
     records.push_back(read_record(file));
+    if (arguments.shown.min_share_percent > 0.0 &&
+        !std::holds_alternative<reports::ComparisonRecord>(records.back())) {
+      throw InputError("report: --min-share hides flips, and " + file +
+                       " is no record of a comparison; valid: without --min-share");
+    }
   }
   for (std::size_t i = 0; i < records.size(); ++i) {
     session.out = folders[i];
     prepare_out(session);
-    write_run(session, records[i]);
+    write_run(session, records[i], arguments.shown);
     if (session.json()) {
       session.print(reports::write_report(records[i]).json);
     } else if (!session.summary) {
@@ -86,6 +92,7 @@ void add_report_command(const Command& root, Session& session) {
       .option("records", arguments->records,
               "files record.json that compare, ties, validate, solve, simulate or step wrote")
       .required();
+  add_min_share_option(command, arguments->shown);
   add_report_options(command, session);
   add_common_options(command, session);
   command.runs([arguments, &session] { run_report(*arguments, session); });

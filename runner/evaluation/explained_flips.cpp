@@ -25,9 +25,8 @@ std::vector<Job> jobs_of(const reports::ComparisonRecord& record) {
   std::vector<Job> jobs;
   std::map<std::size_t, std::size_t> job_of;  // index of the job for each question
   std::size_t taken = 0;
-  for (const std::size_t place : reports::most_telling_first(comparison)) {
+  for (const reports::Flip& flip : comparison.flips) {
     if (taken == kMostExplained) break;
-    const reports::Flip& flip = comparison.flips[place];
     const auto [known, is_new] = job_of.try_emplace(flip.question, jobs.size());
     if (is_new) jobs.push_back({.question = flip.question, .stacks = {0}, .looks_for_flip = false});
     Job& job = jobs[known->second];

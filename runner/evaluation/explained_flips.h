@@ -4,8 +4,8 @@
 //   explain_flips({.stacks = stacks, .reference = reference, .topology = topology,
 //                  .questions = questions, .threads = 4, .quiet = true}, record);
 //
-// The first kMostExplained flips in the order of most_telling_first (reports/comparison.h) are
-// explained. The search for the parameter takes some 10 ms with the graph planner, so it is made
+// The first kMostExplained flips of the comparison (reports/comparison.h) are explained: those that
+// save or lose most. The search for the parameter takes some 10 ms with the graph planner, so it is made
 // only for the first kMostFlippedFirst flips.
 #pragma once
 

@@ -134,7 +134,7 @@ std::vector<double> regrets(const QuestionResult& result) {
   bool moves = false;
   for (const Answer& answer : result.answers) {
     if (!answer.reference_us) return {};
-    moves = moves || answer.collectives > 0;
+    moves = moves || answer.moving_steps > 0;
     out.push_back(100 * (*answer.reference_us / *result.best.us - 1));
     times.insert(*answer.reference_us);
     for (const double us : answer.reference_totals) {

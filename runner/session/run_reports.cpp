@@ -15,7 +15,8 @@ namespace {
 // The command line without the options that do not change the answer, so that a record has the same
 // bytes for any number of threads and wherever it is written.
 std::vector<std::string> what_was_asked(const std::vector<std::string>& words) {
-  constexpr std::array<std::string_view, 3> kWithValue = {"--jobs", "--out", "--format"};
+  constexpr std::array<std::string_view, 4> kWithValue = {"--jobs", "--out", "--format",
+                                                          "--min-share"};
   constexpr std::array<std::string_view, 3> kAlone = {"--quiet", "--no-timing", "--summary"};
   std::vector<std::string> asked;
   for (std::size_t i = 0; i < words.size(); ++i) {
@@ -39,6 +40,15 @@ void add_report_options(const Command& command, Session& session) {
       .check(not_empty());
   command.flag("--summary", session.summary,
                "print a summary in Markdown, below 4 KB, for a pull request's comment");
+}
+
+void add_min_share_option(const Command& command, reports::ComparisonOptions& options) {
+  command
+      .option("--min-share", options.min_share_percent,
+              "hide the flips that save or lose less than this share of their suite's time, in "
+              "percent; report.json holds every flip")
+      .check(number_from(0.0, 100.0))
+      .show_default();
 }
 
 bool writes_report(const Session& session) { return !session.out.empty() || session.summary; }
@@ -65,16 +75,17 @@ reports::RunHeader header_of(const Session& session) {
   return header;
 }
 
-void write_run(const Session& session, const reports::RunRecord& record) {
+void write_run(const Session& session, const reports::RunRecord& record,
+               const reports::ComparisonOptions& options) {
   if (!session.out.empty()) {
     const std::filesystem::path folder = session.out;
-    const reports::ReportFiles files = reports::write_report(record);
+    const reports::ReportFiles files = reports::write_report(record, options);
     write_file(folder / "report.html", files.html);
     write_file(folder / "report.md", files.markdown);
     write_file(folder / "report.json", files.json);
     write_file(folder / "record.json", reports::run_record_text(record));
   }
-  if (session.summary) session.print(reports::summary_markdown(record));
+  if (session.summary) session.print(reports::summary_markdown(record, options));
 }
 
 void write_run(const Session& session, RunResult run) {

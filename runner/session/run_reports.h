@@ -21,6 +21,9 @@ namespace shardlab {
 // Adds --out DIR and --summary.
 void add_report_options(const Command& command, Session& session);
 
+// Adds --min-share PERCENT, which hides small flips from the pages and texts of a comparison.
+void add_min_share_option(const Command& command, reports::ComparisonOptions& options);
+
 // Whether the options ask for a record.
 [[nodiscard]] bool writes_report(const Session& session);
 
@@ -34,7 +37,8 @@ void prepare_out(const Session& session);
 
 // Writes the files into the folder of --out, if there is one, and prints the summary if --summary
 // asks for it.
-void write_run(const Session& session, const reports::RunRecord& record);
+void write_run(const Session& session, const reports::RunRecord& record,
+               const reports::ComparisonOptions& options = {});
 
 struct RunResult {
   std::string_view kind;

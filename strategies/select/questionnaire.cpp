@@ -48,6 +48,7 @@ void settle(Answer& answer) {
     answer.reference_impossible.clear();
   } else {
     answer.reference_kernel_us.reset();
+    answer.traffic.reset();
   }
   if (answer.price_us) {
     answer.impossible.clear();
@@ -74,7 +75,28 @@ void add_known(std::optional<reports::PriceBasis>& sum,
   }
 }
 
-std::int64_t collectives_of(const Plan& plan) {
+void add(reports::TrafficByKind& sum, const reports::TrafficByKind& more) {
+  for (const auto& [kind, traffic] : more) {
+    reports::CollectiveTraffic& total = sum[kind];
+    total.count += traffic.count;
+    total.bytes += traffic.bytes;
+  }
+}
+
+// The collectives of a stack's plan, with the bytes that the reference sees in them: where two stacks
+// run the same steps, their bytes are the same, too, however the stacks themselves count them.
+reports::TrafficByKind traffic_of(const Plan& repriced, const Redistributor& reference) {
+  reports::TrafficByKind traffic;
+  for (const PlanStep& step : repriced.steps) {
+    if (!communicates({step.collective, step.full_bytes, reference.span(step)})) continue;
+    reports::CollectiveTraffic& total = traffic[std::string(to_string(step.collective))];
+    ++total.count;
+    total.bytes += step.full_bytes;
+  }
+  return traffic;
+}
+
+std::int64_t moving_steps_of(const Plan& plan) {
   return std::count_if(plan.steps.begin(), plan.steps.end(),
                        [](const auto& step) { return step.collective != Collective::kLocal; });
 }
@@ -157,7 +179,7 @@ void Questionnaire::ask_plan(const Question& question, QuestionResult& result) {
     Answer answer;
     answer.choice = plan.path();
     answer.path = {plan.path()};
-    answer.collectives = collectives_of(plan);
+    answer.moving_steps = moving_steps_of(plan);
     if (plan.impossible.empty()) answer.price_us = finite(plan.price.total.value());
     answer.impossible = plan.impossible;
     answer.cannot_run = plan.unexecutable;
@@ -167,6 +189,7 @@ void Questionnaire::ask_plan(const Question& question, QuestionResult& result) {
     answer.reference_kernel_us = 0.0;
     set_reference(answer, judged.total.value(), std::string(judged.impossible));
     if (answer.reference_us) answer.basis = basis_of(repriced);
+    answer.traffic = traffic_of(repriced, reference);
     keep_best(result.best, answer);
     result.answers.push_back(std::move(answer));
   }
@@ -192,13 +215,14 @@ Answer Questionnaire::select_answer(StackEvaluator& stack, const Expansion& expa
   double judged = 0.0;
   std::string reason;
   if (!measured_.empty()) answer.basis.emplace();
+  answer.traffic.emplace();
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const Layout to(decision.choice.inputs[i]);
     const bool moves = to.placements != tensors[i]->layout.placements;
     if (!moves) continue;
     const Plan plan = stack.plan(mesh, tensors[i]->meta, tensors[i]->layout, to);
     answer.path.push_back("input " + std::to_string(i) + ": " + plan.path());
-    answer.collectives += collectives_of(plan);
+    answer.moving_steps += moving_steps_of(plan);
     if (answer.impossible.empty() && !plan.impossible.empty()) {
       answer.impossible = "input " + std::to_string(i) + ": " + plan.impossible;
     }
@@ -211,6 +235,7 @@ Answer Questionnaire::select_answer(StackEvaluator& stack, const Expansion& expa
     const Plan repriced = reference.repriced(plan);
     const Price price = planned ? repriced.executed_price() : Price::make_impossible("no plan");
     if (answer.basis) add_steps(*answer.basis, repriced, reference, measured_);
+    add(*answer.traffic, traffic_of(repriced, reference));
     judged += price.total.value() + reference_->stack().transition_us;
     if (!price.is_possible() && reason.empty()) {
       reason = "input " + std::to_string(i) + ": " + std::string(price.impossible);
@@ -320,7 +345,7 @@ void Questionnaire::ask_foreach(const OpCall& call, const DeviceMesh& mesh,
       for (std::string& step : more.path) {
         whole.path.push_back("element " + std::to_string(i) + ", " + step);
       }
-      whole.collectives += more.collectives;
+      whole.moving_steps += more.moving_steps;
       whole.price_us = sum(whole.price_us, more.price_us);
       if (whole.impossible.empty()) whole.impossible = more.impossible;
       whole.reference_us = sum(whole.reference_us, more.reference_us);
@@ -329,6 +354,7 @@ void Questionnaire::ask_foreach(const OpCall& call, const DeviceMesh& mesh,
         whole.reference_impossible = more.reference_impossible;
       if (whole.cannot_run.empty()) whole.cannot_run = more.cannot_run;
       add_known(whole.basis, more.basis);
+      add(*whole.traffic, *more.traffic);
       whole.candidates = std::max(whole.candidates, more.candidates);
       whole.ties = std::max(whole.ties, more.ties);
       if (!whole.margin_us || (more.margin_us && *more.margin_us < *whole.margin_us)) {

@@ -28,7 +28,7 @@ namespace shardlab {
 
 // An answer as it stands in a record, with more fields that are needed only to judge it.
 struct Answer : reports::StackAnswer {
-  std::int64_t collectives = 0;  // steps of the path that move data between ranks
+  std::int64_t moving_steps = 0;  // steps of the path that move data between ranks
   std::int64_t candidates = 1;
   // Prices of the same candidates by this stack and by the reference, for rank correlation.
   std::vector<double> totals;

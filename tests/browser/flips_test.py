@@ -29,7 +29,7 @@ field.dispatchEvent(new Event('input'));
 """
 SORTS = "return [...document.querySelectorAll('#browser-flips > .scroll > table > thead th')].map((th) => th.getAttribute('aria-sort'))"
 CLICK_HEAD = "document.querySelectorAll('#browser-flips > .scroll > table > thead button')[arguments[0]].click()"
-VERDICT, GAIN, OP, MESH = 0, 1, 2, 3
+VERDICT, CHANGE, OP, MESH = 0, 1, 2, 3
 
 
 def number(text: str) -> float | None:
@@ -56,8 +56,15 @@ class Flips(unittest.TestCase):
         for key in keys:
             ActionChains(self.page.driver).send_keys(key).perform()
 
-    def test_shows_the_flips_of_the_record_losses_first(self):
+    def test_shows_the_flips_of_the_record_in_the_order_of_their_time(self):
         shown = self.column(VERDICT)
+        changes = [abs(flip["delta_us"]) for flip in self.flips if flip["delta_us"] is not None]
+        self.assertEqual(changes, sorted(changes, reverse=True))
+        for text, flip in zip(self.column(CHANGE), self.flips):
+            if flip["delta_us"] is None:
+                self.assertIsNone(number(text))
+            else:
+                self.assertAlmostEqual(number(text), flip["delta_us"], delta=0.0051)
         self.assertEqual([text.split()[-1] for text in shown], [flip["verdict"] for flip in self.flips[:200]])
         self.assertIn(f"of {len(self.flips):,} flips", self.page.script(STATUS))
 
@@ -79,6 +86,38 @@ class Flips(unittest.TestCase):
         self.page.script(CHOOSE, "verdict", "worse")
         both = [flip for flip in self.flips if flip["op"] == op and flip["verdict"] == "worse"]
         self.assertEqual(self.count(), len(both))
+
+    def test_flips_below_a_share_of_the_time_can_be_hidden(self):
+        shares = [None if flip["share_percent"] is None else abs(flip["share_percent"]) for flip in self.flips]
+        for share in (0.001, 0.01, 0.1):
+            kept = sum(one is None or one >= share for one in shares)
+            self.assertLess(kept, len(shares))
+            self.assertGreater(kept, 0)
+            with self.subTest(share=share):
+                self.page.script(CHOOSE, "share of its suite", f"at least {share} %")
+                self.assertEqual(self.count(), min(200, kept))
+        # It holds together with the other filters, and "Show all" takes it back.
+        self.page.script(CHOOSE, "verdict", "worse")
+        both = sum((one is None or one >= 0.1) and flip["verdict"] == "worse" for one, flip in zip(shares, self.flips))
+        self.assertEqual(self.count(), both)
+        self.page.script("document.querySelector('#browser-flips .controls button').click()")
+        self.assertEqual(self.count(), min(200, len(self.flips)))
+        options = self.page.script(
+            "return [...document.querySelectorAll('#browser-flips select[data-facet=\"share of its suite\"] option')]"
+            ".map((option) => option.textContent)")
+        self.assertFalse([text for text in options if text.startswith("below")], "that would hide nothing")
+
+    def test_time_leads_the_page(self):
+        order = self.page.script("return [...document.querySelectorAll('main caption')].map((c) => c.textContent)")
+        places = [next(i for i, text in enumerate(order) if text.startswith(start))
+                  for start in ("Time of each suite", "Collectives of each suite", "Decisions that flip", "Regret and rank")]
+        self.assertEqual(places, sorted(places))
+        suite = pages.report_json("compare")["suites"][0]
+        cells = self.page.script("""
+            const table = [...document.querySelectorAll('main table')].find((t) => t.caption.textContent.startsWith('Time of each'));
+            return [...table.tBodies[0].rows[0].cells].map((cell) => cell.firstChild.textContent)""")
+        self.assertAlmostEqual(number(cells[2]), suite["total_us"]["baseline"], delta=0.051)
+        self.assertAlmostEqual(number(cells[3]), suite["total_us"]["candidate"], delta=0.051)
 
     def test_what_verdicts_rest_on_is_noted_and_filters(self):
         self.page.open(pages.report("compare-measured") / "report.html")
@@ -113,20 +152,20 @@ class Flips(unittest.TestCase):
         self.assertEqual(self.count(), min(200, len(self.flips)))
 
     def test_sorts_down_up_and_back(self):
-        before = self.column(GAIN)
-        self.page.script(CLICK_HEAD, GAIN)
-        self.assertEqual(self.page.script(SORTS)[GAIN], "descending")
-        falling = [number(text) for text in self.column(GAIN)]
+        before = self.column(CHANGE)
+        self.page.script(CLICK_HEAD, CHANGE)
+        self.assertEqual(self.page.script(SORTS)[CHANGE], "descending")
+        falling = [number(text) for text in self.column(CHANGE)]
         known = [value for value in falling if value is not None]
         self.assertEqual(known, sorted(known, reverse=True))
         self.assertEqual(falling[:len(known)], known, "what has no value comes last")
-        self.page.script(CLICK_HEAD, GAIN)
-        self.assertEqual(self.page.script(SORTS)[GAIN], "ascending")
-        known = [number(text) for text in self.column(GAIN)]
+        self.page.script(CLICK_HEAD, CHANGE)
+        self.assertEqual(self.page.script(SORTS)[CHANGE], "ascending")
+        known = [number(text) for text in self.column(CHANGE)]
         self.assertEqual(known, sorted(known))
-        self.page.script(CLICK_HEAD, GAIN)
+        self.page.script(CLICK_HEAD, CHANGE)
         self.assertEqual(set(self.page.script(SORTS)), {"none"})
-        self.assertEqual(self.column(GAIN), before)
+        self.assertEqual(self.column(CHANGE), before)
         for column in (VERDICT, OP, MESH):
             self.page.script(CLICK_HEAD, column)
             self.assertEqual(self.page.script(SORTS).count("none"), 7, "one column at a time")
@@ -165,7 +204,7 @@ class Flips(unittest.TestCase):
         self.assertEqual(self.page.script("return document.activeElement.className"), "skip", "first stop")
         self.page.script("document.querySelectorAll('#browser-flips > .scroll > table > thead button')[1].focus()")
         self.press(Keys.ENTER)
-        self.assertEqual(self.page.script(SORTS)[GAIN], "descending")
+        self.assertEqual(self.page.script(SORTS)[CHANGE], "descending")
         self.page.script("document.querySelector('#browser-flips .opener').focus()")
         outline = self.page.script("return getComputedStyle(document.activeElement).outlineStyle")
         self.assertNotEqual(outline, "none", "the focus is seen")

@@ -93,7 +93,7 @@ TEST(Html, TextFromARecordCannotLeaveItsPlace) {
 TEST(Html, OpensWithTheSentenceAndLinksEverySection) {
   const std::string page = page_of(small_record());
   const std::size_t sentence = page.find(
-      "<p class=\"lede\">Changing <code>old</code> to <code>new</code> flips 6 of 7 decisions");
+      "<p class=\"lede\">Changing <code>old</code> to <code>new</code> lengthens <code>small");
   EXPECT_NE(sentence, std::string::npos);
   EXPECT_LT(sentence, page.find("<section"));
   const ComparisonRecord record = small_record();
@@ -115,23 +115,26 @@ TEST(Html, TheDataHoldsEveryFlipInReadingOrder) {
   const auto verdict = [&](std::size_t row) {
     return texts[browser["rows"][row][0][0].get<std::size_t>()].get<std::string>();
   };
-  EXPECT_EQ(verdict(0), "worse");
-  EXPECT_EQ(verdict(2), "undecided");
-  EXPECT_EQ(verdict(4), "better");
+  EXPECT_EQ(verdict(0), "better");
+  EXPECT_EQ(verdict(1), "worse");
+  EXPECT_EQ(verdict(3), "undecided");
   EXPECT_EQ(verdict(5), "equal");
-  // q1: 20 % gain, with its microseconds as the note.
-  EXPECT_EQ(browser["rows"][4][0][1][0], 20.0);
-  EXPECT_EQ(texts[browser["rows"][4][0][1][1].get<std::size_t>()], "+2.00 us");
+  // q1 saves 2 of the suite's 35 us.
+  EXPECT_EQ(browser["rows"][0][0][1][0], -2.0);
+  EXPECT_EQ(texts[browser["rows"][0][0][1][1].get<std::size_t>()], "share -5.71 %");
   EXPECT_EQ(browser["sizes"]["4096"], "4.10 kB");
 }
 
-TEST(Html, FacetsAreOpMeshSizeAndVerdict) {
+TEST(Html, FacetsAreOpMeshSizeVerdictAndShare) {
   const json browser = data_of(page_of(small_record()))["browsers"][0];
   std::vector<std::string> titles;
   for (const json& facet : browser["facets"]) titles.push_back(facet["title"]);
-  EXPECT_EQ(titles, (std::vector<std::string>{"op", "mesh", "size", "verdict"}));
+  EXPECT_EQ(titles,
+            (std::vector<std::string>{"op", "mesh", "size", "verdict", "share of its suite"}));
+  EXPECT_EQ(browser["facets"][4]["keepsLater"], true);
+  EXPECT_FALSE(browser["facets"][3].contains("keepsLater"));
   const json several = data_of(page_of(large_record(50, 2, 0.5)))["browsers"][0];
-  EXPECT_EQ(several["facets"][4]["options"], json::array({"candidate-1", "candidate-2"}));
+  EXPECT_EQ(several["facets"][5]["options"], json::array({"candidate-1", "candidate-2"}));
 }
 
 TEST(Html, EveryChartHasItsCanvasAndALabel) {

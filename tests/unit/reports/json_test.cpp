@@ -23,8 +23,9 @@ TEST(ReportJson, HoldsTheKeysOfTheInterface) {
   EXPECT_EQ(report["baseline"], "old");
   EXPECT_EQ(report["candidates"], json::array({"new"}));
   EXPECT_EQ(report["reference"]["label"], "datasheet, not measured");
-  EXPECT_EQ(report["summary"].get<std::string>().substr(0, 44),
-            "Changing old to new flips 6 of 7 decisions (");
+  EXPECT_EQ(report["summary"].get<std::string>().substr(0, 42),
+            "Changing old to new lengthens small by 2.8");
+  EXPECT_EQ(report["suites"].size(), 1U);
 
   const json& stack = report["stacks"][1];
   EXPECT_EQ(stack["name"], "new");
@@ -47,7 +48,7 @@ TEST(ReportJson, HoldsTheKeysOfTheInterface) {
 TEST(ReportJson, AFlipHoldsBothChoicesAndAllFourPrices) {
   const json report = report_of(small_record());
   ASSERT_EQ(report["flips"].size(), 6U);
-  const json& flip = report["flips"][4];
+  const json& flip = report["flips"][0];
   EXPECT_EQ(flip["question"], "q1");
   EXPECT_EQ(flip["stack"], "new");
   EXPECT_EQ(flip["baseline"], "P(sum)|S(0)R,RR");
@@ -59,18 +60,21 @@ TEST(ReportJson, AFlipHoldsBothChoicesAndAllFourPrices) {
   EXPECT_EQ(flip["verdict"], "better");
   EXPECT_EQ(flip["gain_us"], 2);
   EXPECT_EQ(flip["gain_percent"], 20);
+  EXPECT_EQ(flip["count"], 1);
+  EXPECT_EQ(flip["delta_us"], -2);
+  EXPECT_DOUBLE_EQ(flip["share_percent"].get<double>(), -200.0 / 35.0);
   EXPECT_EQ(flip["baseline_path"], json::array({"S(0)R->RR"}));
   EXPECT_EQ(flip.count("reason"), 0);
 }
 
 TEST(ReportJson, WhatHasNoNumberIsNullWithAReason) {
   const json report = report_of(small_record());
-  const json& from_free = report["flips"][0];
+  const json& from_free = report["flips"][1];
   EXPECT_EQ(from_free["question"], "q4");
   EXPECT_TRUE(from_free["gain_percent"].is_null());
   EXPECT_EQ(from_free["reason"],
             "the reference prices the baseline's choice at 0, so there is no percentage");
-  const json& impossible = report["flips"][3];
+  const json& impossible = report["flips"][4];
   EXPECT_EQ(impossible["question"], "q7");
   EXPECT_TRUE(impossible["baseline_us"].is_null());
   EXPECT_EQ(impossible["baseline_impossible"], "no finite candidate");

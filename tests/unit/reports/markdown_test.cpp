@@ -125,12 +125,15 @@ TEST(Markdown, EvenAnEndlessSentenceIsCut) {
   EXPECT_LT(write_markdown_summary(report).size(), kMarkdownSummaryLimit);
 }
 
-TEST(Markdown, TheSummaryHoldsTheSentenceTheStacksAndTheFirstFlips) {
+TEST(Markdown, TheSummaryHoldsTheSentenceTheSuitesTheStacksAndTheFirstFlips) {
   const ComparisonRecord record = small_record();
   const std::string text = write_markdown_summary(render_report(record, compare(record)));
-  EXPECT_NE(text.find("**Changing `old` to `new` flips 6 of 7 decisions"), std::string::npos);
+  EXPECT_NE(text.find("**Changing `old` to `new` lengthens `small` by 2.86 %"), std::string::npos);
+  EXPECT_NE(text.find("It flips 6 of 7 decisions"), std::string::npos);
+  EXPECT_NE(text.find("| `small` | 7 (2 without a time) | 35.0 | 36.0 | +1.000 | +2.857 |"),
+            std::string::npos);
   EXPECT_NE(text.find("| `new` | 6 | 1 | 2 | 1 | 2 | 15.00 | 0.800 |"), std::string::npos);
-  EXPECT_NE(text.find("| \u25bc worse | -25.00 (-1.00 us) | `redistribute` (q3) |"),
+  EXPECT_NE(text.find("| \u25bc worse | +1.00 (share +2.86 %) | `redistribute` (q3) |"),
             std::string::npos);
 }
 

@@ -165,13 +165,14 @@ TEST(Sections, FlipsShowBothChoicesBothPricesAndTheVerdict) {
   const auto first = std::find_if(browser.rows.begin(), browser.rows.end(),
                                   [](const BrowserRow& row) { return row.place == 0; });
   ASSERT_NE(first, browser.rows.end());
-  EXPECT_EQ(std::get<std::string>(first->cells[0].value), "worse");
-  EXPECT_EQ(first->cells[1].note, "-2.00 us");
-  EXPECT_EQ(first->cells[2].note, "q4");
-  EXPECT_EQ(std::get<std::string>(first->cells[5].value), "S(0)R");
-  EXPECT_EQ(first->cells[5].note, "0.00 us");
+  EXPECT_EQ(std::get<std::string>(first->cells[0].value), "better");
+  EXPECT_EQ(std::get<double>(first->cells[1].value), -2.0);
+  EXPECT_EQ(first->cells[1].note, "share -5.71 %");
+  EXPECT_EQ(first->cells[2].note, "q1");
+  EXPECT_EQ(std::get<std::string>(first->cells[5].value), "P(sum)|S(0)R,RR");
+  EXPECT_EQ(first->cells[5].note, "9.00 us");
   EXPECT_EQ(std::get<std::string>(first->cells[6].value), "RR");
-  EXPECT_EQ(first->cells[7].note, "was 0.00");
+  EXPECT_EQ(first->cells[7].note, "was 10.00, -20.0 %");
   EXPECT_EQ(content.answer, "6 flips: 1 better, 2 worse, 1 equal and 2 undecided.");
 }
 

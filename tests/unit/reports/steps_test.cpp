@@ -44,8 +44,11 @@ TEST(StepsOfAComparison, AreTheLastWordOfTheSummary) {
             "Under `new`, a step of `llama` on `2x4` takes as long as under `old`, 100.0 ms, and "
             "21.0 GB of memory at its peak, 1.00 GB more.");
   const ComparisonRecord record = with_step(75e3, 20e9);
-  EXPECT_TRUE(summary_text(record).ends_with("as much memory at its peak, 20.0 GB."));
-  EXPECT_TRUE(summary_text(record).starts_with(summary_text(small_record())));
+  const std::string sentence = summary_sentence(record, compare(record));
+  EXPECT_TRUE(sentence.ends_with("as much memory at its peak, 20.0 GB."));
+  const ComparisonRecord without = small_record();
+  EXPECT_TRUE(sentence.starts_with(summary_sentence(without, compare(without))));
+  EXPECT_NE(summary_text(record).find("as much memory at its peak, 20.0 GB.\n"), std::string::npos);
 }
 
 TEST(StepsOfAComparison, MayNotRunUnderTheCandidate) {

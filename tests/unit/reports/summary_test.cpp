@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "reports/time_text.h"
 #include "tests/unit/reports/sample_record.h"
 
 namespace shardlab::reports {
@@ -32,23 +33,27 @@ ComparisonRecord record_of(int decisions, int better, int worse, int equal, int 
   return record;
 }
 
+// What the summary says after the time (time_text_test.cpp), with which it begins.
 std::string sentence(const ComparisonRecord& record) {
-  return summary_sentence(record, compare(record));
+  const Comparison comparison = compare(record);
+  const std::string whole = summary_sentence(record, comparison);
+  if (record.questions.empty()) return whole;
+  const std::string time = time_sentence(record, comparison) + " ";
+  EXPECT_TRUE(whole.starts_with(time)) << whole;
+  return whole.substr(time.size());
 }
 
 TEST(SummarySentence, TellsTheFlipsTheVerdictsAndTheRegret) {
   // Regret before: 120 x 10 % over 1204 = 1.0 %; after: 4 x 20 % over 1204 = 0.07 %, shown as 0.1
   // %.
   EXPECT_EQ(sentence(record_of(1204, 120, 4, 8)),
-            "Changing `old` to `new` flips 132 of 1,204 decisions (11.0 %). Priced by the "
-            "reference (`ref`: datasheet, not measured), 120 of them are improvements, 4 are "
+            "It flips 132 of 1,204 decisions (11.0 %): 120 of them are improvements, 4 are "
             "regressions and 8 cost as much as before; mean regret falls from 1.0 % to 0.1 %.");
 }
 
 TEST(SummarySentence, TellsTheSmallRecord) {
   EXPECT_EQ(sentence(small_record()),
-            "Changing `old` to `new` flips 6 of 7 decisions (85.7 %). Priced by the reference "
-            "(`ref`: datasheet, not measured), 1 of them is an improvement, 2 are regressions, 1 "
+            "It flips 6 of 7 decisions (85.7 %): 1 of them is an improvement, 2 are regressions, 1 "
             "costs as much as before and 2 cannot be judged; mean regret rises from 12.5 % to 15.0 "
             "% (over 6 and 5 judged decisions).");
 }
@@ -61,44 +66,48 @@ TEST(SummarySentence, CountsTheChoicesThatCannotRun) {
       << sentence(record);
 }
 
-TEST(SummarySentence, NoFlipsStillNameTheReferenceOfTheRegret) {
+TEST(SummarySentence, WithoutFlipsItSaysSo) {
   EXPECT_EQ(sentence(record_of(1204, 0, 0, 0)),
-            "Changing `old` to `new` flips none of 1,204 decisions; mean regret stays at 0.0 % by "
-            "the reference "
-            "(`ref`: datasheet, not measured).");
+            "It flips none of 1,204 decisions; mean regret stays at 0.0 %.");
+}
+
+TEST(SummarySentence, CountsTheDecisionsThatAreReachedByOtherSteps) {
+  ComparisonRecord record = record_of(1204, 0, 0, 0);
+  record.questions[7].answers[1].reference_us = 10.5;
+  EXPECT_EQ(sentence(record),
+            "It flips none of 1,204 decisions; 1 decision keeps its choice and reaches it by other "
+            "steps; mean regret rises from 0.0 % to <0.1 %.");
+  record.questions[8].answers[1].reference_us = 10.5;
+  EXPECT_NE(sentence(record).find("; 2 decisions keep their choice and reach it by other steps;"),
+            std::string::npos);
 }
 
 TEST(SummarySentence, OneFlipIsNamedAsOne) {
   EXPECT_EQ(sentence(record_of(10, 1, 0, 0)),
-            "Changing `old` to `new` flips 1 of 10 decisions (10.0 %). Priced by the reference "
-            "(`ref`: datasheet, not measured), the flip is an improvement; mean regret falls from "
-            "1.0 % to 0.0 %.");
+            "It flips 1 of 10 decisions (10.0 %): the flip is an improvement; mean regret falls "
+            "from 1.0 % to 0.0 %.");
   EXPECT_EQ(sentence(record_of(10, 0, 0, 0, 1)),
-            "Changing `old` to `new` flips 1 of 10 decisions (10.0 %). Priced by the reference "
-            "(`ref`: datasheet, not measured), the flip cannot be judged; mean regret stays at 0.0 "
-            "% (over 10 and 9 judged decisions).");
+            "It flips 1 of 10 decisions (10.0 %): the flip cannot be judged; mean regret stays at "
+            "0.0 % (over 10 and 9 judged decisions).");
 }
 
 TEST(SummarySentence, FlipsOfOneVerdictAreAllOrBoth) {
   EXPECT_NE(sentence(record_of(10, 0, 2, 0))
-                .find(", both are regressions; mean regret rises from 0.0 % to 4.0 %."),
+                .find(": both are regressions; mean regret rises from 0.0 % to 4.0 %."),
             std::string::npos);
   EXPECT_NE(sentence(record_of(10, 0, 0, 3))
-                .find(", all of them cost as much as before; mean regret stays at 0.0 %."),
+                .find(": all of them cost as much as before; mean regret stays at 0.0 %."),
             std::string::npos);
-  EXPECT_NE(sentence(record_of(10, 0, 0, 0, 2)).find(", neither can be judged;"),
+  EXPECT_NE(sentence(record_of(10, 0, 0, 0, 2)).find(": neither can be judged;"),
             std::string::npos);
-  EXPECT_NE(sentence(record_of(10, 0, 0, 0, 3)).find(", none of them can be judged;"),
+  EXPECT_NE(sentence(record_of(10, 0, 0, 0, 3)).find(": none of them can be judged;"),
             std::string::npos);
 }
 
 TEST(SummarySentence, AllDecisionsAndTheOnlyDecisionReadAsSuch) {
-  EXPECT_EQ(sentence(record_of(3, 3, 0, 0)).substr(0, 48),
-            "Changing `old` to `new` flips all 3 decisions. P");
-  EXPECT_EQ(sentence(record_of(1, 1, 0, 0)).substr(0, 51),
-            "Changing `old` to `new` flips the only decision. Pr");
-  EXPECT_EQ(sentence(record_of(1, 0, 0, 0)).substr(0, 56),
-            "Changing `old` to `new` does not flip the only decision;");
+  EXPECT_TRUE(sentence(record_of(3, 3, 0, 0)).starts_with("It flips all 3 decisions: all of "));
+  EXPECT_TRUE(sentence(record_of(1, 1, 0, 0)).starts_with("It flips the only decision: the flip "));
+  EXPECT_TRUE(sentence(record_of(1, 0, 0, 0)).starts_with("It does not flip the only decision;"));
 }
 
 TEST(SummarySentence, AShareThatRoundsToNothingIsNotNothing) {
@@ -113,8 +122,7 @@ TEST(SummarySentence, SeveralCandidatesAreToldInTurn) {
   EXPECT_EQ(
       sentence(record),
       "Of 10 decisions of `old` (mean regret 1.0 %), `new` flips 1 (10.0 %; 1 better; mean regret "
-      "0.0 %) and "
-      "`newer` flips none (mean regret 1.0 %); the reference is `ref` (datasheet, not measured).");
+      "0.0 %) and `newer` flips none (mean regret 1.0 %).");
 }
 
 TEST(SummarySentence, ManyCandidatesAreToldByTheirExtremes) {
@@ -126,18 +134,26 @@ TEST(SummarySentence, ManyCandidatesAreToldByTheirExtremes) {
   EXPECT_EQ(
       sentence(record),
       "Of 10 decisions of `old` (mean regret 2.0 %), the 4 candidates flip between 0 (`also-0`) "
-      "and 2 (`new`); "
-      "the lowest mean regret is 0.0 % (`new`); the reference is `ref` (datasheet, not measured).");
+      "and 2 (`new`); the lowest mean regret is 0.0 % (`new`).");
 }
 
 TEST(SummarySentence, AStackThatIsItsOwnReferenceIsCalledThat) {
   ComparisonRecord record = record_of(10, 1, 0, 0);
   record.reference.name = "new";
   EXPECT_EQ(sentence(record),
-            "Changing `old` to `new` flips 1 of 10 decisions (10.0 %). Priced by the reference "
-            "(`new`: datasheet, not measured), the flip is an improvement; mean regret falls from "
-            "1.0 % to 0.0 %, `new` being the "
-            "reference itself.");
+            "It flips 1 of 10 decisions (10.0 %): the flip is an improvement; by the prices of "
+            "`new`, which is itself the reference, `old` has a mean regret of 1.0 %.");
+  record.reference.name = "old";
+  EXPECT_EQ(sentence(record),
+            "It flips 1 of 10 decisions (10.0 %): the flip is an improvement; by the prices of "
+            "`old`, which is itself the reference, `new` has a mean regret of 0.0 %.");
+  // Without flips nothing is said to stay, either.
+  ComparisonRecord same = record_of(10, 0, 0, 0);
+  same.reference.name = "new";
+  EXPECT_EQ(sentence(same),
+            "It flips none of 10 decisions; by the prices of `new`, which is itself the reference, "
+            "`old` has a mean regret of 0.0 %.");
+  record.reference.name = "new";
   record.stacks.push_back("newer");
   for (RecordQuestion& one : record.questions) one.answers.push_back(one.answers[0]);
   EXPECT_NE(
@@ -153,7 +169,7 @@ TEST(SummarySentence, WithoutQuestionsItSaysSo) {
 TEST(SummarySentence, AReferenceWithoutALabelStandsAlone) {
   ComparisonRecord record = record_of(10, 1, 0, 0);
   record.reference.label = "";
-  EXPECT_NE(sentence(record).find("Priced by the reference (`ref`), the flip is an improvement"),
+  EXPECT_NE(summary_sentence(record, compare(record)).find(", by the reference (`ref`). It flips"),
             std::string::npos);
 }
 

@@ -80,10 +80,10 @@ TEST(AnswerDetail, DamageIsNamedByItsPointer) {
             "factor, to");
 }
 
-// The first flip of the small record in reading order is q4's: its answers get details.
+// The first flip of the small record in reading order is that of q1: its answers get details.
 ComparisonRecord explained_record() {
   ComparisonRecord record = small_record();
-  for (StackAnswer& answer : record.questions[3].answers) answer.detail = sample();
+  for (StackAnswer& answer : record.questions[0].answers) answer.detail = sample();
   return record;
 }
 

@@ -1,0 +1,430 @@
+#include "reports/time_text.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <set>
+#include <utility>
+
+#include "reports/number_text.h"
+#include "reports/summary.h"
+#include "reports/writers/inline_text.h"
+
+namespace shardlab::reports {
+namespace {
+
+// Up to this many candidates are told one by one; of more, only the largest change.
+constexpr std::size_t kCandidatesTold = 3;
+// Up to this many suites (times candidates) a terminal shows each kind of collective on its own.
+constexpr std::size_t kShownByKind = 3;
+constexpr std::size_t kFlipsInText = 3;
+
+// "the reference (`alpha-beta`: datasheet, not measured)".
+std::string reference_text(const ComparisonRecord& record) {
+  const std::string& label = record.reference.label;
+  return "the reference (" + code(record.reference.name) + (label.empty() ? "" : ": " + label) +
+         ")";
+}
+
+std::string shortens(const SuiteChange& change) {
+  return change.delta_us < 0.0 ? "shortens " : "lengthens ";
+}
+
+std::string less_or_more(const SuiteChange& change) {
+  return change.delta_us < 0.0 ? " less" : " more";
+}
+
+// "2.09 %", or "12.35 us" for a suite that took no time.
+std::string size_text(const SuiteChange& change) {
+  const std::optional<double> percent = change.percent();
+  return percent ? size_percent(*percent) : duration_text(std::abs(change.delta_us));
+}
+
+// "-2.09 %".
+std::string change_text(const SuiteChange& change) {
+  const std::optional<double> percent = change.percent();
+  return percent ? change_percent(*percent) : change_duration(change.delta_us);
+}
+
+std::vector<const SuiteChange*> timed_changes(const Comparison& comparison, std::size_t stack) {
+  std::vector<const SuiteChange*> timed;
+  for (const SuiteChange& change : comparison.suites) {
+    if (change.stack == stack && change.timed > 0) timed.push_back(&change);
+  }
+  return timed;
+}
+
+// Why the first question that is not timed has no time.
+std::string why_not_timed(const ComparisonRecord& record, std::size_t stack) {
+  for (const RecordQuestion& question : record.questions) {
+    if (is_timed(question, stack)) continue;
+    for (const std::size_t one : {std::size_t{0}, stack}) {
+      const StackAnswer& answer = question.answers[one];
+      if (!answer.reference_us) return answer.reference_impossible;
+      if (!answer.cannot_run.empty()) return answer.cannot_run;
+    }
+  }
+  return {};
+}
+
+// "78 of 23,475 questions are left out of the times, because ..."; "" if none is.
+std::string left_out_sentence(const std::vector<const SuiteChange*>& timed) {
+  std::int64_t questions = 0;
+  std::int64_t left_out = 0;
+  for (const SuiteChange* change : timed) {
+    questions += change->questions;
+    left_out += change->questions - change->timed;
+  }
+  if (left_out == 0) return "";
+  return " " + grouped(left_out) + " of " + grouped(questions) + " questions " +
+         (left_out == 1 ? "is" : "are") +
+         " left out of the times, because a choice has no price or cannot run.";
+}
+
+// ": its choices take 206.5 us less than the 9.876 ms of before".
+std::string amounts_text(const SuiteChange& change) {
+  const std::string amount = duration_text(std::abs(change.delta_us));
+  if (!change.percent()) return ": its choices take " + amount + ", where they took no time before";
+  return ": its choices take " + amount + less_or_more(change) + " than the " +
+         duration_text(change.baseline_us) + " of before";
+}
+
+// "; the other suite, `moe-ep`, does not change", "; the others change by -0.04 % to +0.10 %".
+std::string others_text(const std::vector<const SuiteChange*>& timed, const SuiteChange& told) {
+  std::vector<const SuiteChange*> others;
+  for (const SuiteChange* change : timed) {
+    if (change != &told) others.push_back(change);
+  }
+  if (others.empty()) return "";
+  const auto by_percent = [](const SuiteChange* left, const SuiteChange* right) {
+    return left->percent().value_or(0.0) < right->percent().value_or(0.0);
+  };
+  const auto [least, most] = std::minmax_element(others.begin(), others.end(), by_percent);
+  const std::string low = change_text(**least);
+  const std::string high = change_text(**most);
+  const bool is_one = others.size() == 1;
+  const std::string who = is_one ? "; the other suite, " + code(others[0]->name) + ","
+                                 : "; the other " + std::to_string(others.size()) + " suites";
+  if ((*least)->delta_us == 0.0 && (*most)->delta_us == 0.0) {
+    return who + (is_one ? " does not change" : " do not change");
+  }
+  return who + (is_one ? " changes by " : " change by ") + low + (low == high ? "" : " to " + high);
+}
+
+std::string of_one_candidate(const ComparisonRecord& record, const Comparison& comparison) {
+  const std::string start = "Changing " + code(record.stacks[0]) + " to " + code(record.stacks[1]);
+  const std::vector<const SuiteChange*> timed = timed_changes(comparison, 1);
+  if (timed.empty()) {
+    return start + " has no known effect on time, because every decision has a choice that " +
+           reference_text(record) +
+           " does not price or that cannot run: " + why_not_timed(record, 1) + ".";
+  }
+  const SuiteChange& largest = *largest_change(comparison.suites, 1);
+  std::string others;
+  // The training step of a program can change although its operators take as long as before: what
+  // follows them differs. Its own sentence comes after this one.
+  const std::string nothing = record.steps.empty()
+                                  ? " changes nothing in time"
+                                  : " changes nothing in the time of single operators";
+  const std::string before = duration_text(largest.baseline_us);
+  std::string text = start;
+  if (timed.size() == 1) {
+    if (largest.delta_us == 0.0) {
+      text += nothing + ": the choices of " + code(largest.name) + " take " + before +
+              " as before";
+    } else if (largest.is_nothing()) {
+      text += nothing + ": the choices of " + code(largest.name) + " take " + before +
+              " as before (" + change_text(largest) + ", " + change_duration(largest.delta_us) +
+              ")";
+    } else {
+      text += " " + shortens(largest) + code(largest.name) + " by " + size_text(largest) +
+              amounts_text(largest);
+    }
+  } else if (largest.delta_us == 0.0) {
+    text += nothing + ": the choices of all " + std::to_string(timed.size()) +
+            " suites take as long as before";
+  } else if (largest.is_nothing()) {
+    text += nothing + ": of " + std::to_string(timed.size()) + " suites, " +
+            code(largest.name) + " changes most, by " + change_text(largest) + " (" +
+            change_duration(largest.delta_us) + " of " + before + ")";
+  } else {
+    text += " " + shortens(largest) + code(largest.name) + " by " + size_text(largest) +
+            ", which is the largest change of " + std::to_string(timed.size()) + " suites" +
+            amounts_text(largest);
+    others = others_text(timed, largest);
+  }
+  return text + ", by " + reference_text(record) + others + "." + left_out_sentence(timed);
+}
+
+// "`new` shortens `small` by 2.1 %", "`newer` changes nothing in time (`small`: -0.001 %)".
+std::string clause_of(const ComparisonRecord& record, const Comparison& comparison,
+                      std::size_t stack) {
+  const std::string name = code(record.stacks[stack]);
+  const SuiteChange* largest = largest_change(comparison.suites, stack);
+  if (largest == nullptr) return name + " has no choice that can be timed";
+  if (largest->delta_us == 0.0) return name + " changes nothing in time";
+  if (largest->is_nothing()) {
+    return name + " changes nothing in time (" + code(largest->name) + ": " +
+           change_text(*largest) + ")";
+  }
+  if (timed_changes(comparison, stack).size() == 1) {
+    return name + " " + shortens(*largest) + code(largest->name) + " by " + size_text(*largest);
+  }
+  return name + " changes " + code(largest->name) + " most (" + change_text(*largest) + ")";
+}
+
+// "Up to 90 of 995 questions are left out of a candidate's times, because ..."; "" if none is.
+std::string most_left_out_sentence(const ComparisonRecord& record, const Comparison& comparison) {
+  std::int64_t most = 0;
+  for (std::size_t stack = 1; stack < record.stacks.size(); ++stack) {
+    std::int64_t left_out = 0;
+    for (const SuiteChange& change : comparison.suites) {
+      if (change.stack == stack) left_out += change.questions - change.timed;
+    }
+    most = std::max(most, left_out);
+  }
+  if (most == 0) return "";
+  return " Up to " + grouped(most) + " of " +
+         grouped(static_cast<std::int64_t>(record.questions.size())) +
+         " questions are left out of a candidate's times, because a choice has no price or cannot "
+         "run.";
+}
+
+std::string sentence_of_several(const ComparisonRecord& record, const Comparison& comparison) {
+  const std::size_t candidates = record.stacks.size() - 1;
+  std::string text =
+      "Against " + code(record.stacks[0]) + " and by " + reference_text(record) + ", ";
+  if (candidates <= kCandidatesTold) {
+    std::vector<std::string> clauses;
+    for (std::size_t stack = 1; stack < record.stacks.size(); ++stack) {
+      clauses.push_back(clause_of(record, comparison, stack));
+    }
+    return text + listed(clauses) + ".";
+  }
+  const SuiteChange* largest = largest_change(comparison.suites);
+  const std::string of_all = "of the " + std::to_string(candidates) + " candidates ";
+  if (largest == nullptr) return text + "no choice " + of_all + "can be timed.";
+  if (largest->delta_us == 0.0) return text + "none " + of_all + "changes anything in time.";
+  const std::string most = code(record.stacks[largest->stack]) + " changes " + code(largest->name) +
+                           " by " + change_text(*largest);
+  if (largest->is_nothing()) {
+    return text + "none " + of_all + "changes anything in time (at most, " + most + ").";
+  }
+  return text + most + ", which is the largest change of the " + std::to_string(candidates) +
+         " candidates.";
+}
+
+bool has_several_candidates(const ComparisonRecord& record) { return record.stacks.size() > 2; }
+
+// "2 without a time".
+std::string left_out_note(const SuiteChange& change) {
+  const std::int64_t left_out = change.questions - change.timed;
+  return left_out == 0 ? "" : grouped(left_out) + " without a time";
+}
+
+Table time_table(const ComparisonRecord& record, const std::vector<SuiteChange>& changes,
+                 const std::string& caption, const std::string& what) {
+  Table table;
+  table.caption = caption;
+  table.columns = {{what, ColumnKind::kName}};
+  if (has_several_candidates(record)) table.columns.push_back({"candidate", ColumnKind::kName});
+  for (Column& column : std::vector<Column>{{"questions", ColumnKind::kCount},
+                                            {"time before, us", ColumnKind::kNumber, 1},
+                                            {"time after, us", ColumnKind::kNumber, 1},
+                                            {"change, us", ColumnKind::kSigned, 3},
+                                            {"change, %", ColumnKind::kSigned, 3}}) {
+    table.columns.push_back(std::move(column));
+  }
+  for (const SuiteChange& change : changes) {
+    const std::string note = change.suites.empty()
+                                 ? (change.program == change.name ? "" : change.program)
+                                 : listed(change.suites);
+    Row row = {Cell(change.name, note)};
+    if (has_several_candidates(record)) row.emplace_back(record.stacks[change.stack]);
+    row.emplace_back(static_cast<double>(change.questions), left_out_note(change));
+    if (change.timed > 0) {
+      row.emplace_back(change.baseline_us);
+      row.emplace_back(change.candidate_us);
+      row.emplace_back(change.delta_us);
+      row.emplace_back(change.percent());
+    } else {
+      row.resize(table.columns.size());
+    }
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+Table collectives_table(const ComparisonRecord& record, const std::vector<SuiteChange>& changes) {
+  Table table;
+  table.caption = "Collectives of each suite, as often as its questions are asked";
+  table.columns = {{"suite", ColumnKind::kName}};
+  if (has_several_candidates(record)) table.columns.push_back({"candidate", ColumnKind::kName});
+  for (Column& column : std::vector<Column>{{"collective", ColumnKind::kName},
+                                            {"number before", ColumnKind::kCount},
+                                            {"number after", ColumnKind::kCount},
+                                            {"bytes before", ColumnKind::kBytes},
+                                            {"bytes after", ColumnKind::kBytes},
+                                            {"bytes, %", ColumnKind::kSigned, 3}}) {
+    table.columns.push_back(std::move(column));
+  }
+  for (const SuiteChange& change : changes) {
+    for (const CollectiveChange& one : change.collectives) {
+      Row row = {Cell(change.name)};
+      if (has_several_candidates(record)) row.emplace_back(record.stacks[change.stack]);
+      row.emplace_back(one.kind);
+      row.emplace_back(one.baseline.count);
+      row.emplace_back(one.candidate.count);
+      row.emplace_back(one.baseline.bytes);
+      row.emplace_back(one.candidate.bytes);
+      const double more = one.candidate.bytes - one.baseline.bytes;
+      row.push_back(one.baseline.bytes > 0.0 ? Cell(100.0 * more / one.baseline.bytes) : Cell());
+      table.rows.push_back(std::move(row));
+    }
+  }
+  return table;
+}
+
+// ---- for a terminal
+
+using Line = std::vector<std::string>;
+
+// Columns of equal width; the first `texts` of them are aligned to the left, the others to the right.
+std::string aligned(const std::vector<Line>& lines, std::size_t texts) {
+  std::vector<std::size_t> widths;
+  for (const Line& line : lines) {
+    widths.resize(std::max(widths.size(), line.size()));
+    for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
+  }
+  std::string text;
+  for (const Line& line : lines) {
+    std::string row;
+    for (std::size_t i = 0; i < line.size(); ++i) {
+      const std::string pad(widths[i] - line[i].size(), ' ');
+      row += "  " + (i < texts ? line[i] + pad : pad + line[i]);
+    }
+    row.erase(row.find_last_not_of(' ') + 1);
+    text += row + "\n";
+  }
+  return text;
+}
+
+Line collectives_line(Line start, const std::string& kind, const CollectiveChange& change) {
+  start.push_back(kind);
+  start.push_back(grouped(change.baseline.count));
+  start.push_back(grouped(change.candidate.count));
+  const std::int64_t more = change.candidate.count - change.baseline.count;
+  start.push_back((more > 0 ? "+" : "") + grouped(more));
+  start.push_back(bytes_text(change.baseline.bytes));
+  start.push_back(bytes_text(change.candidate.bytes));
+  return start;
+}
+
+std::string suites_text(const ComparisonRecord& record, const Comparison& comparison) {
+  const bool has_several = has_several_candidates(record);
+  Line head = {"suite"};
+  if (has_several) head.emplace_back("candidate");
+  const std::size_t texts = head.size() + 1;
+  for (const char* title : {"", "before", "after", "change", "bytes before", "bytes after"}) {
+    head.emplace_back(title);
+  }
+  std::vector<Line> lines = {head};
+  for (const SuiteChange& change : comparison.suites) {
+    Line line = {change.name};
+    if (has_several) line.push_back(record.stacks[change.stack]);
+    const Line blank(line.size());
+    line.emplace_back("time");
+    if (change.timed == 0) {
+      line.emplace_back("unknown");
+      line.emplace_back("unknown");
+    } else {
+      line.push_back(duration_text(change.baseline_us));
+      line.push_back(duration_text(change.candidate_us));
+      line.push_back(change_text(change));
+    }
+    lines.push_back(std::move(line));
+    if (!change.tells_collectives) continue;
+    if (comparison.suites.size() > kShownByKind) {
+      lines.push_back(collectives_line(blank, "collectives", change.all_collectives()));
+      continue;
+    }
+    for (const CollectiveChange& one : change.collectives) {
+      lines.push_back(collectives_line(blank, one.kind, one));
+    }
+  }
+  return aligned(lines, texts);
+}
+
+std::string flips_text(const ComparisonRecord& record, const Comparison& comparison) {
+  std::vector<const Flip*> shown;
+  for (const Flip& flip : comparison.flips) {
+    if (shown.size() == kFlipsInText) break;
+    if (flip.delta_us && *flip.delta_us != 0.0 && !is_hidden(comparison, flip)) {
+      shown.push_back(&flip);
+    }
+  }
+  std::string text;
+  if (!shown.empty()) {
+    std::vector<Line> lines;
+    for (const Flip* flip : shown) {
+      const RecordQuestion& question = record.questions[flip->question];
+      std::string what = question.op + " on " + question.mesh + ", " + bytes_text(question.bytes);
+      if (question.count > 1) what += ", asked " + grouped(question.count) + " times";
+      if (has_several_candidates(record)) what += ", under " + record.stacks[flip->stack];
+      lines.push_back({change_duration(*flip->delta_us),
+                       flip->share_percent ? change_percent(*flip->share_percent) : "", what});
+    }
+    // The last column is text: it follows the figures unpadded.
+    for (Line& line : lines) line[2].insert(0, " ");
+    std::size_t widest = 0;
+    for (const Line& line : lines) widest = std::max(widest, line[2].size());
+    for (Line& line : lines) line[2].resize(widest, ' ');
+    text += "  flips that save or lose most, with their share of the suite's time:\n" +
+            aligned(lines, 0);
+  }
+  if (const std::size_t hidden = hidden_flips(comparison); hidden > 0) {
+    text += "  " + counted(static_cast<std::int64_t>(hidden), "flip", "flips") + " below " +
+            size_percent(comparison.min_share_percent) + " of the suite's time " +
+            (hidden == 1 ? "is" : "are") + " not shown\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string change_duration(double us) {
+  if (us == 0.0) return "0 us";
+  return (us < 0.0 ? "-" : "+") + duration_text(std::abs(us));
+}
+
+std::string time_sentence(const ComparisonRecord& record, const Comparison& comparison) {
+  return record.stacks.size() == 2
+             ? of_one_candidate(record, comparison)
+             : sentence_of_several(record, comparison) + most_left_out_sentence(record, comparison);
+}
+
+std::vector<Table> time_tables(const ComparisonRecord& record, const Comparison& comparison) {
+  if (comparison.suites.empty()) return {};
+  std::vector<Table> tables = {time_table(
+      record, comparison.suites, "Time of each suite by the reference, before and after", "suite")};
+  Table collectives = collectives_table(record, comparison.suites);
+  if (!collectives.rows.empty()) tables.push_back(std::move(collectives));
+  const bool has_shared =
+      std::any_of(comparison.programs.begin(), comparison.programs.end(),
+                  [](const SuiteChange& program) { return program.suites.size() > 1; });
+  if (has_shared) {
+    tables.push_back(time_table(record, comparison.programs,
+                                "The same for each program that suites were recorded from",
+                                "program"));
+  }
+  for (Table& table : tables) table.leads = true;
+  return tables;
+}
+
+std::string comparison_text(const ComparisonRecord& record, const Comparison& comparison) {
+  std::string text = plain_text(summary_sentence(record, comparison)) + "\n";
+  if (record.questions.empty()) return text;
+  return text + suites_text(record, comparison) + flips_text(record, comparison);
+}
+
+}  // namespace shardlab::reports

@@ -1,0 +1,39 @@
+// What a change does to the time and the collectives of each suite, in words and in tables. It leads
+// every report of a comparison: the sentence, the page, the Markdown and the terminal.
+//
+//   time_sentence(record, comparison)
+//       "Changing `dtensor-v3` to `dtensor-v4` changes nothing in time: the choices of `ops-full` take
+//       296.3 s as before (-0.001 %, -3.312 ms), by the reference (`alpha-beta`: datasheet, not
+//       measured)."
+//   time_tables(record, comparison)        the tables of a page
+//   comparison_text(record, comparison)    what `compare` prints: the sentence, suites, largest flips
+//
+// Tested by tests/unit/reports/time_text_test.cpp.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "reports/comparison.h"
+#include "reports/document.h"
+#include "reports/records/record.h"
+
+namespace shardlab::reports {
+
+// One sentence, or two where questions are left out of the times; names stand in backticks.
+[[nodiscard]] std::string time_sentence(const ComparisonRecord& record,
+                                        const Comparison& comparison);
+
+// The time of each suite, its collectives by kind, and the time of each program where several suites
+// were recorded from it. Empty for a record without questions.
+[[nodiscard]] std::vector<Table> time_tables(const ComparisonRecord& record,
+                                             const Comparison& comparison);
+
+// Plain text for a terminal, which ends with a line break.
+[[nodiscard]] std::string comparison_text(const ComparisonRecord& record,
+                                          const Comparison& comparison);
+
+// "-3.664 ms", "+12.35 us", "0 us".
+[[nodiscard]] std::string change_duration(double us);
+
+}  // namespace shardlab::reports

@@ -1,0 +1,221 @@
+// `compare` leads with time: its totals and its collectives are added up again here, from record.json,
+// by code that shares nothing with the program.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <sstream>
+#include <string>
+#include <utility>
+
+#include "tests/cli/messages.h"
+
+namespace shardlab::testing_support {
+namespace compare_time_test {
+
+using nlohmann::json;
+
+struct Compared {
+  std::string out;
+  json record;
+  json report;
+};
+
+Compared compare(const std::string& baseline, const std::string& candidate,
+                 const std::vector<std::string>& suites,
+                 const std::vector<std::string>& more = {}) {
+  const TemporaryFolder folder;
+  std::vector<std::string> words = {"compare", "--baseline", baseline, "--candidate",
+                                    candidate, "--out",      "out",    "--no-timing"};
+  for (const std::string& suite : suites) words.insert(words.end(), {"--suite", suite});
+  words.insert(words.end(), more.begin(), more.end());
+  const ProcessResult done = run_shardlab(words, folder.path());
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  return {done.out, json::parse(read_text(folder.path() / "out" / "record.json")),
+          json::parse(read_text(folder.path() / "out" / "report.json"))};
+}
+
+struct Totals {
+  long double before = 0.0;
+  long double after = 0.0;
+  long double flips = 0.0;
+};
+
+// What the choices of a suite take, in long double and from the last question to the first.
+Totals totals_of(const json& record, const std::string& suite) {
+  Totals totals;
+  for (std::size_t i = record["questions"].size(); i-- > 0;) {
+    const json& question = record["questions"][i];
+    const json& before = question["answers"][0];
+    const json& after = question["answers"][1];
+    if (question["suite"] != suite || before["reference_us"].is_null() ||
+        after["reference_us"].is_null() || before.contains("cannot_run") ||
+        after.contains("cannot_run")) {
+      continue;
+    }
+    const auto count = static_cast<long double>(question["count"].get<std::int64_t>());
+    const auto old_us = static_cast<long double>(before["reference_us"].get<double>());
+    const auto new_us = static_cast<long double>(after["reference_us"].get<double>());
+    totals.before += count * old_us;
+    totals.after += count * new_us;
+    if (before["choice"] != after["choice"]) totals.flips += count * (new_us - old_us);
+  }
+  return totals;
+}
+
+void expect_totals(const Compared& compared) {
+  for (const json& suite : compared.report["suites"]) {
+    SCOPED_TRACE(suite["name"].get<std::string>());
+    const Totals totals = totals_of(compared.record, suite["name"]);
+    const double scale = 1e-12 * static_cast<double>(totals.before);
+    EXPECT_NEAR(suite["total_us"]["baseline"], static_cast<double>(totals.before), scale);
+    EXPECT_NEAR(suite["total_us"]["candidate"], static_cast<double>(totals.after), scale);
+    long double flips = 0.0;
+    for (const json& flip : compared.report["flips"]) {
+      if (flip["suite"] == suite["name"] && !flip["delta_us"].is_null()) {
+        flips += static_cast<long double>(flip["delta_us"].get<double>());
+      }
+    }
+    EXPECT_NEAR(static_cast<double>(flips), static_cast<double>(totals.flips), scale);
+  }
+}
+
+TEST(CompareTime, OfOpsFullNothingChangesFromV3ToV4) {
+  const Compared compared = compare("dtensor-v3", "dtensor-v4", {"ops-full"});
+  expect_totals(compared);
+  const Totals totals = totals_of(compared.record, "ops-full");
+  const double percent =
+      static_cast<double>(100.0L * (totals.after - totals.before) / totals.before);
+  EXPECT_LT(percent, 0.0);
+  EXPECT_GT(percent, -0.002);
+  EXPECT_NEAR(compared.report["suites"][0]["delta_percent"], percent, 1e-9);
+  EXPECT_TRUE(compared.out.starts_with(
+      "Changing dtensor-v3 to dtensor-v4 changes nothing in time: the choices of ops-full take "))
+      << compared.out.substr(0, 300);
+  EXPECT_LT(compared.out.find(" as before (-0.001 %, -3."), compared.out.find('\n'))
+      << compared.out.substr(0, 300);
+  // The first flip is the one that moves most time, not the one that moves the largest share of itself.
+  double last = INFINITY;
+  for (const json& flip : compared.report["flips"]) {
+    const double size = std::abs(flip["delta_us"].get<double>());
+    EXPECT_LE(size, last * (1 + 1e-9));
+    last = size;
+  }
+}
+
+TEST(CompareTime, OfTheLlamaSuitesItSaysByHowMuchTheyChange) {
+  const Compared compared =
+      compare("dtensor-v3", "dtensor-v-compute", {"llama3-8b-tp", "llama3-8b-fsdp-tp"});
+  expect_totals(compared);
+  ASSERT_EQ(compared.report["suites"].size(), 2U);
+  ASSERT_EQ(compared.report["programs"].size(), 2U) << "each was recorded from a program";
+  for (const json& suite : compared.report["suites"]) {
+    EXPECT_LE(suite["delta_percent"].get<double>(), 0.0) << suite["name"];
+    EXPECT_GT(suite["delta_percent"].get<double>(), -0.1) << suite["name"];
+  }
+}
+
+// The bytes of "bf16[2,2048,4096] S(1)", unsharded.
+double bytes_of(const std::string& input) {
+  static const std::map<std::string, double> kSizes = {{"bf16", 2}, {"f32", 4}, {"i64", 8},
+                                                       {"bool", 1}, {"f64", 8}, {"i32", 4}};
+  const std::size_t open = input.find('[');
+  double bytes = kSizes.at(input.substr(0, open));
+  std::istringstream sizes(input.substr(open + 1, input.find(']') - open - 1));
+  for (std::string size; std::getline(sizes, size, ',');) bytes *= std::stod(size);
+  return bytes;
+}
+
+// On a mesh of one dim, the two ends of a step say which collective it is. An all-to-all holds a rank's
+// part of the tensor, the others all of it.
+std::pair<std::string, double> collective_of(const std::string& from, const std::string& to,
+                                             double ranks) {
+  if (from[0] == 'S' && to == "R") return {"all_gather", 1.0};
+  if (from[0] == 'P' && to == "R") return {"all_reduce", 1.0};
+  if (from[0] == 'P' && to[0] == 'S') return {"reduce_scatter", 1.0};
+  if (from[0] == 'S' && to[0] == 'S') return {"all_to_all", 1.0 / ranks};
+  return {"", 0.0};
+}
+
+using Traffic = std::map<std::string, std::pair<std::int64_t, double>>;
+
+Traffic traffic_of(const json& record, std::size_t stack) {
+  Traffic traffic;
+  for (const json& question : record["questions"]) {
+    EXPECT_EQ(question["mesh"], "8");
+    for (std::string path : question["answers"][stack]["path"]) {
+      std::string tensor = question["inputs"][0];
+      if (path.starts_with("input ")) {
+        tensor = question["inputs"][std::stoul(path.substr(6))];
+        path = path.substr(path.find(": ") + 2);
+      }
+      for (std::size_t at = path.find("->"); at != std::string::npos; at = path.find("->")) {
+        const std::string from = path.substr(0, at);
+        path = path.substr(at + 2);
+        const auto [kind, share] = collective_of(from, path.substr(0, path.find("->")), 8.0);
+        if (kind.empty()) continue;
+        const std::int64_t count = question["count"];
+        traffic[kind].first += count;
+        traffic[kind].second += static_cast<double>(count) * share * bytes_of(tensor);
+      }
+    }
+  }
+  return traffic;
+}
+
+TEST(CompareTime, CollectivesAreThoseOfThePathsThatTheStacksTake) {
+  const Compared compared = compare("dtensor-v3", "dtensor-v-compute", {"llama3-8b-tp"});
+  const json& told = compared.report["suites"][0]["collectives"];
+  const Traffic before = traffic_of(compared.record, 0);
+  const Traffic after = traffic_of(compared.record, 1);
+  ASSERT_GE(before.size(), 2U);
+  for (const auto& [side, traffic] :
+       {std::pair("baseline", before), std::pair("candidate", after)}) {
+    for (const auto& [kind, amounts] : traffic) {
+      SCOPED_TRACE(std::string(side) + " " + kind);
+      EXPECT_EQ(told[kind][side]["count"], amounts.first);
+      EXPECT_NEAR(told[kind][side]["bytes"], amounts.second, 1e-12 * amounts.second);
+    }
+  }
+}
+
+TEST(CompareTime, SmallFlipsCanBeHiddenAndTheRecordIsTheSame) {
+  const TemporaryFolder folder;
+  const auto run = [&](std::vector<std::string> more) {
+    std::vector<std::string> words = {"compare",     "--baseline",        "dtensor-v3",
+                                      "--candidate", "dtensor-v-compute", "--suite",
+                                      "ops-small",   "--no-timing"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_shardlab(words, folder.path());
+  };
+  const ProcessResult all = run({"--out", "all"});
+  const ProcessResult few = run({"--out", "few", "--min-share", "0.1"});
+  ASSERT_EQ(all.exit_code, 0) << all.err;
+  ASSERT_EQ(few.exit_code, 0) << few.err;
+  EXPECT_EQ(read_text(folder.path() / "all/record.json"),
+            read_text(folder.path() / "few/record.json"));
+  EXPECT_EQ(read_text(folder.path() / "all/report.json"),
+            read_text(folder.path() / "few/report.json"));
+  const json report = json::parse(read_text(folder.path() / "all/report.json"));
+  std::size_t hidden = 0;
+  for (const json& flip : report["flips"]) {
+    if (std::abs(flip["share_percent"].get<double>()) < 0.1) ++hidden;
+  }
+  ASSERT_GT(hidden, 1U);
+  EXPECT_NE(few.out.find("  " + std::to_string(hidden) +
+                         " flips below 0.10 % of the suite's time are not shown\n"),
+            std::string::npos)
+      << few.out;
+  // `report` takes the same option, for records of comparisons alone.
+  const ProcessResult again = run_shardlab(
+      {"report", "all/record.json", "--out", "again", "--min-share", "0.1"}, folder.path());
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  for (const char* name : {"report.html", "report.md", "report.json", "record.json"}) {
+    EXPECT_EQ(read_text(folder.path() / "again" / name), read_text(folder.path() / "few" / name));
+  }
+  const ProcessResult wrong = run({"--min-share", "-1"});
+  EXPECT_EQ(wrong.exit_code, 2) << wrong.err;
+}
+
+}  // namespace compare_time_test
+}  // namespace shardlab::testing_support
