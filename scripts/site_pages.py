@@ -82,7 +82,7 @@ def dead_links(page: Path, text: str) -> list[str]:
         place = f"{os.path.relpath(page, ROOT)}:{text.count(chr(10), 0, match.start()) + 1}"
         target, _, anchor = match.group(2).partition("#")
         path = Path(os.path.normpath(page.parent / urllib.parse.unquote(target))) if target else page
-        if not path.exists():
+        if target and not path.exists():
             dead.append(f"{place}: {match.group(2)}: there is no such file")
         elif anchor and path.suffix == ".md" and anchor not in anchors(path.read_text() if target else text):
             dead.append(f"{place}: {match.group(2)}: the page has no such heading")
