@@ -16,17 +16,19 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/torch_worker DESTINATION ${_data}
 install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md DESTINATION ${_docs} COMPONENT program)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${_docs} COMPONENT program)
 
-# The licences of the libraries whose code is in the program. Each asks for its notice to go where the code goes.
+# The licences of the libraries whose code is in the program, and which ask for their notice to go where the code goes.
+# Boost's licence does not ask it of binaries.
 set(_notices "")
-foreach(_package IN ITEMS libcli11-dev nlohmann-json3-dev libeigen3-dev libjs-chart.js pybind11-dev
-                          libboost${Boost_VERSION_MAJOR}.${Boost_VERSION_MINOR}-dev)
+foreach(_package IN ITEMS libcli11-dev nlohmann-json3-dev libeigen3-dev libjs-chart.js pybind11-dev)
   if(EXISTS /usr/share/doc/${_package}/copyright)
     list(APPEND _notices ${_package})
   endif()
 endforeach()
 foreach(_package IN LISTS _notices)
-  install(FILES /usr/share/doc/${_package}/copyright DESTINATION ${_docs}/licenses RENAME ${_package}.txt
-    COMPONENT program)
+  if(NOT _package STREQUAL "pybind11-dev")  # the Python module's alone
+    install(FILES /usr/share/doc/${_package}/copyright DESTINATION ${_docs}/licenses RENAME ${_package}.txt
+      COMPONENT program)
+  endif()
 endforeach()
 
 if(SKBUILD)
