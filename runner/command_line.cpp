@@ -22,6 +22,7 @@ constexpr CommandRow kCommands[] = {
     {"apply", add_apply_command},       {"step", add_step_command},
     {"sweep", add_sweep_command},       {"report", add_report_command},
     {"list", add_list_command},         {"describe", add_describe_command},
+    {"demo", add_demo_command},
 };
 
 // CLI11 splits a value of --inputs that is in brackets at its commas. A blank in front of the
@@ -45,7 +46,7 @@ int run_command_line(const std::vector<std::string>& words, Session& session) {
   CLI::App app{
       "shardlab: which sharding decisions does a cost-model change flip, and at what regret?",
       "shardlab"};
-  app.set_version_flag("--version", std::string("shardlab ") + std::string(version()));
+  app.set_version_flag("--version", version_text());
   app.require_subcommand(1);
   session.command_line = words;
   LiveStacks live_stacks(session);

@@ -11,7 +11,7 @@ scripts/check.sh [--fix] [--full [--changed]] [STEP]...
 
   (no option)  the quick steps: format layers types shell python generated
   --fix        repair what can be repaired: format, generated files
-  --full       also: tidy gcc clang asan tsan slow, and each fuzzer for SHARDLAB_FUZZ_SECONDS (60)
+  --full       also: tidy gcc clang asan tsan slow site package, and each fuzzer for SHARDLAB_FUZZ_SECONDS (60)
   --changed    with --full: clang-tidy reads only the files changed since the upstream branch
   STEP...      only these steps (fuzz: all fuzzers), of either kind
   --help       this text
@@ -22,7 +22,7 @@ TEXT
 }
 
 readonly QUICK=(format layers types shell python generated)
-readonly FULL=(tidy gcc clang asan tsan slow fuzz)
+readonly FULL=(tidy gcc clang asan tsan slow site package fuzz)
 readonly LOGS=build/check
 readonly SKIPPED=77  # what a step returns when it has nothing to judge
 
@@ -186,6 +186,13 @@ check_tsan() { build_and_test tsan; }
 check_slow() {
   scripts/build release &&
     ctest --test-dir build/release --label-regex '^slow$' --output-on-failure --parallel "$jobs"
+}
+
+check_site() { scripts/site; }
+
+# Builds the wheel and the Debian package (minutes), and tries both in bare roots, which only root can make.
+check_package() {
+  if ((EUID == 0)); then scripts/package --try; else scripts/package; fi
 }
 
 fuzzers() { for file in tests/fuzz/*_fuzz.cpp; do [[ ! -e $file ]] || basename "$file" .cpp; done; }

@@ -21,9 +21,11 @@ import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, overload
 
-_CONFIGS = pathlib.Path(__file__).parent / "configs"  # there when pip installed the package
-if _CONFIGS.is_dir():
-    os.environ.setdefault("SHARDLAB_CONFIGS", str(_CONFIGS))
+# Where pip put the shipped configurations: in share/ of the environment, which is a folder above the package.
+for _above in pathlib.Path(__file__).resolve().parents[1:6]:
+    if (_above / "share" / "shardlab" / "configs" / "stacks").is_dir():
+        os.environ.setdefault("SHARDLAB_CONFIGS", str(_above / "share" / "shardlab" / "configs"))
+        break
 
 from ._shardlab import ConfigError, EnvironmentError, InputError, LimitError  # noqa: E402
 from ._shardlab import Pricer as _Pricer  # noqa: E402

@@ -23,6 +23,7 @@ struct CommandRow {
 void add_apply_command(const Command& root, Session& session);
 void add_calibrate_command(const Command& root, Session& session);
 void add_compare_command(const Command& root, Session& session);
+void add_demo_command(const Command& root, Session& session);
 void add_describe_command(const Command& root, Session& session);
 void add_list_command(const Command& root, Session& session);
 void add_measure_command(const Command& root, Session& session);

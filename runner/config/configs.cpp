@@ -47,10 +47,14 @@ fs::path configs_root() {
   std::error_code error;
   fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
   for (int up = 0; !error && up < 5 && !folder.empty(); ++up) {
-    if (is_configs_folder(folder / "configs")) return folder / "configs";
+    for (const char* inside : {"configs", "share/shardlab/configs"}) {
+      if (is_configs_folder(folder / inside)) return folder / inside;
+    }
     folder = folder.parent_path();
   }
+#ifdef SHARDLAB_SOURCE_CONFIGS
   if (is_configs_folder(fs::path(SHARDLAB_SOURCE_CONFIGS))) return SHARDLAB_SOURCE_CONFIGS;
+#endif
   throw EnvironmentError(
       "the shipped configurations were not found; set SHARDLAB_CONFIGS to the folder configs");
 }

@@ -26,8 +26,10 @@
 
 namespace shardlab {
 
-// The folder `configs`: $SHARDLAB_CONFIGS if set, else the one in a folder above the binary, else
-// the one in the source tree that the binary was built from.
+// The folder `configs`: $SHARDLAB_CONFIGS if set, else `configs` or `share/shardlab/configs` in a
+// folder above the binary, where a build or an installation keeps it, else the one in the source
+// tree that the binary was built from. A package's binary (SHARDLAB_RELOCATABLE) knows no source
+// tree.
 [[nodiscard]] std::filesystem::path configs_root();
 
 // One --set PATH=VALUE. A path that begins with "stack." or "experiment." changes a stack or the

@@ -1,5 +1,6 @@
 // Runs the commands as a user runs them, and checks the keys of the JSON, the exit codes, and that
 // any number of threads gives the same bytes.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -38,9 +39,12 @@ void expect_keys(const json& object, const std::vector<const char*>& keys) {
   for (const char* key : keys) EXPECT_TRUE(object.contains(key)) << key;
 }
 
-TEST(Program, VersionIsOneLine) {
+TEST(Program, VersionIsOneLineThatNamesCommitAndBuild) {
   const std::string version = output_of({"--version"});
-  EXPECT_TRUE(version.starts_with("shardlab "));
+  EXPECT_THAT(version,
+              testing::MatchesRegex(
+                  "shardlab [0-9]+\\.[0-9]+\\.[0-9]+ \\(commit ([0-9a-f]{12}(-dirty)?|unknown), "
+                  "[A-Za-z]+ build by [A-Za-z]+ [0-9.]+(, sanitizers: [a-z,]+)?\\)\n"));
   EXPECT_EQ(version.find('\n'), version.size() - 1);
 }
 
