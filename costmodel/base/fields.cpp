@@ -175,8 +175,9 @@ ordered_json JsonForm<std::string>::schema(const FieldOptions&, SchemaDefinition
   return {{"type", "string"}};
 }
 
-json JsonForm<json>::read(const json& value, const JsonSpot& spot, const FieldOptions&) {
-  fields_detail::expect_object(value, spot);
+json JsonForm<json>::read(const json& value, const JsonSpot& spot, const FieldOptions& options) {
+  // A field with a schema of its own may be anything.
+  if (options.schema.empty()) fields_detail::expect_object(value, spot);
   return value;
 }
 

@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -74,7 +75,8 @@ struct RecordQuestion {
   std::string mesh;
   std::int64_t mesh_dims = 1;
   double bytes = 0.0;
-  std::vector<std::string> inputs;
+  std::vector<std::string> inputs;  // its tensors, and then its other arguments as texts
+  std::vector<nlohmann::json> args;
   std::int64_t count = 1;
   std::int64_t candidates = 0;
   BestChoice best;
@@ -154,7 +156,12 @@ struct Fields<reports::RecordQuestion> {
       field("op", &Self::op, "aten.mm.default, or redistribute"),
       field("mesh", &Self::mesh, "dp=8,tp=8"), field("mesh_dims", &Self::mesh_dims, ""),
       field("bytes", &Self::bytes, "bytes of the largest tensor, unsharded"),
-      field("inputs", &Self::inputs, ""),
+      field("inputs", &Self::inputs, "its tensors with their layouts, then its other arguments"),
+      optional_field(
+          "args", &Self::args,
+          "the arguments that are no tensors, as the suite has them; missing where there "
+          "are none, and in older records",
+          {.schema = R"({"type": "array"})"}),
       field("count", &Self::count, "how often the suite asks it: its weight", {.min = 1}),
       field("candidates", &Self::candidates, ""),
       field("best", &Self::best, "the cheapest choice by the reference, over all candidates"),

@@ -153,6 +153,7 @@ reports::RecordQuestion to_record(const Question& question, const std::string& s
   out.mesh_dims = question.mesh.ndim();
   out.bytes = question.bytes();
   out.inputs = question.inputs();
+  out.args.assign(question.call.args.begin(), question.call.args.end());
   out.count = question.count;
   out.best = result.best;
   for (const Answer& answer : result.answers) {
