@@ -32,6 +32,29 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+// The word as it is compared: letters are small, and what stands between words is left out, so that
+// "AllReduce" is "all_reduce".
+std::string folded_word(std::string_view word) {
+  std::string folded;
+  for (const char c : word) {
+    if (c == '_' || c == '-' || c == '.' || c == ' ' || c == ':') continue;
+    folded += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  return folded;
+}
+
+// The only valid word that begins with these letters; "" if none does, or more than one.
+std::string_view the_one_that_begins_with(std::string_view folded,
+                                          std::span<const std::string_view> valid) {
+  std::string_view found;
+  for (const std::string_view candidate : valid) {
+    if (folded.size() < 3 || !folded_word(candidate).starts_with(folded)) continue;
+    if (!found.empty()) return {};
+    found = candidate;
+  }
+  return found;
+}
+
 template <class Word>
 std::string join_words(std::span<const Word> words, std::string_view separator) {
   std::string out;
@@ -82,16 +105,27 @@ std::string_view trimmed(std::string_view text, std::string_view blanks) {
 }
 
 std::string_view nearest_word(std::string_view word, std::span<const std::string_view> valid) {
+  constexpr std::size_t kMostLetters = 80;
+  const std::string folded = folded_word(word.substr(0, kMostLetters));
+  if (folded.empty()) return {};
   std::string_view best;
-  std::size_t best_distance = std::max<std::size_t>(2, word.size() / 3) + 1;
+  std::size_t best_distance = std::max<std::size_t>(2, folded.size() / 3) + 1;
+  std::string_view longest_part;
   for (const std::string_view candidate : valid) {
-    const std::size_t distance = edit_distance(word.substr(0, 80), candidate);
+    const std::string other = folded_word(candidate);
+    if (other == folded) return candidate;
+    if (other.size() >= 3 && folded.starts_with(other) && candidate.size() > longest_part.size()) {
+      longest_part = candidate;
+    }
+    const std::size_t distance = edit_distance(folded, other);
     if (distance < best_distance) {
       best_distance = distance;
       best = candidate;
     }
   }
-  return best;
+  if (best.empty() && longest_part.empty()) return the_one_that_begins_with(folded, valid);
+  // One wrong letter is a typo. Otherwise a valid word with more behind it is meant: H100-SXM5-80GB.
+  return best_distance > 1 && !longest_part.empty() ? longest_part : best;
 }
 
 std::string did_you_mean(std::string_view word, std::span<const std::string_view> valid) {

@@ -4,6 +4,7 @@
 
 #include "runner/commands/commands.h"
 #include "runner/config/program_stack.h"
+#include "runner/session/layout_names.h"
 #include "runner/session/run_reports.h"
 #include "runner/solve/solve_network.h"
 #include "runner/solve/solve_program.h"
@@ -178,6 +179,7 @@ void add_solve_command(const Command& root, Session& session) {
   add_questions(command, arguments->program, arguments->asked);
   add_report_options(command, session);
   add_topology_option(command, session);
+  add_torch_names_option(command, session);
   add_common_options(command, session);
   for (const char* name : {"--mesh",
                            "--stack",
@@ -206,7 +208,8 @@ void add_solve_command(const Command& root, Session& session) {
                            "--budget-curve",
                            "--export-problem",
                            "--nodes",
-                           "--topology"}) {
+                           "--topology",
+                           "--torch-names"}) {
     arguments->of_programs.push_back(command.declared(name));
   }
   for (const char* name :
