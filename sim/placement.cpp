@@ -14,9 +14,7 @@
 namespace shardlab {
 namespace {
 
-constexpr std::string_view kPlacementForms =
-    "a placement: R, S(d), _S(d,f), P(op), MP or NP(p), or PyTorch's Replicate(), Shard(d), "
-    "Partial(op)";
+constexpr std::string_view kPlacementForms = "a placement: R, S(d), _S(d,f), P(op), MP or NP(p)";
 
 void close(TextCursor& cursor) { cursor.expect(")", "\")\""); }
 
@@ -31,7 +29,7 @@ int parse_dim(TextCursor& cursor, std::optional<int> tensor_ndim) {
                 "known here");
   }
   if (*tensor_ndim == 0) cursor.fail("no shard, since the tensor has no dims");
-  return static_cast<int>(cursor.integer("a tensor dim", -*tensor_ndim, -1)) + *tensor_ndim;
+  return static_cast<int>(cursor.integer("a tensor dim", -*tensor_ndim, *tensor_ndim - 1)) + *tensor_ndim;
 }
 
 // The name of an argument, as in "dim=0", which may be left out.
@@ -68,7 +66,7 @@ Placement parse_norm(TextCursor& cursor) {
   skip_name(cursor, {"norm_type"});
   const std::size_t start = cursor.position();
   constexpr std::string_view kValid =
-      "a p other than 0 (use P(sum)), infinity (use P(max)) and -infinity (use P(min))";
+      "a p other than 0 (use P(sum)) and infinity (use P(max))";
   if (cursor.take("inf") || cursor.take("-inf")) cursor.fail_at(start, kValid);
   const double p = cursor.number("the p of a p-norm");
   if (p == 0) cursor.fail_at(start, kValid);

@@ -20,10 +20,7 @@ DType parse_dtype(TextCursor& cursor) {
   std::string_view name = cursor.word();
   if (name == "torch" && cursor.take(".")) name = cursor.word();
   const std::optional<DType> dtype = dtype_from_name(name);
-  if (!dtype) {
-    cursor.fail_at(start, "a dtype: " + std::string(kDTypeNames) +
-                              ", or PyTorch's name of one, such as bfloat16");
-  }
+  if (!dtype) cursor.fail_at(start, "a dtype: " + std::string(kDTypeNames));
   return *dtype;
 }
 

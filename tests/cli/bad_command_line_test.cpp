@@ -57,6 +57,12 @@ INSTANTIATE_TEST_SUITE_P(
         BadCommand{"UnknownCommand",
                    {"plam"},
                    "unknown command \"plam\" (did you mean \"plan\"?); valid: {commands}"},
+        BadCommand{"CommandOfAnotherName",
+                   {"optimize"},
+                   "unknown command \"optimize\" (did you mean \"solve\"?); valid: {commands}"},
+        BadCommand{"OptionOfAnotherName", with(kGoodPlan, {"--gpu", "h100"}),
+                   "plan: unknown option \"--gpu\" (did you mean \"--topology\"?); valid: "
+                   "{plan options}"},
         BadCommand{
             "UnknownOptionBeforeTheCommand",
             {"--verbos"},
@@ -185,8 +191,8 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     Tensors, BadCommandLine,
     testing::Values(
-        BadCommand{"UnknownDType", plan_of("2", "float[8]", "R", "R"),
-                   "--tensor: tensor \"float[8]\": at position 0: expected a dtype: {dtypes}"},
+        BadCommand{"UnknownDType", plan_of("2", "floaty[8]", "R", "R"),
+                   "--tensor: tensor \"floaty[8]\": at position 0: expected a dtype: {dtypes}"},
         BadCommand{"NegativeDimSize", plan_of("2", "f32[-8]", "R", "R"),
                    "--tensor: tensor \"f32[-8]\": at position 4: expected a dim size from 0 to "
                    "9007199254740992"},
@@ -226,8 +232,14 @@ INSTANTIATE_TEST_SUITE_P(
         BadCommand{"TensorDimOutOfRange", plan_of("2x4", "f32[8,8]", "S(2)R", "RR"),
                    "--from: layout \"S(2)R\": at position 0: expected shards of tensor dims 0 to "
                    "1, found S(2)"},
-        BadCommand{"NegativeTensorDim", plan_of("2x4", "f32[8,8]", "S(-1)R", "RR"),
-                   "--from: layout \"S(-1)R\": at position 2: expected a tensor dim from 0 to 15"},
+        BadCommand{"NegativeTensorDim", plan_of("2x4", "f32[8,8]", "S(-3)R", "RR"),
+                   "--from: layout \"S(-3)R\": at position 2: expected a tensor dim from -2 to 1"},
+        BadCommand{
+            "NegativeTensorDimWithoutATensor",
+            {"solve", "mlp", "--mesh", "2x4", "--explain", "S(-1)R"},
+            "--explain: layout \"S(-1)R\": at position 2: expected a tensor dim from 0 to "
+            "15, since a negative one counts from the last dim of a tensor, and no tensor is "
+            "known here"},
         BadCommand{
             "ShardOfAScalar", plan_of("2", "f32[]", "S(0)", "R"),
             "--from: layout \"S(0)\": at position 0: expected no shard, since the tensor has "
@@ -284,6 +296,16 @@ INSTANTIATE_TEST_SUITE_P(
         BadCommand{
             "UnknownTopology", with(kGoodPlan, {"--topology", "h1000"}),
             "unknown topology \"h1000\" (did you mean \"h100\"?); valid: a path, or {topologies}"},
+        BadCommand{
+            "TopologyInCapitals", with(kGoodPlan, {"--topology", "H100"}),
+            "unknown topology \"H100\" (did you mean \"h100\"?); valid: a path, or {topologies}"},
+        BadCommand{
+            "TopologyByItsProduct", with(kGoodPlan, {"--topology", "H200-SXM-141GB"}),
+            "unknown topology \"H200-SXM-141GB\" (did you mean \"h200\"?); valid: a path, or "
+            "{topologies}"},
+        BadCommand{"StackInCapitals", with(kGoodPlan, {"--stack", "AlphaBeta"}),
+                   "unknown stack \"AlphaBeta\" (did you mean \"alpha-beta\"?); valid: a path, or "
+                   "{stacks}"},
         BadCommand{
             "UnknownSuite",
             {"ties", "--suite", "ops-smal"},
