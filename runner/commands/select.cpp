@@ -167,7 +167,8 @@ void run_select(const SelectArguments& arguments, Session& session) {
       json.update(selection_json(selection, reasons));
       session.print(json);
     } else {
-      session.print(call.text() + " on " + mesh.text() + ", " + evaluator.stack().name + "\n" +
+      session.print(LayoutNames(session).of(call) + " on " + mesh.text() + ", " +
+                    evaluator.stack().name + "\n" +
                     selection_text(selection, LayoutNames(session), reasons));
     }
     return;
@@ -180,8 +181,8 @@ void run_select(const SelectArguments& arguments, Session& session) {
     const Selection selection = evaluator.select(child, mesh, options);
     Reasons reasons(child, evaluator.on(mesh));
     children.push_back(selection_json(selection, reasons));
-    text += child.text() + " on " + mesh.text() + ", " + evaluator.stack().name + "\n" +
-            selection_text(selection, LayoutNames(session), reasons);
+    text += LayoutNames(session).of(child) + " on " + mesh.text() + ", " + evaluator.stack().name +
+            "\n" + selection_text(selection, LayoutNames(session), reasons);
   }
   if (!session.json()) {
     session.print(text);

@@ -195,9 +195,10 @@ void simulate_op(const SimulateArguments& arguments, StackEvaluator& evaluator, 
     (void)simulation.add(call.op, kernel_us(evaluator, mesh, op), data ? &data->execution : nullptr,
                          ready);
   }
-  simulation.finish(choice_json(op),
-                    call.text() + "\n  " + sides_text(op.choice, LayoutNames(session)) + "\n",
-                    session);
+  simulation.finish(
+      choice_json(op),
+      LayoutNames(session).of(call) + "\n  " + sides_text(op.choice, LayoutNames(session)) + "\n",
+      session);
 }
 
 void run_simulate(const SimulateArguments& arguments, Session& session) {

@@ -34,6 +34,25 @@ std::string LayoutNames::of(const TensorSpec& tensor) const {
   return tensor.meta.text() + " " + of(tensor.layout);
 }
 
+std::string LayoutNames::of(const OpCall& call) const {
+  if (!torch_) return call.text();
+  std::string out = call.op + "(";
+  for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+    const TensorArg& arg = call.inputs[i];
+    if (i > 0) out += ", ";
+    if (arg.is_absent()) out += "none";
+    if (arg.is_list) out += "[";
+    const std::size_t count = arg.given.empty() ? arg.tensors.size() : arg.given.size();
+    for (std::size_t j = 0, next = 0; j < count; ++j) {
+      const bool is_given = arg.given.empty() || arg.given[j];
+      out += (j > 0 ? "; " : "") + (is_given ? of(arg.tensors[next++]) : "none");
+    }
+    if (arg.is_list) out += "]";
+  }
+  for (const nlohmann::json& arg : call.args) out += ", " + arg.dump();
+  return out + ")";
+}
+
 std::string LayoutNames::change(const Placement& from, const Placement& to) const {
   return of(from) + (torch_ ? " -> " : "->") + of(to);
 }

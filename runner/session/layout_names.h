@@ -14,6 +14,7 @@
 
 #include "runner/session/session.h"
 #include "sim/plan.h"
+#include "strategies/rules/op_call.h"
 
 namespace shardlab {
 
@@ -24,6 +25,7 @@ class LayoutNames {
   [[nodiscard]] std::string of(const Placement& placement) const;
   [[nodiscard]] std::string of(const Layout& layout) const;
   [[nodiscard]] std::string of(const TensorSpec& tensor) const;
+  [[nodiscard]] std::string of(const OpCall& call) const;  // "aten.mm.default(f32[8,8] R, ...)"
   // "S(0)->R", the change on one mesh dim.
   [[nodiscard]] std::string change(const Placement& from, const Placement& to) const;
   [[nodiscard]] std::string path(const Plan& plan) const;

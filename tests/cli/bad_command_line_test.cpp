@@ -365,6 +365,9 @@ INSTANTIATE_TEST_SUITE_P(
             "UnknownOp", select_of("aten.add.Tensr", {"f32[8] R", "f32[8] R"}),
             "unknown op \"aten.add.Tensr\" (did you mean \"aten.add.Tensor\"?); valid: the ops of "
             "`shardlab list ops`"},
+        BadCommand{"OpWithSeveralOverloads", select_of("aten::add", {"f32[8] R", "f32[8] R"}),
+                   "op \"aten::add\" has several overloads; valid: aten.add.Tensor, "
+                   "aten.add.Scalar"},
         BadCommand{
             "OpWithoutRuleInTheStack",
             select_of("aten._foreach_add.List", {"[f32[8] R]", "[f32[8] R]"},

@@ -52,13 +52,13 @@ void expect_text(const std::string& expected, const Read& read) {
 TEST_P(TorchTexts, OfPlacementsAreRead) {
   for_each("placements", {"repr", "str"}, [](const std::string& text, const std::string& expected) {
     expect_text(expected, [&] { return Placement::parse(text).text(); });
-    if (expected.empty()) EXPECT_THROW(static_cast<void>(Placement::parse(text)), TextError);
   });
 }
 
 TEST_P(TorchTexts, OfPlacementsAreWrittenAsReprDoes) {
   for_each("placements", {"repr"}, [](const std::string& text, const std::string& expected) {
-    if (!expected.empty()) EXPECT_EQ(torch_text(Placement::parse(expected)), text);
+    if (expected.empty()) return;
+    EXPECT_EQ(torch_text(Placement::parse(expected)), text);
   });
 }
 
