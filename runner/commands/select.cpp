@@ -200,8 +200,8 @@ void add_select_command(const Command& root, Session& session) {
   const Command command =
       root.subcommand("select",
                       "list the candidates of one op with their prices, and the choice\n"
-                      "  shardlab select --op aten.mm.default --mesh 2 --inputs "
-                      "\"f32[16,16] S(0)\" \"f32[16,16] R\"");
+                      "  shardlab select --op aten.mm.default --mesh 8 --inputs "
+                      "\"bf16[8192,8192] S(0)\" \"bf16[8192,8192] S(0)\" --stack alpha-beta");
   arguments->op.add_options(command, true);
   command.option("--mesh", arguments->mesh, "8x8, or dp=8,tp=8").required();
   command.option("--stack", arguments->stack, "shipped name or path").show_default();

@@ -252,8 +252,8 @@ void add_simulate_command(const Command& root, Session& session) {
       "time (a program has bytes only with --data on, which is for short extents)\n"
       "  shardlab simulate --mesh 2x4 --tensor \"f32[13,8]\" --from \"S(0)P\" "
       "--to \"RS(1)\" --stack dtensor-v3\n"
-      "  shardlab simulate --mesh 4 --op aten.mm.default --inputs \"f32[8,8] S(1)\" \"f32[8,8] "
-      "R\"\n"
+      "  shardlab simulate --mesh 4 --op aten.mm.default --inputs \"f32[64,64] S(0)\" "
+      "\"f32[64,64] S(0)\" --stack alpha-beta\n"
       "  shardlab simulate mlp --mesh 2x4 --pin-inputs \"S(0)R\" --stack alpha-beta");
   command.option("program", arguments->program.program,
                  "a program: shipped name or path (shardlab/program/1)");

@@ -170,6 +170,8 @@ void add_solve_command(const Command& root, Session& session) {
   const Command command = root.subcommand(
       "solve",
       "find the best layouts of a whole program, and prove that they are\n"
+      "  shardlab solve mlp --mesh 2x4 --pin-inputs \"S(0)R\"\n"
+      "  shardlab program llama3-8b --layers 2 --out llama.json\n"
       "  shardlab solve llama.json --mesh 8x8 --parameter-budget 0.015625 --pin-inputs \"S(0)R\"");
   command.option("program", arguments->program.program,
                  "shipped name, or path of shardlab/program/1");

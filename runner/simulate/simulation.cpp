@@ -105,9 +105,10 @@ void Simulation::note_kernels(const Stack& stack) {
 }
 
 bool Simulation::has_no_price() const {
-  return !steps_.empty() && std::none_of(steps_.begin(), steps_.end(), [](const Step& step) {
-    return step.price_us.has_value();
-  });
+  const auto takes_time = [](const Step& step) { return step.price_us && *step.price_us > 0.0; };
+  const auto is_unpriced = [](const Step& step) { return !step.price_us; };
+  return std::any_of(steps_.begin(), steps_.end(), is_unpriced) &&
+         std::none_of(steps_.begin(), steps_.end(), takes_time);
 }
 
 void Simulation::judge(bool verified, double max_abs_error, const std::string& mismatch) {
