@@ -29,7 +29,8 @@ int parse_dim(TextCursor& cursor, std::optional<int> tensor_ndim) {
                 "known here");
   }
   if (*tensor_ndim == 0) cursor.fail("no shard, since the tensor has no dims");
-  return static_cast<int>(cursor.integer("a tensor dim", -*tensor_ndim, *tensor_ndim - 1)) + *tensor_ndim;
+  const std::int64_t dim = cursor.integer("a tensor dim", -*tensor_ndim, *tensor_ndim - 1);
+  return static_cast<int>(dim < 0 ? dim + *tensor_ndim : dim);  // "-0" is 0
 }
 
 // The name of an argument, as in "dim=0", which may be left out.
@@ -65,8 +66,7 @@ Placement parse_strided(TextCursor& cursor, std::optional<int> tensor_ndim) {
 Placement parse_norm(TextCursor& cursor) {
   skip_name(cursor, {"norm_type"});
   const std::size_t start = cursor.position();
-  constexpr std::string_view kValid =
-      "a p other than 0 (use P(sum)) and infinity (use P(max))";
+  constexpr std::string_view kValid = "a p other than 0 (use P(sum)) and infinity (use P(max))";
   if (cursor.take("inf") || cursor.take("-inf")) cursor.fail_at(start, kValid);
   const double p = cursor.number("the p of a p-norm");
   if (p == 0) cursor.fail_at(start, kValid);

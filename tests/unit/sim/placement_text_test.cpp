@@ -49,6 +49,7 @@ TEST(TypedLayouts, CountDimsFromTheLastOneOfAKnownTensor) {
   const TensorMeta meta = TensorMeta::parse("f32[8,8,8]");
   EXPECT_EQ(parse_layout("S(-1)S(-3)", 2, meta).text(), "S(2)S(0)");
   EXPECT_EQ(parse_layout("[Shard(dim=-2), Replicate()]", 2, meta).text(), "S(1)R");
+  EXPECT_EQ(parse_layout("S(-0)R", 2, meta).text(), "S(0)R");
   EXPECT_EQ(parse_layout("_S(-1,2)R", 2, meta).text(), "_S(2,2)R");
   EXPECT_EQ(TensorSpec::parse("bf16[4,6] [Shard(-1), Partial()]", 2).text(),
             "bf16[4,6] S(1)P(sum)");
