@@ -173,6 +173,7 @@ MeshDimsText parse_mesh_dims(TextCursor& cursor, std::string_view closing) {
 // larger mesh has other strides than a mesh of its own sizes.
 void parse_mesh_tail(TextCursor& cursor, std::span<const std::int64_t> sizes) {
   while (cursor.take(",")) {
+    static_cast<void>(cursor.peek());  // skips blanks
     const std::size_t start = cursor.position();
     if (cursor.take("'")) {
       if (cursor.word().empty()) cursor.fail("a device type such as 'cuda'");

@@ -100,7 +100,7 @@ INSTANTIATE_TEST_SUITE_P(
             "OrderOfAMeshDimThatDoesNotShard",
             "(Shard(0), Replicate()), shard_order=(ShardOrderEntry(tensor_dim=0, mesh_dims=(1,)),)",
             "layout \"(Shard(0), Replicate()), shard_order=(ShardOrderEntry(tensor_dim=0, "
-            "mesh_dims=(1,)),)\": at position 80: expected a mesh dim that shards tensor dim 0 "
+            "mesh_dims=(1,)),)\": at position 79: expected a mesh dim that shards tensor dim 0 "
             "and was not named before"},
         Mistake{"TwoOrders", "(S(0)[1], S(0)[0]), shard_order=()",
                 "layout \"(S(0)[1], S(0)[0]), shard_order=()\": at position 32: expected one shard "
@@ -116,7 +116,7 @@ TEST(TypedTensorErrors, OfASpecWithStridesSayThatTextsHaveNone) {
       TextError,
       "tensor and layout \"DTensorSpec(mesh=DeviceMesh((2,), 'cpu', stride=(1,)), "
       "placements=(Replicate(),), tensor_meta=TensorMeta(shape=torch.Size([4, 8]), stride=(1, 4), "
-      "dtype=torch.float32))\": at position 149: expected the stride of a contiguous tensor, "
+      "dtype=torch.float32))\": at position 139: expected the stride of a contiguous tensor, "
       "because "
       "texts of tensors have no strides");
 }
