@@ -122,10 +122,13 @@ Placement parse_placement(TextCursor& cursor, std::optional<int> tensor_ndim) {
     close(cursor);
     return Placement::mask_partial(dim, extent);
   }
-  if (cursor.take("_MaskPartial(") || cursor.take("MaskP(")) return parse_mask(cursor);
-  if (cursor.take("_NormPartial(") || cursor.take("_NormP(") || cursor.take("NP(")) {
-    return parse_norm(cursor);
+  if (cursor.take("_MaskPartial(") || cursor.take("MaskP(")) {
+    return cursor.take(")") ? Placement::mask_partial() : parse_mask(cursor);
   }
+  if (cursor.take("_NormPartial(")) {
+    return cursor.take(")") ? Placement::norm_partial(2) : parse_norm(cursor);
+  }
+  if (cursor.take("_NormP(") || cursor.take("NP(")) return parse_norm(cursor);
   if (cursor.take("Partial(") || cursor.take("P(")) {
     skip_name(cursor, {"reduce_op"});
     if (cursor.take(")")) return Placement::partial();

@@ -65,7 +65,7 @@ class Simulation {
   // Says in the result that kernels have no price, if the stack gives them none. The steps of the run
   // then take the time of their communication alone.
   void note_kernels(const Stack& stack);
-  // Whether the run has steps, none of which has a price.
+  // Whether the run has kernels without a price, and nothing else of it takes time.
   [[nodiscard]] bool has_no_price() const;
   // Notes for the report what runs, and under which stack.
   void note_subject(std::string what, nlohmann::json stack) {

