@@ -1,12 +1,13 @@
 // What PyTorch prints is read. scripts/record_torch_texts.py recorded it under each release, together with
 // shardlab's text of the same value.
+#include <gtest/gtest.h>
+
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "costmodel/base/dtype.h"
 #include "costmodel/base/error.h"
-#include "gtest/gtest.h"
 #include "sim/mesh.h"
 #include "sim/placement_text.h"
 #include "sim/tensor_spec.h"

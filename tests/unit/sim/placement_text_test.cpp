@@ -1,7 +1,8 @@
 #include "sim/placement_text.h"
 
+#include <gtest/gtest.h>
+
 #include "costmodel/base/error.h"
-#include "gtest/gtest.h"
 #include "sim/tensor_spec.h"
 #include "tests/support/random_layouts.h"
 #include "tests/support/reference_messages.h"
