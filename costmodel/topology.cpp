@@ -100,7 +100,7 @@ Topology Topology::from_json(const nlohmann::json& json, const JsonPlace& place)
   const JsonPlace peak_place = device.place("peak_tflops");
   if (!peaks.is_object()) peak_place.fail("found " + describe_json(peaks) + "; valid: an object");
   for (const auto& [dtype, value] : peaks.items()) {
-    if (dtype != "default" && dtype != kPackedFloat && !dtype_from_name(dtype)) {
+    if (dtype != "default" && dtype != kPackedFloat && !from_name<DType>(dtype)) {
       peak_place.at(dtype).fail("unknown dtype; valid: default " + std::string(kDTypeNames) + " " +
                                 std::string(kPackedFloat));
     }

@@ -99,8 +99,14 @@ std::string simulation_sentence(const SimulationRecord& record) {
   if (!record.refused.empty()) {
     return what + " does not run under " + code(record.stack) + ": " + record.refused + ".";
   }
-  std::string text = what + " takes " + duration_text(record.time.p50_us.value_or(0.0)) +
-                     " in the median under " + code(record.stack);
+  std::string text = what;
+  if (record.time.p50_us) {
+    text += " takes " + duration_text(*record.time.p50_us) + " in the median under " +
+            code(record.stack);
+    if (!record.unpriced.empty()) text += ", which prices no kernels: communication alone";
+  } else {
+    text += " has no time under " + code(record.stack) + ", which prices no kernels";
+  }
   if (!record.verified) return text + "; no data went with it.";
   text += *record.verified ? "; its data is right" : "; its data is wrong";
   if (record.replicas_bitwise_equal && !*record.replicas_bitwise_equal) {

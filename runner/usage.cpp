@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <string_view>
 #include <vector>
 
@@ -22,10 +23,101 @@ std::vector<std::string> option_names(const CLI::App& app) {
   return names;
 }
 
+// Words that other tools have for what a command or an option of ours does. Several rows may have
+// one word; the first whose answer is valid where the word was typed is suggested.
+struct Synonym {
+  std::string_view word;
+  std::string_view ours;
+};
+constexpr std::array<Synonym, 74> kSynonyms = {{{"diff", "compare"},
+                                                {"reshard", "plan"},
+                                                {"redistribute", "plan"},
+                                                {"choose", "select"},
+                                                {"run", "simulate"},
+                                                {"execute", "simulate"},
+                                                {"audit", "ties"},
+                                                {"prove", "rules"},
+                                                {"verify", "rules"},
+                                                {"check", "regress"},
+                                                {"test", "regress"},
+                                                {"accuracy", "validate"},
+                                                {"fit", "calibrate"},
+                                                {"tune", "calibrate"},
+                                                {"bench", "measure"},
+                                                {"benchmark", "measure"},
+                                                {"profile", "measure"},
+                                                {"model", "program"},
+                                                {"optimize", "solve"},
+                                                {"optimise", "solve"},
+                                                {"search", "solve"},
+                                                {"autoparallel", "solve"},
+                                                {"export", "apply"},
+                                                {"distribute", "apply"},
+                                                {"predict", "step"},
+                                                {"estimate", "step"},
+                                                {"train", "step"},
+                                                {"experiment", "sweep"},
+                                                {"html", "report"},
+                                                {"ls", "list"},
+                                                {"show", "describe"},
+                                                {"info", "describe"},
+                                                {"--gpu", "--topology"},
+                                                {"--gpus", "--topology"},
+                                                {"--device", "--topology"},
+                                                {"--cluster", "--topology"},
+                                                {"--hardware", "--topology"},
+                                                {"--machine", "--topology"},
+                                                {"--cost-model", "--stack"},
+                                                {"--model", "--stack"},
+                                                {"--release", "--stack"},
+                                                {"--torch", "--stack"},
+                                                {"--old", "--baseline"},
+                                                {"--base", "--baseline"},
+                                                {"--before", "--baseline"},
+                                                {"--new", "--candidate"},
+                                                {"--after", "--candidate"},
+                                                {"--src", "--from"},
+                                                {"--source", "--from"},
+                                                {"--current", "--from"},
+                                                {"--before", "--from"},
+                                                {"--dst", "--to"},
+                                                {"--dest", "--to"},
+                                                {"--target", "--to"},
+                                                {"--after", "--to"},
+                                                {"--placements", "--from"},
+                                                {"--placements", "--inputs"},
+                                                {"--shape", "--tensor"},
+                                                {"--shape", "--inputs"},
+                                                {"--tensors", "--inputs"},
+                                                {"--operator", "--op"},
+                                                {"--questions", "--suite"},
+                                                {"--output", "--out"},
+                                                {"--save", "--out"},
+                                                {"--dir", "--out"},
+                                                {"--folder", "--out"},
+                                                {"--json", "--format"},
+                                                {"--threads", "--jobs"},
+                                                {"--workers", "--jobs"},
+                                                {"--silent", "--quiet"},
+                                                {"--truth", "--reference"},
+                                                {"--memory", "--memory-budget"},
+                                                {"--constraint", "--pin"},
+                                                {"--override", "--set"}}};
+
+// A word with the same meaning if there is one, otherwise one with nearly the same spelling.
+std::string suggestion(std::string_view word, std::span<const std::string_view> valid) {
+  for (const auto& [theirs, ours] : kSynonyms) {
+    if (theirs == word && std::find(valid.begin(), valid.end(), ours) != valid.end()) {
+      return " (did you mean " + in_quotes(ours) + "?)";
+    }
+  }
+  return did_you_mean(word, valid);
+}
+
 std::string unknown_word(std::string_view what, std::string_view word,
                          std::span<const std::string> valid) {
   const std::vector<std::string_view> views(valid.begin(), valid.end());
-  return std::string(what) + " " + in_quotes(word) + did_you_mean(word, views) +
+  return std::string(what) + " " + in_quotes(word) + suggestion(word, views) +
          "; valid: " + join(views);
 }
 

@@ -1,6 +1,7 @@
 #include "sim/mesh.h"
 
 #include <algorithm>
+#include <boost/container/static_vector.hpp>
 #include <numeric>
 
 #include "costmodel/base/error.h"
@@ -126,13 +127,23 @@ DeviceMesh DeviceMesh::make(std::vector<std::int64_t> sizes, std::vector<std::st
   return mesh;
 }
 
-DeviceMesh DeviceMesh::parse(std::string_view text) {
-  TextCursor cursor("mesh", text);
+namespace {
+
+// The sizes of a mesh as they were read, and their names if they have any.
+struct MeshDimsText {
   std::vector<std::int64_t> sizes;
   std::vector<std::string> names;
+};
+
+// Reads "8x4", "8,4" or "dp=8,tp=4" up to the first character that does not belong to it. Inside
+// brackets a comma may stand behind the last size.
+MeshDimsText parse_mesh_dims(TextCursor& cursor, std::string_view closing) {
+  MeshDimsText dims;
+  auto& [sizes, names] = dims;
   constexpr std::string_view kSize = "a mesh dim size";
   std::int64_t ranks = 1;
   do {
+    if (!sizes.empty() && !closing.empty() && cursor.peek() == closing.front()) break;
     const std::size_t start = cursor.position();
     const std::string_view name = cursor.word();
     if (!name.empty()) {
@@ -155,11 +166,60 @@ DeviceMesh DeviceMesh::parse(std::string_view text) {
     }
     ranks *= sizes.back();
   } while (names.empty() ? cursor.take("x") || cursor.take(",") : cursor.take(","));
-  if (!cursor.at_end()) {
-    cursor.fail(names.empty() ? "\"x\" and another size, or the end (8x8, dp=8,tp=8)"
-                              : "\",\" and another axis, or the end (dp=8,tp=8)");
+  return dims;
+}
+
+// Reads what DeviceMesh's repr() writes behind the sizes: ", 'cuda', stride=(4, 1))". A slice of a
+// larger mesh has other strides than a mesh of its own sizes.
+void parse_mesh_tail(TextCursor& cursor, std::span<const std::int64_t> sizes) {
+  while (cursor.take(",")) {
+    static_cast<void>(cursor.peek());  // skips blanks
+    const std::size_t start = cursor.position();
+    if (cursor.take("'")) {
+      if (cursor.word().empty()) cursor.fail("a device type such as 'cuda'");
+      cursor.expect("'", "the quote that closes the device type");
+      continue;
+    }
+    cursor.expect("stride=(", "a device type such as 'cuda', or stride=(...)");
+    boost::container::static_vector<std::int64_t, kMaxMeshDims> strides;
+    while (!cursor.take(")")) {
+      if (strides.size() == kMaxMeshDims) cursor.fail("\")\"");
+      strides.push_back(cursor.integer("a stride", 0, kMaxRanks));
+      if (!cursor.take(",") && cursor.peek() != ')') cursor.fail("\",\" or \")\"");
+    }
+    boost::container::static_vector<std::int64_t, kMaxMeshDims> whole(sizes.size(), 1);
+    for (std::size_t i = whole.size(); i-- > 1;) whole[i - 1] = whole[i] * sizes[i];
+    if (strides != whole) {
+      std::string expected;
+      for (const std::int64_t stride : whole) {
+        expected += (expected.empty() ? "" : ", ") + std::to_string(stride);
+      }
+      cursor.fail_at(start, "stride=(" + expected + (whole.size() == 1 ? ",)" : ")") +
+                                ", which the ranks of a whole mesh have; this is a slice of a "
+                                "larger mesh, or has its ranks in another order");
+    }
   }
-  return make(std::move(sizes), std::move(names));
+  cursor.expect(")", "\")\" at the end of the mesh");
+}
+
+}  // namespace
+
+DeviceMesh DeviceMesh::parse(std::string_view text) {
+  TextCursor cursor("mesh", text);
+  const bool is_repr = cursor.take("DeviceMesh(");
+  const std::string_view closing = cursor.take("(") ? ")" : cursor.take("[") ? "]" : "";
+  if (is_repr && closing.empty()) cursor.fail("\"(\" and the sizes of the mesh");
+  MeshDimsText dims = parse_mesh_dims(cursor, closing);
+  if (!closing.empty()) {
+    cursor.expect(closing, "\",\" and another size, or \"" + std::string(closing) + "\"");
+  }
+  if (is_repr) parse_mesh_tail(cursor, dims.sizes);
+  if (!cursor.at_end()) {
+    cursor.fail(!closing.empty()     ? "the end of the mesh"
+                : dims.names.empty() ? "\"x\" and another size, or the end (8x8, dp=8,tp=8)"
+                                     : "\",\" and another axis, or the end (dp=8,tp=8)");
+  }
+  return make(std::move(dims.sizes), std::move(dims.names));
 }
 
 std::size_t DeviceMesh::index(int mesh_dim) const {

@@ -7,19 +7,27 @@
 #include "costmodel/base/error.h"
 #include "costmodel/base/index.h"
 #include "costmodel/base/text.h"
+#include "sim/placement_text.h"
 
 namespace shardlab {
 namespace {
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
+// "bf16", or PyTorch's name for it: "bfloat16", "torch.bfloat16".
+DType parse_dtype(TextCursor& cursor) {
+  const std::size_t start = cursor.position();
+  std::string_view name = cursor.word();
+  if (name == "torch" && cursor.take(".")) name = cursor.word();
+  const std::optional<DType> dtype = dtype_from_name(name);
+  if (!dtype) cursor.fail_at(start, "a dtype: " + std::string(kDTypeNames));
+  return *dtype;
+}
+
 TensorMeta parse_meta(TextCursor& cursor) {
   TensorMeta meta;
   const std::size_t start = cursor.position();
-  const std::string_view name = cursor.word();
-  const std::optional<DType> dtype = dtype_from_name(name);
-  if (!dtype) cursor.fail_at(start, "a dtype: " + std::string(kDTypeNames));
-  meta.dtype = *dtype;
+  meta.dtype = parse_dtype(cursor);
   cursor.expect("[", "\"[\" and the shape");
   if (!cursor.take("]")) {
     do {
@@ -52,6 +60,102 @@ std::int64_t sharded_extent(std::int64_t extent, const Placement& placement, std
                             std::int64_t index) {
   return placement.is_strided() ? strided_size(extent, placement.split_factor(), chunks, index)
                                 : chunk_of(extent, chunks, index).size;
+}
+
+constexpr std::string_view kBlanks = " \t\n\r";
+
+// The text without its last character, which has to be `closing`.
+std::string_view without_last(TextCursor& cursor, std::string_view text, std::string_view closing) {
+  const std::size_t last = text.find_last_not_of(kBlanks);
+  if (text[last] != closing.front()) {
+    cursor.fail_at(last + 1, "\"" + std::string(closing) + "\" at the end of the text");
+  }
+  return text.substr(0, last);
+}
+
+// Moves the cursor over one argument of a call that Python printed, up to the comma or the
+// parenthesis that ends it, and returns its text.
+std::string_view skip_argument(TextCursor& cursor, std::string_view text) {
+  const std::size_t start = cursor.position();
+  int depth = 0;
+  for (std::size_t i = start; i < text.size(); ++i) {
+    const char c = text[i];
+    if (depth == 0 && (c == ',' || c == ')')) {
+      cursor.move_to(i);
+      return text.substr(start, i - start);
+    }
+    depth += c == '(' || c == '[' ? 1 : c == ')' || c == ']' ? -1 : 0;
+  }
+  cursor.fail_at(text.size(), "\")\" at the end of the text");
+}
+
+// Reads "(shape=torch.Size([8, 8]), stride=(8, 1), dtype=torch.float32)".
+TensorMeta parse_meta_repr(TextCursor& cursor) {
+  TensorMeta meta;
+  cursor.expect("TensorMeta(shape=torch.Size([", "TensorMeta(shape=torch.Size([...]), ...)");
+  const auto integers = [&](std::string_view closing, std::string_view expected) {
+    Shape values;
+    while (!cursor.take(closing)) {
+      if (values.size() == kMaxTensorDims) {
+        cursor.fail("at most " + std::to_string(kMaxTensorDims) + " tensor dims");
+      }
+      values.push_back(cursor.integer(expected, 0, std::int64_t{1} << 53));
+      if (!cursor.take(",") && cursor.peek() != closing.front()) {
+        cursor.fail("\",\" or \"" + std::string(closing) + "\"");
+      }
+    }
+    return values;
+  };
+  const std::size_t start = cursor.position();
+  meta.shape = integers("]", "a dim size");
+  cursor.expect(")", "\")\"");
+  cursor.expect(",", "\",\" and the stride");
+  cursor.expect("stride=(", "stride=(...)");
+  const std::size_t stride_position = cursor.position();
+  meta.strides = integers(")", "a stride");
+  double most_strided = 1.0;  // the stride of a dim before the first
+  for (const std::int64_t extent : meta.shape) {
+    most_strided *= static_cast<double>(std::max<std::int64_t>(extent, 1));
+  }
+  if (most_strided > kMaxTensorBytes) cursor.fail_at(start, "a tensor of at most 2^53 bytes");
+  const bool is_empty = meta.bytes() == 0.0;  // its strides do not matter
+  if (meta.strides.size() != meta.shape.size() || (!is_empty && !meta.is_contiguous())) {
+    cursor.fail_at(stride_position,
+                   "the stride of a contiguous tensor, because texts of tensors have no strides");
+  }
+  meta.strides.clear();
+  cursor.expect(",", "\",\" and the dtype");
+  cursor.expect("dtype=", "dtype=torch....");
+  meta.dtype = parse_dtype(cursor);
+  cursor.expect(")", "\")\"");
+  if (meta.bytes() > kMaxTensorBytes) cursor.fail_at(start, "a tensor of at most 2^53 bytes");
+  return meta;
+}
+
+// Reads what repr() of a DTensorSpec writes, from behind "DTensorSpec(": its placements, its tensor
+// and its shard order. The mesh is left to the caller, who has one already.
+TensorSpec parse_spec_repr(TextCursor& cursor, std::string_view text, int mesh_ndim) {
+  std::string placements;
+  std::string order;
+  std::optional<TensorMeta> meta;
+  while (!cursor.take(")")) {
+    const std::string_view key = cursor.word();
+    cursor.expect("=", "NAME=VALUE, as PyTorch prints a DTensorSpec");
+    if (key == "tensor_meta" && !meta) {
+      meta = parse_meta_repr(cursor);
+    } else {
+      const std::string_view value = skip_argument(cursor, text);
+      if (key == "placements") placements = value;
+      if (key == "shard_order") order = value;
+    }
+    if (!cursor.take(",") && cursor.peek() != ')') cursor.fail("\",\" or \")\"");
+  }
+  if (!cursor.at_end()) cursor.fail("the end of the DTensorSpec");
+  if (!meta) cursor.fail("a DTensorSpec with a tensor_meta");
+  TensorSpec spec{*meta, {}};
+  if (!order.empty()) placements += ", shard_order=" + order;
+  spec.layout = parse_layout(placements, mesh_ndim, spec.meta);
+  return spec;
 }
 
 }  // namespace
@@ -99,20 +203,24 @@ std::string TensorMeta::text() const {
 
 TensorSpec TensorSpec::parse(std::string_view text, int mesh_ndim) {
   TextCursor cursor("tensor and layout", text);
+  if (cursor.take("DTensorSpec(")) return parse_spec_repr(cursor, text, mesh_ndim);
+  const bool is_spec = cursor.take("Spec(");  // what str() of a DTensorSpec writes
+  const std::string_view inner = is_spec ? without_last(cursor, text, ")") : text;
   TensorSpec spec;
   spec.meta = parse_meta(cursor);
-  if (cursor.at_end() && mesh_ndim > 0) {  // without mesh dims the layout is empty
+  static_cast<void>(cursor.peek());  // skips blanks
+  const std::size_t start = std::min(cursor.position(), inner.size());
+  if (start == inner.size() && mesh_ndim > 0) {  // without mesh dims the layout is empty
     cursor.fail("a layout of " + std::to_string(mesh_ndim) +
                 (mesh_ndim == 1 ? " placement" : " placements") + " after the tensor, such as " +
                 Layout::replicated(mesh_ndim).text());
   }
-  const std::string_view layout_text = text.substr(cursor.position());
-  spec.layout = parse_layout(layout_text, mesh_ndim, spec.meta);
+  spec.layout = parse_layout(inner.substr(start), mesh_ndim, spec.meta);
   return spec;
 }
 
 Layout parse_layout(std::string_view text, int mesh_ndim, const TensorMeta& meta) {
-  Layout layout = Layout::parse(text, mesh_ndim);
+  Layout layout = parse_layout_of(text, mesh_ndim, meta.ndim());
   check_dims(layout, meta, text, 0);
   return layout;
 }

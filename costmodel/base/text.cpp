@@ -16,20 +16,49 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
-// The Levenshtein distance: how many letters to insert, delete or replace.
+// How many letters to insert, delete or replace, or neighbours to swap: the optimal string alignment
+// distance.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> above(b.size() + 1);  // the row before the last one
+  std::vector<std::size_t> last(b.size() + 1);
   std::vector<std::size_t> row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
   for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
+    std::swap(above, last);
+    std::swap(last, row);
     row[0] = i;
     for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
+      const std::size_t replaced = last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, replaced});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        row[j] = std::min(row[j], above[j - 2] + 1);
+      }
     }
   }
   return row[b.size()];
+}
+
+// The word as it is compared: letters are small, and what stands between words is left out, so that
+// "AllReduce" is "all_reduce".
+std::string folded_word(std::string_view word) {
+  std::string folded;
+  for (const char c : word) {
+    if (c == '_' || c == '-' || c == '.' || c == ' ' || c == ':') continue;
+    folded += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  return folded;
+}
+
+// The only valid word that begins with these letters; "" if none does, or more than one.
+std::string_view the_one_that_begins_with(std::string_view folded,
+                                          std::span<const std::string_view> valid) {
+  std::string_view found;
+  for (const std::string_view candidate : valid) {
+    if (folded.size() < 3 || !folded_word(candidate).starts_with(folded)) continue;
+    if (!found.empty()) return {};
+    found = candidate;
+  }
+  return found;
 }
 
 template <class Word>
@@ -82,16 +111,27 @@ std::string_view trimmed(std::string_view text, std::string_view blanks) {
 }
 
 std::string_view nearest_word(std::string_view word, std::span<const std::string_view> valid) {
+  constexpr std::size_t kMostLetters = 80;
+  const std::string folded = folded_word(word.substr(0, kMostLetters));
+  if (folded.empty()) return {};
   std::string_view best;
-  std::size_t best_distance = std::max<std::size_t>(2, word.size() / 3) + 1;
+  std::size_t best_distance = std::max<std::size_t>(2, folded.size() / 3) + 1;
+  std::string_view longest_part;
   for (const std::string_view candidate : valid) {
-    const std::size_t distance = edit_distance(word.substr(0, 80), candidate);
+    const std::string other = folded_word(candidate);
+    if (other == folded) return candidate;
+    if (other.size() >= 3 && folded.starts_with(other) && candidate.size() > longest_part.size()) {
+      longest_part = candidate;
+    }
+    const std::size_t distance = edit_distance(folded, other);
     if (distance < best_distance) {
       best_distance = distance;
       best = candidate;
     }
   }
-  return best;
+  if (best.empty() && longest_part.empty()) return the_one_that_begins_with(folded, valid);
+  // One wrong letter is a typo. Otherwise a valid word with more behind it is meant: H100-SXM5-80GB.
+  return best_distance > 1 && !longest_part.empty() ? longest_part : best;
 }
 
 std::string did_you_mean(std::string_view word, std::span<const std::string_view> valid) {

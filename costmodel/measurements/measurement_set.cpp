@@ -30,7 +30,7 @@ std::optional<double> time_of(ObjectReader& reader, std::string_view key) {
 }
 
 bool is_known_dtype(std::string_view name) {
-  return dtype_from_name(name).has_value() || name == "u32";
+  return from_name<DType>(name).has_value() || name == "u32";
 }
 
 bool is_word_of(std::string_view word, std::string_view words) {
@@ -98,7 +98,7 @@ MeasuredKernel read_kernel(const json& value, const JsonPlace& place) {
                                 "\"; valid: " + std::string(kMeasuredKernels));
   }
   row.dtype = reader.text("dtype");
-  if (!dtype_from_name(row.dtype).has_value() && row.dtype != "tf32") {
+  if (!from_name<DType>(row.dtype).has_value() && row.dtype != "tf32") {
     reader.place("dtype").fail("found \"" + row.dtype + "\"; valid: " + std::string(kDTypeNames) +
                                " tf32");
   }

@@ -39,6 +39,7 @@ struct SimulationRecord : ResultRecord {
   std::string mismatch;
   std::optional<bool> replicas_bitwise_equal;
   std::string refused;
+  std::string unpriced;  // why kernels have no price, if they have none
   std::string straggler;
   SimulatedTimes time;
   std::int64_t bytes_moved = 0;
@@ -88,6 +89,8 @@ struct Fields<reports::SimulationRecord> {
                  nullable_text("mismatch", &Self::mismatch, ""),
                  field("replicas_bitwise_equal", &Self::replicas_bitwise_equal, ""),
                  nullable_text("refused", &Self::refused, "why nothing ran"),
+                 optional_or_null("unpriced", &Self::unpriced,
+                                  "why kernels have no price; null: they have one"),
                  field("straggler", &Self::straggler, ""), field("time_us", &Self::time, ""),
                  field("bytes_moved", &Self::bytes_moved, ""), field("notes", &Self::notes, ""),
                  field("steps", &Self::steps, ""));

@@ -107,6 +107,10 @@ Browser browser(const SimulationRecord& run) {
 SectionContent render(const SimulationRecord& run) {
   SectionContent content;
   content.blocks.emplace_back(figures_of(run));
+  if (!run.unpriced.empty()) {
+    content.blocks.emplace_back(Paragraph{
+        (run.time.p50_us ? "The time is that of communication alone: " : "") + run.unpriced + "."});
+  }
   for (const std::string& note : run.notes) content.blocks.emplace_back(Paragraph{note});
   if (!run.mismatch.empty()) content.blocks.emplace_back(Paragraph{run.mismatch});
   if (!run.steps.empty()) {
@@ -118,6 +122,10 @@ SectionContent render(const SimulationRecord& run) {
                        ? counted(static_cast<std::int64_t>(run.steps.size()), "step", "steps") +
                              ", " + time_or_none(run.time.p50_us) + " in the median."
                        : "Nothing ran: " + run.refused + ".";
+  if (run.refused.empty() && !run.time.p50_us && !run.unpriced.empty()) {
+    content.answer = counted(static_cast<std::int64_t>(run.steps.size()), "step", "steps") +
+                     " without a time: " + run.unpriced + ".";
+  }
   return content;
 }
 

@@ -114,7 +114,9 @@ void add_apply_command(const Command& root, Session& session) {
   const Command command =
       root.subcommand("apply",
                       "write a solved plan as a Python file that runs it in PyTorch\n"
-                      "  shardlab apply llama.json --plan plan.json --out sharded.py");
+                      "  shardlab apply llama.json --plan plan.json --out sharded.py\n"
+                      "where `shardlab solve llama.json --mesh 8 --format json > plan.json` made "
+                      "the plan");
   command.option("program", arguments->program, "shipped name, or path of shardlab/program/1")
       .required();
   command.option("--plan", arguments->plan, "what solve --format json prints for this program")

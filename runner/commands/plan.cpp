@@ -7,6 +7,7 @@
 #include "runner/base/terminal.h"
 #include "runner/commands/commands.h"
 #include "runner/config/configs.h"
+#include "runner/session/layout_names.h"
 #include "runner/simulate/redistribution.h"
 #include "sim/bounds.h"
 #include "strategies/select/evaluator.h"
@@ -84,9 +85,10 @@ double transition_us(const Plan& plan, StackEvaluator& evaluator) {
   return plan.from.placements == plan.to.placements ? 0.0 : evaluator.stack().transition_us;
 }
 
-std::string plan_text(const Plan& plan, const PlanBounds& bounds, double transition_us,
+std::string plan_text(const Plan& plan, const LayoutNames& names, const PlanBounds& bounds,
+                      double transition_us,
                       std::span<const std::vector<Alternative>> alternatives) {
-  std::string out = plan.path() + "\n";
+  std::string out = names.path(plan) + "\n";
   if (!plan.impossible.empty()) {
     out += "  impossible: " + plan.impossible + "\n";
   } else {
@@ -110,7 +112,7 @@ std::string plan_text(const Plan& plan, const PlanBounds& bounds, double transit
     for (const PlanStep& step : plan.steps) {
       const bool possible = step.price.is_possible();
       table.add({std::to_string(++number), std::string(to_string(step.collective)),
-                 mesh_dims_text(step.mesh_dims), step.from.text() + "->" + step.to.text(),
+                 mesh_dims_text(step.mesh_dims), names.change(step.from, step.to),
                  format_bytes(step.full_bytes),
                  possible ? format_fixed(step.price.total.value(), 3) : "impossible",
                  format_fixed(step.price.latency.value(), 3),
@@ -145,7 +147,8 @@ void run_plan(const RedistributionArguments& arguments, Session& session) {
     alternatives.push_back(alternatives_of(step, evaluator, mesh));
   }
   if (!session.json()) {
-    session.print(plan_text(plan, bounds, transition_us(plan, evaluator), alternatives));
+    session.print(plan_text(plan, LayoutNames(session), bounds, transition_us(plan, evaluator),
+                            alternatives));
     return;
   }
   nlohmann::json steps = nlohmann::json::array();
@@ -193,6 +196,7 @@ void add_plan_command(const Command& root, Session& session) {
                                           "--from \"S(0)R\" --to \"RS(1)\" --stack dtensor-v3");
   arguments->add_options(command, true);
   add_topology_option(command, session);
+  add_torch_names_option(command, session);
   add_common_options(command, session);
   command.runs([arguments, &session] { run_plan(*arguments, session); });
 }

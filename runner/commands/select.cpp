@@ -11,6 +11,7 @@
 #include "runner/base/terminal.h"
 #include "runner/commands/commands.h"
 #include "runner/config/configs.h"
+#include "runner/session/layout_names.h"
 #include "runner/session/op_arguments.h"
 #include "strategies/select/evaluator.h"
 #include "strategies/select/suite.h"
@@ -88,7 +89,13 @@ nlohmann::json selection_json(const Selection& selection, Reasons& reasons) {
   return json;
 }
 
-std::string selection_text(const Selection& selection, Reasons& reasons) {
+std::string layouts_text(const std::vector<Placements>& layouts, const LayoutNames& names) {
+  std::vector<std::string> out;
+  for (const Placements& placements : layouts) out.push_back(names.of(Layout(placements)));
+  return join(out);
+}
+
+std::string selection_text(const Selection& selection, const LayoutNames& names, Reasons& reasons) {
   constexpr std::size_t kShown = 24;
   std::vector<std::size_t> shown(selection.candidates.size());
   std::iota(shown.begin(), shown.end(), std::size_t{0});
@@ -113,7 +120,7 @@ std::string selection_text(const Selection& selection, Reasons& reasons) {
     }
     table.add(
         {i == selection.selected ? "chosen" : (tied && selection.ties.size() > 1 ? "tie" : ""),
-         std::to_string(i), join(texts(c.outputs)), join(texts(c.inputs)),
+         std::to_string(i), layouts_text(c.outputs, names), layouts_text(c.inputs, names),
          c.total_us < kInfinity ? format_double(c.total_us) : "impossible", costs,
          format_fixed(c.compute_us, 3)});
   }
@@ -160,8 +167,9 @@ void run_select(const SelectArguments& arguments, Session& session) {
       json.update(selection_json(selection, reasons));
       session.print(json);
     } else {
-      session.print(call.text() + " on " + mesh.text() + ", " + evaluator.stack().name + "\n" +
-                    selection_text(selection, reasons));
+      session.print(LayoutNames(session).of(call) + " on " + mesh.text() + ", " +
+                    evaluator.stack().name + "\n" +
+                    selection_text(selection, LayoutNames(session), reasons));
     }
     return;
   }
@@ -173,8 +181,8 @@ void run_select(const SelectArguments& arguments, Session& session) {
     const Selection selection = evaluator.select(child, mesh, options);
     Reasons reasons(child, evaluator.on(mesh));
     children.push_back(selection_json(selection, reasons));
-    text += child.text() + " on " + mesh.text() + ", " + evaluator.stack().name + "\n" +
-            selection_text(selection, reasons);
+    text += LayoutNames(session).of(child) + " on " + mesh.text() + ", " + evaluator.stack().name +
+            "\n" + selection_text(selection, LayoutNames(session), reasons);
   }
   if (!session.json()) {
     session.print(text);
@@ -192,8 +200,8 @@ void add_select_command(const Command& root, Session& session) {
   const Command command =
       root.subcommand("select",
                       "list the candidates of one op with their prices, and the choice\n"
-                      "  shardlab select --op aten.mm.default --mesh 2 --inputs "
-                      "\"f32[16,16] S(0)\" \"f32[16,16] R\"");
+                      "  shardlab select --op aten.mm.default --mesh 8 --inputs "
+                      "\"bf16[8192,8192] S(0)\" \"bf16[8192,8192] S(0)\" --stack alpha-beta");
   arguments->op.add_options(command, true);
   command.option("--mesh", arguments->mesh, "8x8, or dp=8,tp=8").required();
   command.option("--stack", arguments->stack, "shipped name or path").show_default();
@@ -202,6 +210,7 @@ void add_select_command(const Command& root, Session& session) {
   command.option("--order", arguments->order,
                  "order of the candidates: listed, reversed or shuffled:SEED");
   add_topology_option(command, session);
+  add_torch_names_option(command, session);
   add_verify_option(command, session);
   add_common_options(command, session);
   command.runs([arguments, &session] { run_select(*arguments, session); });

@@ -7,6 +7,7 @@
 #include "runner/base/stop_watch.h"
 #include "runner/commands/commands.h"
 #include "runner/config/configs.h"
+#include "runner/session/layout_names.h"
 #include "runner/session/op_arguments.h"
 #include "runner/session/run_reports.h"
 #include "runner/simulate/chosen_op.h"
@@ -75,15 +76,15 @@ void simulate_redistribution(const SimulateArguments& arguments, StackEvaluator&
                                                           : nlohmann::json(nullptr)},
                      {"impossible", text_or_null(plan.impossible)},
                      {"unexecutable", text_or_null(plan.unexecutable)}},
-                    plan.path() + "\n", session);
+                    LayoutNames(session).path(plan) + "\n", session);
 }
 
 // -- An op ---------------------------------------------------------------------------------------
 
-std::string sides_text(const Candidate& choice) {
-  const auto joined = [](const std::vector<Placements>& layouts) {
+std::string sides_text(const Candidate& choice, const LayoutNames& names) {
+  const auto joined = [&names](const std::vector<Placements>& layouts) {
     std::string out;
-    for (const Placements& p : layouts) out += (out.empty() ? "" : ", ") + Layout(p).text();
+    for (const Placements& p : layouts) out += (out.empty() ? "" : ", ") + names.of(Layout(p));
     return out;
   };
   return joined(choice.inputs) + " -> " + joined(choice.outputs);
@@ -178,6 +179,7 @@ void simulate_op(const SimulateArguments& arguments, StackEvaluator& evaluator, 
   const OpCall call = arguments.op.read(mesh, evaluator.stack().rules);
   const ChosenOp op = choose(evaluator, mesh, call, find_op_rule(call.op, evaluator.stack().rules));
   Simulation simulation(arguments.simulation, mesh, evaluator.topology(), session);
+  simulation.note_kernels(evaluator.stack());
   simulation.note_subject(call.op, evaluator.stack().to_json());
   simulation.refuse(op.refused);
   std::optional<OpData> data;
@@ -193,7 +195,10 @@ void simulate_op(const SimulateArguments& arguments, StackEvaluator& evaluator, 
     (void)simulation.add(call.op, kernel_us(evaluator, mesh, op), data ? &data->execution : nullptr,
                          ready);
   }
-  simulation.finish(choice_json(op), call.text() + "\n  " + sides_text(op.choice) + "\n", session);
+  simulation.finish(
+      choice_json(op),
+      LayoutNames(session).of(call) + "\n  " + sides_text(op.choice, LayoutNames(session)) + "\n",
+      session);
 }
 
 void run_simulate(const SimulateArguments& arguments, Session& session) {
@@ -247,9 +252,9 @@ void add_simulate_command(const Command& root, Session& session) {
       "time (a program has bytes only with --data on, which is for short extents)\n"
       "  shardlab simulate --mesh 2x4 --tensor \"f32[13,8]\" --from \"S(0)P\" "
       "--to \"RS(1)\" --stack dtensor-v3\n"
-      "  shardlab simulate --mesh 4 --op aten.mm.default --inputs \"f32[8,8] S(1)\" \"f32[8,8] "
-      "R\"\n"
-      "  shardlab simulate mlp --mesh 2x4 --pin-inputs \"S(0)R\"");
+      "  shardlab simulate --mesh 4 --op aten.mm.default --inputs \"f32[64,64] S(0)\" "
+      "\"f32[64,64] S(0)\" --stack alpha-beta\n"
+      "  shardlab simulate mlp --mesh 2x4 --pin-inputs \"S(0)R\" --stack alpha-beta");
   command.option("program", arguments->program.program,
                  "a program: shipped name or path (shardlab/program/1)");
   command.option("--plan", arguments->program.plan,
@@ -266,6 +271,7 @@ void add_simulate_command(const Command& root, Session& session) {
                  "for a program: the layout of its nodes of kind input");
   arguments->simulation.add_options(command);
   add_topology_option(command, session);
+  add_torch_names_option(command, session);
   add_report_options(command, session);
   add_common_options(command, session);
   arguments->data = command.declared("--data");

@@ -4,6 +4,7 @@
 
 #include "runner/commands/commands.h"
 #include "runner/config/program_stack.h"
+#include "runner/session/layout_names.h"
 #include "runner/session/run_reports.h"
 #include "runner/solve/solve_network.h"
 #include "runner/solve/solve_program.h"
@@ -169,6 +170,8 @@ void add_solve_command(const Command& root, Session& session) {
   const Command command = root.subcommand(
       "solve",
       "find the best layouts of a whole program, and prove that they are\n"
+      "  shardlab solve mlp --mesh 2x4 --pin-inputs \"S(0)R\"\n"
+      "  shardlab program llama3-8b --layers 2 --out llama.json\n"
       "  shardlab solve llama.json --mesh 8x8 --parameter-budget 0.015625 --pin-inputs \"S(0)R\"");
   command.option("program", arguments->program.program,
                  "shipped name, or path of shardlab/program/1");
@@ -178,6 +181,7 @@ void add_solve_command(const Command& root, Session& session) {
   add_questions(command, arguments->program, arguments->asked);
   add_report_options(command, session);
   add_topology_option(command, session);
+  add_torch_names_option(command, session);
   add_common_options(command, session);
   for (const char* name : {"--mesh",
                            "--stack",
@@ -206,7 +210,8 @@ void add_solve_command(const Command& root, Session& session) {
                            "--budget-curve",
                            "--export-problem",
                            "--nodes",
-                           "--topology"}) {
+                           "--topology",
+                           "--torch-names"}) {
     arguments->of_programs.push_back(command.declared(name));
   }
   for (const char* name :

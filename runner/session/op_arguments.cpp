@@ -6,7 +6,7 @@
 namespace shardlab {
 
 void OpArguments::add_options(const Command& command, bool required) {
-  command.option("--op", op, "aten.mm.default, or mm").required(required);
+  command.option("--op", op, "aten.mm.default, aten::mm or mm").required(required);
   command
       .option(
           "--inputs", inputs,

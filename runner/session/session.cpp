@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "costmodel/base/text.h"
 #include "runner/config/configs.h"
 #include "runner/session/command.h"
 
@@ -81,6 +82,18 @@ void Session::print(const nlohmann::json& document) const {
 }
 
 void Session::print(const std::string& text) const { stream_of(*this) << text << std::flush; }
+
+double parse_memory_option(std::string_view option, std::string_view text) {
+  const double bytes = parse_option(option, [&] { return parse_bytes(text); });
+  const std::string_view number = trimmed(text);
+  const char last = number.back();
+  if (bytes >= 1000.0 || last < '0' || last > '9') return bytes;
+  const std::string found(number);
+  throw InputError(std::string(option) + ": found \"" + found + "\", which is " + found +
+                   (bytes == 1.0 ? " byte" : " bytes") +
+                   ", too few for any tensor of a model (did you mean \"" + found +
+                   "GB\"?); valid: a size with its unit, such as 80GB or 80B");
+}
 
 void add_common_options(const Command& command, Session& session) {
   command.option("--format", session.format, "text for people, or json: exactly one document")

@@ -44,6 +44,7 @@ struct Session {
   int jobs = 0;  // 0 means one per core
   bool quiet = false;
   bool no_timing = false;
+  bool torch_names = false;  // layouts in text are written as PyTorch does (layout_names.h)
   std::vector<std::string> sets;
   std::string topology = "h100";
 
@@ -92,5 +93,9 @@ auto parse_option(std::string_view option, Parse&& parse) -> decltype(parse()) {
     throw InputError(std::string(option) + ": " + error.what());
   }
 }
+
+// The bytes of memory that an option asks for: "80GB". A bare number below 1000 is refused, because
+// whoever types one means gigabytes. Throws InputError.
+[[nodiscard]] double parse_memory_option(std::string_view option, std::string_view text);
 
 }  // namespace shardlab

@@ -50,12 +50,14 @@ std::vector<Layout> pinned_layouts(const SimulateProgramArguments& arguments,
   }
   std::set<std::size_t> pinned;
   for (const std::string& pin : arguments.pins) {
-    const std::size_t equals = pin.rfind('=');
+    const std::size_t equals = pin.find('=');  // a layout may have others: Shard(dim=0)
     const auto node = find_by_name_or_label(program, pin.substr(0, equals));
     if (equals == std::string::npos || !node || !program.nodes[*node].is_source() ||
         program.nodes[*node].outputs.empty()) {
-      throw InputError("--pin: found \"" + pin +
-                       "\"; valid: NAME=LAYOUT with the name or label of a parameter, buffer, "
+      const std::string name = pin.substr(0, equals);
+      throw InputError("--pin: found \"" + pin + "\"" +
+                       (node ? "" : did_you_mean(name, names_and_labels(program))) +
+                       "; valid: NAME=LAYOUT with the name or label of a parameter, buffer, "
                        "input or tangent of the program");
     }
     if (!pinned.insert(*node).second) {
@@ -234,6 +236,7 @@ void simulate_program(const SimulateProgramArguments& arguments, const ConfigSto
                                   : read_plan(arguments, program, mesh, evaluator);
   });
   Simulation simulation(arguments.simulation, mesh, evaluator.topology(), session);
+  simulation.note_kernels(evaluator.stack());
   simulation.note_subject(program.name, evaluator.stack().to_json());
   simulation.refuse(plan.refused);
   std::optional<ProgramExecution> done;
@@ -280,11 +283,12 @@ void simulate_program(const SimulateProgramArguments& arguments, const ConfigSto
   }
   const auto ops = std::count_if(program.nodes.begin(), program.nodes.end(),
                                  [](const ProgramNode& node) { return node.computes(); });
-  nlohmann::json document = {
-      {"program", program.name},
-      {"ops", ops},
-      {"plan", text_or_null(arguments.plan)},
-      {"price_us", simulation.is_refused() ? nlohmann::json(nullptr) : nlohmann::json(priced_us)}};
+  nlohmann::json document = {{"program", program.name},
+                             {"ops", ops},
+                             {"plan", text_or_null(arguments.plan)},
+                             {"price_us", simulation.is_refused() || simulation.has_no_price()
+                                              ? nlohmann::json(nullptr)
+                                              : nlohmann::json(priced_us)}};
   std::optional<DeviceMemory> memory;
   if (!simulation.is_refused()) memory = memory_of_run(program, plan, mesh, evaluator);
   document["memory"] = memory ? memory->json() : nlohmann::json(nullptr);

@@ -10,10 +10,12 @@
 #include "costmodel/base/text.h"
 #include "costmodel/measurements/chakra_json.h"
 #include "reports/number_text.h"
+#include "runner/base/optional_values.h"
 #include "runner/base/stop_watch.h"
 #include "runner/base/terminal.h"
 #include "runner/base/write_file.h"
 #include "runner/session/command.h"
+#include "runner/session/layout_names.h"
 #include "runner/session/run_reports.h"
 #include "runner/simulate/trace.h"
 #include "sim/traffic.h"
@@ -67,8 +69,7 @@ Simulation::Simulation(const SimulationArguments& arguments, const DeviceMesh& m
       mesh_(mesh),
       topology_(topology),
       session_(session),
-      memory_(static_cast<std::int64_t>(
-          parse_option("--memory", [&] { return parse_bytes(arguments.memory); }))),
+      memory_(static_cast<std::int64_t>(parse_memory_option("--memory", arguments.memory))),
       slowdown_(parse_option("--straggler", [&] { return Slowdown::parse(arguments.straggler); })) {
 }
 
@@ -96,6 +97,20 @@ void Simulation::refuse(const std::string& reason) {
   bytes_moved_ = 0;
 }
 
+void Simulation::note_kernels(const Stack& stack) {
+  if (stack.compute_model.entry->name != "none") return;
+  unpriced_ = "the stack " + stack.name +
+              " prices no kernels; --stack alpha-beta does, and so does this one with --set "
+              "stack.compute_model=roofline";
+}
+
+bool Simulation::has_no_price() const {
+  const auto takes_time = [](const Step& step) { return step.price_us && *step.price_us > 0.0; };
+  const auto is_unpriced = [](const Step& step) { return !step.price_us; };
+  return std::any_of(steps_.begin(), steps_.end(), is_unpriced) &&
+         std::none_of(steps_.begin(), steps_.end(), takes_time);
+}
+
 void Simulation::judge(bool verified, double max_abs_error, const std::string& mismatch) {
   if (!verified && verified_) {
     verified_ = false;
@@ -116,7 +131,7 @@ std::vector<int> Simulation::add(const Plan& plan, const ExecutionResult* result
     Step shown;
     shown.kernel = first + static_cast<int>(i);
     shown.name = std::string(to_string(step.collective));
-    shown.change = step.from.text() + "->" + step.to.text();
+    shown.change = LayoutNames(session_).change(step.from, step.to);
     shown.price_us = step.price.total.value();
     shown.bytes_moved = result != nullptr ? result->steps[i].bytes_moved
                                           : shardlab::bytes_moved(step, before, plan.meta, mesh_);
@@ -155,7 +170,7 @@ int Simulation::add(const std::string& op, double price_us, const OpExecution* r
   Step shown;
   shown.kernel = schedule_.add(std::move(kernel));
   shown.name = op;
-  shown.price_us = price_us;
+  if (unpriced_.empty()) shown.price_us = price_us;
   shown.json = place;
   shown.json.update({{"op", op}, {"collective", "local"}, {"verified", nullptr}});
   if (result != nullptr) {
@@ -206,7 +221,7 @@ void Simulation::run_clocks(const std::string& title) {
 }
 
 nlohmann::json Simulation::quantiles_json(const Quantiles& quantiles) const {
-  if (is_refused()) return {{"p50", nullptr}, {"p95", nullptr}, {"max", nullptr}};
+  if (is_refused() || has_no_price()) return {{"p50", nullptr}, {"p95", nullptr}, {"max", nullptr}};
   return {{"p50", quantiles.p50}, {"p95", quantiles.p95}, {"max", quantiles.max}};
 }
 
@@ -215,12 +230,13 @@ nlohmann::json Simulation::json(nlohmann::json document) const {
   for (const Step& step : steps_) {
     const KernelTimes& times = time_.kernels[to_index(step.kernel)];
     steps.push_back(step.json);
-    steps.back().update({{"price_us", finite_or_null(step.price_us)},
-                         {"end_us", quantiles_json(times.end_us)},
-                         {"wait_us", times.wait_us},
-                         {"bytes_moved", step.bytes_moved},
-                         {"max_abs_error", step.max_abs_error ? finite_or_null(*step.max_abs_error)
-                                                              : nlohmann::json(nullptr)}});
+    steps.back().update(
+        {{"price_us", step.price_us ? finite_or_null(*step.price_us) : nlohmann::json(nullptr)},
+         {"end_us", quantiles_json(times.end_us)},
+         {"wait_us", times.wait_us},
+         {"bytes_moved", step.bytes_moved},
+         {"max_abs_error",
+          step.max_abs_error ? finite_or_null(*step.max_abs_error) : nlohmann::json(nullptr)}});
   }
   const bool judged = has_data() && !is_refused();
   const auto if_judged = [&](const nlohmann::json& value) {
@@ -234,6 +250,7 @@ nlohmann::json Simulation::json(nlohmann::json document) const {
                    {"max_abs_error", if_judged(finite_or_null(max_abs_error_))},
                    {"replicas_bitwise_equal", if_judged(replicas_equal_)},
                    {"refused", text_or_null(refused_)},
+                   {"unpriced", text_or_null(is_refused() ? "" : unpriced_)},
                    {"straggler", slowdown_.text()},
                    {"repetitions", time_.repetitions},
                    {"simulated_ranks", time_.simulated_ranks},
@@ -271,7 +288,7 @@ std::string Simulation::table() const {
         step.json.contains("node") ? step.json["node"].get<std::string>() + ": " : "";
     std::vector<std::string> row = {std::to_string(i + 1), node + step.name, step.change,
                                     reports::bytes_text(static_cast<double>(step.bytes_moved)),
-                                    format_fixed(step.price_us, 3)};
+                                    fixed_or(step.price_us, 3, "-")};
     const KernelTimes& times = time_.kernels[to_index(step.kernel)];
     if (is_slowed) row.push_back(format_fixed(times.end_us.p50, 3));
     if (waits) row.push_back(format_fixed(times.wait_us, 3));
@@ -291,14 +308,19 @@ std::string Simulation::text(const std::string& title) const {
            format_double(max_abs_error_) + "; replicas are " +
            (replicas_equal_ ? "bitwise equal" : "NOT bitwise equal") + "\n";
   }
-  out += table() + "  done after " + format_fixed(time_.time_us.p50, 3) + " us";
-  if (time_.repetitions > 1) {
+  out += table() + (has_no_price() ? "  nothing is timed"
+                                   : "  done after " + format_fixed(time_.time_us.p50, 3) + " us");
+  if (time_.repetitions > 1 && !has_no_price()) {
     out += " (p50; p95 " + format_fixed(time_.time_us.p95, 3) + ", max " +
            format_fixed(time_.time_us.max, 3) + ", of " + std::to_string(time_.repetitions) +
            " repetitions with " + slowdown_.text() + ")";
   }
   const auto moved = static_cast<double>(bytes_moved_);
   out += ", " + reports::bytes_text(moved) + " moved\n";
+  if (!unpriced_.empty() && !steps_.empty()) {
+    out += std::string("  ") + (has_no_price() ? "" : "the time is that of communication alone: ") +
+           unpriced_ + "\n";
+  }
   for (const std::string& note : notes_) out += "  note: " + printable(note) + "\n";
   if (session_.no_timing) return out;
   if (!has_data()) {
@@ -315,7 +337,7 @@ void Simulation::write_reports() const {
   nlohmann::json result = {
       {"what", what_}, {"stack", stack_.at("name")}, {"steps", nlohmann::json::array()}};
   for (const char* key : {"mesh", "ranks", "data", "verified", "mismatch", "replicas_bitwise_equal",
-                          "refused", "straggler", "time_us", "bytes_moved", "notes"}) {
+                          "refused", "unpriced", "straggler", "time_us", "bytes_moved", "notes"}) {
     result[key] = printed.at(key);
   }
   for (std::size_t i = 0; i < steps_.size(); ++i) {

@@ -62,6 +62,11 @@ class Simulation {
   }
   // Notes whether ranks that ought to hold the same bytes of the result do so.
   void note_replicas(bool equal) { replicas_equal_ = equal; }
+  // Says in the result that kernels have no price, if the stack gives them none. The steps of the run
+  // then take the time of their communication alone.
+  void note_kernels(const Stack& stack);
+  // Whether the run has kernels without a price, and nothing else of it takes time.
+  [[nodiscard]] bool has_no_price() const;
   // Notes for the report what runs, and under which stack.
   void note_subject(std::string what, nlohmann::json stack) {
     what_ = std::move(what);
@@ -82,7 +87,7 @@ class Simulation {
     int kernel = 0;
     std::string name;
     std::string change;
-    double price_us = 0.0;
+    std::optional<double> price_us;  // empty for a kernel that the stack does not price
     std::int64_t bytes_moved = 0;
     std::optional<double> max_abs_error;
   };
@@ -101,6 +106,7 @@ class Simulation {
   std::int64_t memory_;
   Slowdown slowdown_;
   std::string refused_;
+  std::string unpriced_;  // why kernels have no price; empty if they have one
   Schedule schedule_;
   std::vector<Step> steps_;
   std::int64_t bytes_moved_ = 0;

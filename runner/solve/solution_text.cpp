@@ -34,7 +34,7 @@ class Tally {
   std::vector<Group> groups_;
 };
 
-std::string sources_text(const ProgramSolution& solved) {
+std::string sources_text(const ProgramSolution& solved, const LayoutNames& names) {
   using Key = std::tuple<std::string, std::string, std::string>;  // name, tensor, layout
   Tally<Key> tally;
   std::map<Key, std::string> whole_names;
@@ -51,12 +51,13 @@ std::string sources_text(const ProgramSolution& solved) {
   TextTable table({"source", "tensor", "layout", "nodes"});
   for (const auto& [key, count, us] : tally.groups()) {
     const auto& [name, tensor, layout] = key;
-    table.add({count == 1 ? whole_names.at(key) : name, tensor, layout, std::to_string(count)});
+    table.add({count == 1 ? whole_names.at(key) : name, tensor, names.of_texts(layout),
+               std::to_string(count)});
   }
   return tally.groups().empty() ? "" : table.text();
 }
 
-std::string moves_text(const ProgramSolution& solved) {
+std::string moves_text(const ProgramSolution& solved, const LayoutNames& names) {
   using Key = std::tuple<std::string, std::string, std::string, Phase>;  // tensor, from, to, pass
   Tally<Key> tally;
   const std::vector<std::vector<NodeMove>> moves = moves_of(solved);
@@ -80,8 +81,8 @@ std::string moves_text(const ProgramSolution& solved) {
       continue;
     }
     const auto& [tensor, from, to, phase] = groups[i].key;
-    table.add({tensor, from, to, std::string(to_string(phase)), std::to_string(groups[i].count),
-               format_fixed(groups[i].us, 3)});
+    table.add({tensor, names.of_texts(from), names.of_texts(to), std::string(to_string(phase)),
+               std::to_string(groups[i].count), format_fixed(groups[i].us, 3)});
   }
   if (other_count > 0) {
     table.add({"all others", "", "", "", std::to_string(other_count), format_fixed(other_us, 3)});
@@ -93,7 +94,7 @@ std::string margin_text(double us) {
   return us < kForbidden ? format_fixed(us, 3) : "no other value";
 }
 
-std::string nodes_text(const ProgramSolution& solved) {
+std::string nodes_text(const ProgramSolution& solved, const LayoutNames& names) {
   TextTable table({"node", "op", "inputs", "outputs", "kernel us", "moves us"});
   const std::vector<std::vector<NodeMove>> moves = moves_of(solved);
   for (std::size_t n = 0; n < solved.program.nodes.size(); ++n) {
@@ -101,7 +102,8 @@ std::string nodes_text(const ProgramSolution& solved) {
     const NodeLayouts layouts = chosen_layouts(solved, n);
     const auto compute = solved.prices.compute_us(solved.strategies.class_of[n]);
     table.add(
-        {node.name, node.is_source() ? node.label : node.op, join(layouts.in, ", "), layouts.out,
+        {node.name, node.is_source() ? node.label : node.op, join(names.of_texts(layouts.in), ", "),
+         names.of_texts(layouts.out),
          format_fixed(solved.problem.runs[n] * compute[to_index(solved.solution.assignment[n])], 3),
          format_fixed(sum_us(moves[n], &NodeMove::us), 3)});
   }
@@ -109,7 +111,7 @@ std::string nodes_text(const ProgramSolution& solved) {
 }
 
 // The nodes for which another value would cost the most, or all nodes.
-std::string margins_text(const ProgramSolution& solved, bool all_nodes) {
+std::string margins_text(const ProgramSolution& solved, const LayoutNames& names, bool all_nodes) {
   const std::vector<double>& margins = solved.solution.margins;
   if (margins.empty()) return "";
   std::vector<std::size_t> order;
@@ -124,7 +126,8 @@ std::string margins_text(const ProgramSolution& solved, bool all_nodes) {
   const std::size_t most = all_nodes ? order.size() : kMost;
   TextTable table({"largest margins", "layout", "margin us"});
   for (std::size_t i = 0; i < std::min(order.size(), most); ++i) {
-    table.add({solved.program.nodes[order[i]].name, chosen_layouts(solved, order[i]).out,
+    table.add({solved.program.nodes[order[i]].name,
+               names.of_texts(chosen_layouts(solved, order[i]).out),
                margin_text(margins[order[i]])});
   }
   return table.text() + "  " + std::to_string(tied) + " of " + std::to_string(margins.size()) +
@@ -158,7 +161,7 @@ std::string without_numbers(std::string_view name) {
 }
 
 std::string solution_text(const ProgramSolution& solved, const std::string& objective,
-                          const std::string& executed, bool all_nodes) {
+                          const std::string& executed, const LayoutNames& names, bool all_nodes) {
   const ExactSolution& solution = solved.solution;
   std::string out = printable(solved.program.name) + ": " +
                     std::to_string(solved.program.nodes.size()) + " nodes, " +
@@ -174,16 +177,17 @@ std::string solution_text(const ProgramSolution& solved, const std::string& obje
          format_double(solution.lower_bound) + " us" +
          (solution.optimal ? ", optimal" : ", not proved optimal: " + gap_text(solution)) + "\n";
   out += executed + "  " + breakdown_text(parts) + "\n";
-  if (prints_all_nodes(solved, all_nodes)) return out + nodes_text(solved);
-  return out + sources_text(solved) + moves_text(solved) +
+  if (prints_all_nodes(solved, all_nodes)) return out + nodes_text(solved, names);
+  return out + sources_text(solved, names) + moves_text(solved, names) +
          "  node by node: --nodes, --format json or --out DIR\n";
 }
 
-std::string margins_and_plans_text(const ProgramSolution& solved, bool all_nodes) {
+std::string margins_and_plans_text(const ProgramSolution& solved, const LayoutNames& names,
+                                   bool all_nodes) {
   const ExactSolution& solution = solved.solution;
   std::string out;
   if (solution.optima) out += "  optima " + format_double(*solution.optima) + "\n";
-  out += margins_text(solved, prints_all_nodes(solved, all_nodes));
+  out += margins_text(solved, names, prints_all_nodes(solved, all_nodes));
   for (std::size_t i = 1; i < solution.best.size(); ++i) {
     out += "  number " + std::to_string(i + 1) + ": " + format_double(solution.best[i].objective) +
            " us, " + printable(changes_of(solved, solution.best[i].assignment)) + "\n";

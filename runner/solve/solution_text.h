@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "runner/session/layout_names.h"
 #include "runner/solve/solution.h"
 
 namespace shardlab {
@@ -25,9 +26,11 @@ inline constexpr std::size_t kMostNodesInText = 60;
 // `objective` is what the objective is called, and `executed` the line that follows it, or "": both
 // are those of executed_plan.h.
 [[nodiscard]] std::string solution_text(const ProgramSolution& solved, const std::string& objective,
-                                        const std::string& executed, bool all_nodes);
+                                        const std::string& executed, const LayoutNames& names,
+                                        bool all_nodes);
 // What takes longer than the plan: how many optima there are, the margins, and further plans. Empty
 // where none of them was found.
-[[nodiscard]] std::string margins_and_plans_text(const ProgramSolution& solved, bool all_nodes);
+[[nodiscard]] std::string margins_and_plans_text(const ProgramSolution& solved,
+                                                 const LayoutNames& names, bool all_nodes);
 
 }  // namespace shardlab

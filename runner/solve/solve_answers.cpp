@@ -8,6 +8,7 @@
 #include "runner/base/terminal.h"
 #include "runner/config/read_json.h"
 #include "runner/config/saved_plan.h"
+#include "runner/session/layout_names.h"
 #include "strategies/solvers/greedy_walk.h"
 
 namespace shardlab {
@@ -79,15 +80,16 @@ nlohmann::json explain_json(const ProgramSolution& solved, std::span<const Avail
 }
 
 std::string explain_text(const ProgramSolution& solved, const std::string& layout,
-                         std::span<const Available> found) {
-  TextTable table({layout + " at", "chosen", "us there", "us with it", "best total us"});
+                         const LayoutNames& names, std::span<const Available> found) {
+  TextTable table(
+      {names.of_texts(layout) + " at", "chosen", "us there", "us with it", "best total us"});
   const auto text = [](double us) { return us < kForbidden ? format_fixed(us, 3) : "impossible"; };
   for (const Available& available : found) {
     table.add({solved.program.nodes[available.node].name,
-               chosen_layouts(solved, available.node).out, text(available.chosen_us),
-               text(available.local_us), text(available.global_us)});
+               names.of_texts(chosen_layouts(solved, available.node).out),
+               text(available.chosen_us), text(available.local_us), text(available.global_us)});
   }
-  return found.empty() ? "  no node can have " + layout + "\n" : table.text();
+  return found.empty() ? "  no node can have " + names.of_texts(layout) + "\n" : table.text();
 }
 
 // -- Another plan ---------------------------------------------------------------------------------
@@ -260,7 +262,8 @@ std::string greedy_text(const ProgramSolution& solved, const Greedy& greedy) {
 SolveAnswer explain_answer(const ProgramSolution& solved, const std::string& layout,
                            ExactSolver& solver, const Session& session) {
   const std::vector<Available> found = explain(solved, layout, solver, session);
-  SolveAnswer answer{"explain", explain_json(solved, found), explain_text(solved, layout, found)};
+  SolveAnswer answer{"explain", explain_json(solved, found),
+                     explain_text(solved, layout, LayoutNames(session), found)};
   answer.record = {{"layout", layout}, {"nodes", answer.json}};
   return answer;
 }

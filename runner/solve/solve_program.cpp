@@ -24,6 +24,8 @@
 #include "runner/solve/solve_sensitivity.h"
 #include "runner/solve/solve_then.h"
 #include "runner/solve/step_figures.h"
+#include "sim/placement_text.h"
+#include "strategies/programs/program_graph.h"
 #include "strategies/programs/pruned_strategies.h"
 #include "strategies/solvers/cfn.h"
 #include "strategies/solvers/exact.h"
@@ -41,32 +43,58 @@ struct Times {
   double total_ms = 0.0;
 };
 
-Placements placements_of(const std::string& option, std::string_view text, const DeviceMesh& mesh) {
+// `tensor_ndim` is the number of dims of the tensor that has this layout, if it is known.
+Placements placements_of(const std::string& option, std::string_view text, const DeviceMesh& mesh,
+                         std::optional<int> tensor_ndim) {
   return parse_option(option, [&] {
-    return encode_order_as_strided(Layout::parse(text, mesh.ndim()), mesh).placements;
+    const Layout layout = tensor_ndim ? parse_layout_of(text, mesh.ndim(), *tensor_ndim)
+                                      : Layout::parse(text, mesh.ndim());
+    return encode_order_as_strided(layout, mesh).placements;
   });
 }
 
-// --pin and --then: NAME=LAYOUT.
-NodePin pin_of(const std::string& option, const std::string& text, const DeviceMesh& mesh) {
-  const std::size_t equals = text.rfind('=');
+// --pin and --then: NAME=LAYOUT. A layout may have other equals signs: Shard(dim=0).
+NodePin pin_of(const std::string& option, const std::string& text, const DeviceMesh& mesh,
+               const Program& program) {
+  const std::size_t equals = text.find('=');
   if (equals == std::string::npos) {
     throw InputError(option + ": found \"" + text + "\"; valid: NAME=LAYOUT");
   }
-  return {text.substr(0, equals), placements_of(option, text.substr(equals + 1), mesh)};
+  const std::string name = text.substr(0, equals);
+  const std::optional<std::size_t> node = find_by_name_or_label(program, name);
+  std::optional<int> tensor_ndim;
+  if (node && !program.nodes[*node].outputs.empty()) {
+    tensor_ndim = program.nodes[*node].outputs[0].ndim();
+  }
+  return {name, placements_of(option, text.substr(equals + 1), mesh, tensor_ndim)};
+}
+
+// The number of dims of all nodes of this kind; nothing if they differ.
+std::optional<int> ndim_of_all(const Program& program, NodeKind kind) {
+  std::optional<int> ndim;
+  for (const ProgramNode& node : program.nodes) {
+    if (node.kind != kind) continue;
+    for (const TensorMeta& meta : node.outputs) {
+      if (ndim && *ndim != meta.ndim()) return std::nullopt;
+      ndim = meta.ndim();
+    }
+  }
+  return ndim;
 }
 
 ProblemOptions options_of(const SolveProgramArguments& arguments, const SolveQuestions& asked,
-                          const DeviceMesh& mesh) {
+                          const DeviceMesh& mesh, const Program& program) {
   ProblemOptions options;
   for (const std::string& pin : arguments.pins) {
-    options.pins.push_back(pin_of("--pin", pin, mesh));
+    options.pins.push_back(pin_of("--pin", pin, mesh, program));
   }
   if (!arguments.pin_inputs.empty()) {
-    options.pin_inputs = placements_of("--pin-inputs", arguments.pin_inputs, mesh);
+    options.pin_inputs = placements_of("--pin-inputs", arguments.pin_inputs, mesh,
+                                       ndim_of_all(program, NodeKind::kInput));
   }
   if (!arguments.pin_outputs.empty()) {
-    options.pin_outputs = placements_of("--pin-outputs", arguments.pin_outputs, mesh);
+    options.pin_outputs = placements_of("--pin-outputs", arguments.pin_outputs, mesh,
+                                        ndim_of_all(program, NodeKind::kOutput));
   }
   if (asked.budget_curve && (arguments.parameter_budget || !arguments.memory_budget.empty())) {
     throw InputError("solve: found --budget-curve, which goes through all budgets, and --" +
@@ -88,7 +116,7 @@ std::optional<double> memory_budget_of(const SolveProgramArguments& arguments) {
         "may "
         "take; valid: one of them");
   }
-  return parse_option("--memory-budget", [&] { return parse_bytes(arguments.memory_budget); });
+  return parse_memory_option("--memory-budget", arguments.memory_budget);
 }
 
 StepOptions step_options_of(const SolveProgramArguments& arguments) {
@@ -161,8 +189,8 @@ std::vector<FurtherQuestion> questions_of(const ProgramSolution& solved,
   // no optimum.
   std::string explained;
   if (!asked.explain.empty()) {
-    explained =
-        solved.strategies.layouts.text_of(placements_of("--explain", asked.explain, priced.mesh));
+    explained = solved.strategies.layouts.text_of(
+        placements_of("--explain", asked.explain, priced.mesh, std::nullopt));
   }
   std::vector<FurtherQuestion> questions;
   if (!solved.solution.feasible) return questions;
@@ -188,7 +216,7 @@ std::vector<FurtherQuestion> questions_of(const ProgramSolution& solved,
   if (!asked.then.empty()) {
     std::vector<ThenPin> pins;
     for (const std::string& pin : asked.then) {
-      const NodePin read = pin_of("--then", pin, priced.mesh);
+      const NodePin read = pin_of("--then", pin, priced.mesh, priced.program);
       pins.push_back({read.node, solved.strategies.layouts.text_of(read.layout)});
     }
     questions.push_back({"--then", [&solved, pins, &solver, &session] {
@@ -283,7 +311,7 @@ std::string searched_text(const Searched& searched, const PrintedPlan& plan) {
          "\n";
 }
 
-std::string plan_text(const PrintedPlan& plan, bool all_nodes) {
+std::string plan_text(const PrintedPlan& plan, const LayoutNames& names, bool all_nodes) {
   const ProgramSolution& solved = plan.solved;
   std::string executed;
   if (solved.solution.feasible) {
@@ -294,7 +322,7 @@ std::string plan_text(const PrintedPlan& plan, bool all_nodes) {
     if (plan.found.step) executed += step_text(*plan.found.step, plan.found.step_options);
     if (plan.searched) executed += searched_text(*plan.searched, plan);
   }
-  return solution_text(solved, objective_name(plan.priced.stack), executed, all_nodes);
+  return solution_text(solved, objective_name(plan.priced.stack), executed, names, all_nodes);
 }
 
 // Answers everything that is asked besides the plan. What takes too long or too much memory becomes a
@@ -324,7 +352,7 @@ void answer_all(PrintedPlan& plan, ExactSolution& solution, ExactSolver& solver,
         solution.margins = std::move(all.margins);
         solution.optima = all.optima;
         solution.best = std::move(all.best);
-        print(margins_and_plans_text(plan.solved, asked.all_nodes));
+        print(margins_and_plans_text(plan.solved, LayoutNames(session), asked.all_nodes));
       } catch (const LimitError& error) {
         note(std::string("margins and further plans are not worked out: ") + error.what());
       }
@@ -395,7 +423,6 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
   prepare_out(session);
   const ConfigStore store = session.store();
   const DeviceMesh mesh = parse_option("--mesh", [&] { return DeviceMesh::parse(arguments.mesh); });
-  ProblemOptions options = options_of(arguments, asked, mesh);
   const std::optional<double> most_bytes = memory_budget_of(arguments);
   const StepOptions step_options = step_options_of(arguments);
   const Topology topology = store.topology(session.topology);
@@ -405,6 +432,7 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
   const StopWatch reading;
   const Program program = store.program(arguments.program);
   times.read_ms = reading.ms();
+  ProblemOptions options = options_of(arguments, asked, mesh, program);
   if (!arguments.recipe.empty()) {
     options.masks = store.recipe(arguments.recipe).masks(program, mesh);
   }
@@ -505,7 +533,7 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
   const auto print = [&](const std::string& text) {
     if (prints_text && !text.empty()) session.print(text);
   };
-  print(plan_text(plan, asked.all_nodes));
+  print(plan_text(plan, LayoutNames(session), asked.all_nodes));
   for (const std::string& note : plan.notes) print("  note: " + note + "\n");
   answer_all(plan, found.solution, solver, asked, questions, session, print);
   if (!found.solution.feasible || std::ranges::any_of(plan.answers, &SolveAnswer::says_no)) {

@@ -24,10 +24,8 @@ std::string text_of(const ThenPin& pin) { return pin.node + "=" + pin.layout; }
 Restriction restriction_of(const ProgramSolution& solved, const ThenPin& pin) {
   const std::optional<std::size_t> node = find_by_name_or_label(solved.program, pin.node);
   if (!node) {
-    std::vector<std::string_view> names;
-    for (const ProgramNode& each : solved.program.nodes) names.push_back(each.name);
     throw InputError("--then: the program has no node \"" + pin.node + "\"" +
-                     did_you_mean(pin.node, names));
+                     did_you_mean(pin.node, names_and_labels(solved.program)));
   }
   Restriction restriction{.variable = static_cast<int>(*node), .allowed = {}};
   std::vector<std::string> valid;

@@ -99,9 +99,11 @@ const OpRule& TorchRules::rule(std::string_view op) {
   if (const auto found = rules_.find(op); found != rules_.end()) return found->second;
   // A short name stands for the op that our rule sets mean by it.
   for (const RuleSet set : {RuleSet(kNewestRelease), RuleSet(kReferenceRelease), kShardlab}) {
-    const OpRule* rule = rule_table(set).find(op);
-    if (rule == nullptr) continue;
-    if (const auto found = rules_.find(rule->op); found != rules_.end()) return found->second;
+    const std::vector<const OpRule*> named = rule_table(set).named(op);
+    if (named.empty()) continue;
+    expect_one_overload(op, named);
+    if (const auto found = rules_.find(named.front()->op); found != rules_.end())
+      return found->second;
   }
   for (const std::string& name : {"aten." + std::string(op), "aten." + std::string(op) + ".default",
                                   std::string(op) + ".default"}) {

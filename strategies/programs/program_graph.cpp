@@ -16,6 +16,15 @@ std::optional<std::size_t> find_by_name_or_label(const Program& program, std::st
   return found;
 }
 
+std::vector<std::string_view> names_and_labels(const Program& program) {
+  std::vector<std::string_view> texts;
+  for (const ProgramNode& node : program.nodes) {
+    texts.emplace_back(node.name);
+    if (node.is_source() && !node.label.empty()) texts.emplace_back(node.label);
+  }
+  return texts;
+}
+
 std::vector<ValueRef> values_read(const ProgramNode& node) {
   std::vector<ValueRef> values;
   for (const ProgramInput& input : node.inputs) {

@@ -37,5 +37,8 @@ using ProgramGraph =
 // The node of that name; else the only parameter, buffer, input or tangent that has this label.
 [[nodiscard]] std::optional<std::size_t> find_by_name_or_label(const Program& program,
                                                                std::string_view text);
+// The texts that this function finds a node for, as a message about another text suggests them. They
+// live as long as the program.
+[[nodiscard]] std::vector<std::string_view> names_and_labels(const Program& program);
 
 }  // namespace shardlab

@@ -158,18 +158,21 @@ LayoutMask open_mask(std::size_t node, std::size_t mesh_ndim, std::string by) {
 }  // namespace
 
 RecipePlacement RecipePlacement::parse(std::string_view text) {
-  if (!text.starts_with("S(") || !text.ends_with(")")) return {.placement = Placement::parse(text)};
-  const std::string_view dim = text.substr(2, text.size() - 3);
-  if (const std::optional<RoleDim> named = from_name<RoleDim>(dim)) return {.role_dim = named};
   TextCursor cursor("placement", text);
-  cursor.move_to(2);
+  if (!(cursor.take("Shard(") || cursor.take("S(")) || !text.ends_with(")")) {
+    return {.placement = Placement::parse(text)};
+  }
+  static_cast<void>(cursor.take("dim="));
+  const std::size_t start = cursor.position();
+  const std::string_view dim = text.substr(start, text.size() - 1 - start);
+  if (const std::optional<RoleDim> named = from_name<RoleDim>(dim)) return {.role_dim = named};
   if (cursor.take("-")) {
     const std::int64_t from_end = cursor.integer("a dim", 1, kMaxTensorDims);
     cursor.expect(")", "\")\"");
     if (!cursor.at_end()) cursor.fail("the end of the placement");
     return {.from_end = static_cast<int>(from_end)};
   }
-  if (!cursor.word().empty()) cursor.fail_at(2, "a number or one of " + valid_names<RoleDim>());
+  if (!cursor.word().empty()) cursor.fail_at(start, "a number or one of " + valid_names<RoleDim>());
   return {.placement = Placement::parse(text)};
 }
 

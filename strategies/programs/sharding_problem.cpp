@@ -434,9 +434,8 @@ class ProblemMaker {
     for (const NodePin& own : options_.pins) {
       const std::optional<std::size_t> node = find_by_name_or_label(program_, own.node);
       if (!node) {
-        std::vector<std::string_view> names(problem_.names.begin(), problem_.names.end());
         throw InputError("pin: the program has no node \"" + own.node + "\"" +
-                         did_you_mean(own.node, names));
+                         did_you_mean(own.node, names_and_labels(program_)));
       }
       for (const auto& [other, first] : before) {
         if (other != *node || first->layout == own.layout) continue;

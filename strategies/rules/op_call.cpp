@@ -37,7 +37,7 @@ bool is_none(std::string_view text) {
 }  // namespace
 
 OpName split_op_name(std::string_view op) {
-  for (const std::string_view prefix : {"aten.", "aten::"}) {
+  for (const std::string_view prefix : {"torch.ops.", "aten.", "aten::"}) {
     if (op.starts_with(prefix)) op.remove_prefix(prefix.size());
   }
   const std::size_t dot = op.find('.');

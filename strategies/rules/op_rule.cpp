@@ -16,6 +16,7 @@ const OpRule* borrowed(std::string_view op, RuleSet set) {
   const Release release = set == kAutoParallel2_15 ? Release::k2_15 : kReferenceRelease;
   const std::vector<const OpRule*> dtensor = rule_table(release).named(op);
   const std::vector<const OpRule*> shardlab = rule_table(kShardlab).named(op);
+  expect_one_overload(op, dtensor.empty() ? shardlab : dtensor);
   for (const auto* rules : {&dtensor, &shardlab}) {
     const auto with_rows = std::find_if(rules->begin(), rules->end(),
                                         [](const OpRule* rule) { return rule->rows != nullptr; });
@@ -72,7 +73,9 @@ std::vector<std::string_view> all_op_names() {
 }
 
 const OpRule& find_op_rule(std::string_view op, RuleSet set) {
-  const OpRule* rule = rule_table(set).find(op);
+  const std::vector<const OpRule*> named = rule_table(set).named(op);
+  expect_one_overload(op, named);
+  const OpRule* rule = named.empty() ? nullptr : named.front();
   if (rule == nullptr && kAutoParallels.contains(set)) rule = borrowed(op, set);
   if (rule == nullptr) fail_to_find(op, set);
   return *rule;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/text.h"
 
 namespace shardlab {
 namespace {
@@ -76,6 +77,20 @@ RuleTable::RuleTable(std::span<const OpRuleFamily* const> families, RuleSet set)
 const OpRule* RuleTable::find(std::string_view op) const {
   const std::vector<const OpRule*> rules = named(op);
   return rules.empty() ? nullptr : rules.front();
+}
+
+void expect_one_overload(std::string_view op, std::span<const OpRule* const> named) {
+  if (named.size() < 2 || !split_op_name(op).overload.empty()) return;
+  std::vector<std::string> ops;
+  for (const OpRule* rule : named) {
+    const std::string_view overload = split_op_name(rule->op).overload;
+    if (overload == "default") return;
+    const bool writes_out = overload.find("out") != std::string_view::npos ||
+                            overload.find("Out") != std::string_view::npos;
+    if (!writes_out) ops.emplace_back(rule->op);
+  }
+  if (ops.size() < 2) return;
+  throw InputError("op \"" + std::string(op) + "\" has several overloads; valid: " + join(ops));
 }
 
 const RuleTable& rule_table(RuleSet set) {

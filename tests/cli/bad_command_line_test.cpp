@@ -57,6 +57,12 @@ INSTANTIATE_TEST_SUITE_P(
         BadCommand{"UnknownCommand",
                    {"plam"},
                    "unknown command \"plam\" (did you mean \"plan\"?); valid: {commands}"},
+        BadCommand{"CommandOfAnotherName",
+                   {"optimize"},
+                   "unknown command \"optimize\" (did you mean \"solve\"?); valid: {commands}"},
+        BadCommand{"OptionOfAnotherName", with(kGoodPlan, {"--gpu", "h100"}),
+                   "plan: unknown option \"--gpu\" (did you mean \"--topology\"?); valid: "
+                   "{plan options}"},
         BadCommand{
             "UnknownOptionBeforeTheCommand",
             {"--verbos"},
@@ -185,8 +191,8 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     Tensors, BadCommandLine,
     testing::Values(
-        BadCommand{"UnknownDType", plan_of("2", "float[8]", "R", "R"),
-                   "--tensor: tensor \"float[8]\": at position 0: expected a dtype: {dtypes}"},
+        BadCommand{"UnknownDType", plan_of("2", "floaty[8]", "R", "R"),
+                   "--tensor: tensor \"floaty[8]\": at position 0: expected a dtype: {dtypes}"},
         BadCommand{"NegativeDimSize", plan_of("2", "f32[-8]", "R", "R"),
                    "--tensor: tensor \"f32[-8]\": at position 4: expected a dim size from 0 to "
                    "9007199254740992"},
@@ -226,8 +232,14 @@ INSTANTIATE_TEST_SUITE_P(
         BadCommand{"TensorDimOutOfRange", plan_of("2x4", "f32[8,8]", "S(2)R", "RR"),
                    "--from: layout \"S(2)R\": at position 0: expected shards of tensor dims 0 to "
                    "1, found S(2)"},
-        BadCommand{"NegativeTensorDim", plan_of("2x4", "f32[8,8]", "S(-1)R", "RR"),
-                   "--from: layout \"S(-1)R\": at position 2: expected a tensor dim from 0 to 15"},
+        BadCommand{"NegativeTensorDim", plan_of("2x4", "f32[8,8]", "S(-3)R", "RR"),
+                   "--from: layout \"S(-3)R\": at position 2: expected a tensor dim from -2 to 1"},
+        BadCommand{
+            "NegativeTensorDimWithoutATensor",
+            {"solve", "mlp", "--mesh", "2x4", "--explain", "S(-1)R"},
+            "--explain: layout \"S(-1)R\": at position 2: expected a tensor dim from 0 to "
+            "15, since a negative one counts from the last dim of a tensor, and no tensor is "
+            "known here"},
         BadCommand{
             "ShardOfAScalar", plan_of("2", "f32[]", "S(0)", "R"),
             "--from: layout \"S(0)\": at position 0: expected no shard, since the tensor has "
@@ -266,7 +278,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadCommand{"NormOfNaN", plan_of("2", "f32[8]", "NP(nan)", "R"),
                    "--from: layout \"NP(nan)\": at position 3: expected the p of a p-norm"},
         BadCommand{"NormOfInfinity", plan_of("2", "f32[8]", "NP(inf)", "R"),
-                   "--from: layout \"NP(inf)\": at position 3: expected the p of a p-norm"},
+                   "--from: layout \"NP(inf)\": at position 3: expected a p other than 0 (use "
+                   "P(sum)) and infinity (use P(max))"},
         BadCommand{"PlacementCutOff", plan_of("2x4", "f32[8,8]", "S(0", "RR"),
                    "--from: layout \"S(0\": at position 3: expected \")\""},
         BadCommand{"BytesThatAreNoText", plan_of("2", "f32[8]", "R\xff\x1b[31m", "R"),
@@ -284,6 +297,16 @@ INSTANTIATE_TEST_SUITE_P(
         BadCommand{
             "UnknownTopology", with(kGoodPlan, {"--topology", "h1000"}),
             "unknown topology \"h1000\" (did you mean \"h100\"?); valid: a path, or {topologies}"},
+        BadCommand{
+            "TopologyInCapitals", with(kGoodPlan, {"--topology", "H100"}),
+            "unknown topology \"H100\" (did you mean \"h100\"?); valid: a path, or {topologies}"},
+        BadCommand{
+            "TopologyByItsProduct", with(kGoodPlan, {"--topology", "H200-SXM-141GB"}),
+            "unknown topology \"H200-SXM-141GB\" (did you mean \"h200\"?); valid: a path, or "
+            "{topologies}"},
+        BadCommand{"StackInCapitals", with(kGoodPlan, {"--stack", "AlphaBeta"}),
+                   "unknown stack \"AlphaBeta\" (did you mean \"alpha-beta\"?); valid: a path, or "
+                   "{stacks}"},
         BadCommand{
             "UnknownSuite",
             {"ties", "--suite", "ops-smal"},
@@ -343,6 +366,9 @@ INSTANTIATE_TEST_SUITE_P(
             "UnknownOp", select_of("aten.add.Tensr", {"f32[8] R", "f32[8] R"}),
             "unknown op \"aten.add.Tensr\" (did you mean \"aten.add.Tensor\"?); valid: the ops of "
             "`shardlab list ops`"},
+        BadCommand{"OpWithSeveralOverloads", select_of("aten::add", {"f32[8] R", "f32[8] R"}),
+                   "op \"aten::add\" has several overloads; valid: aten.add.Tensor, "
+                   "aten.add.Scalar"},
         BadCommand{
             "OpWithoutRuleInTheStack",
             select_of("aten._foreach_add.List", {"[f32[8] R]", "[f32[8] R]"},
@@ -352,7 +378,8 @@ INSTANTIATE_TEST_SUITE_P(
                    "aten.mm.default: takes 2 tensors, found 1"},
         BadCommand{"ShapesThatDoNotFit", select_of("mm", {"f32[8,8] R", "f32[9,8] R"}),
                    "aten.mm.default: shapes do not fit mk,kn->mn: found [8,8], [9,8]"},
-        BadCommand{"ShapesThatDoNotBroadcast", select_of("add", {"f32[8,8] R", "f32[3,8] R"}),
+        BadCommand{"ShapesThatDoNotBroadcast",
+                   select_of("add.Tensor", {"f32[8,8] R", "f32[3,8] R"}),
                    "aten.add.Tensor: shapes do not broadcast: f32[8,8], f32[3,8]"},
         BadCommand{"BatchesThatDiffer", select_of("bmm", {"f32[2,8,8] R", "f32[3,8,8] R"}),
                    "aten.bmm.default: shapes do not fit bmk,bkn->bmn: found [2,8,8], [3,8,8]"},

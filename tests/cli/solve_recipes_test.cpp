@@ -166,7 +166,7 @@ TEST_F(SolveRecipes, RefuseAStackWithoutPricesOfKernels) {
 TEST_F(SolveRecipes, MisfitsAreSaid) {
   const std::string file = llama("16");
   EXPECT_EQ(error({"mlp", "--mesh", "8", "--recipe", "fdsp"}),
-            "shardlab: unknown recipe \"fdsp\" (did you mean \"dp\"?); valid: a path, or dp, "
+            "shardlab: unknown recipe \"fdsp\" (did you mean \"fsdp\"?); valid: a path, or dp, "
             "fsdp, fsdp-tp, fsdp-tp-sp, hsdp, tp, tp-sp\n");
   EXPECT_EQ(error({"mlp", "--mesh", "8", "--recipe", "hsdp"}),
             "shardlab: recipe hsdp: found a mesh of 1 dim; valid: 2 (dp x fsdp)\n");

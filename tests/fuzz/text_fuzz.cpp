@@ -8,6 +8,7 @@
 #include "costmodel/base/error.h"
 #include "costmodel/base/text.h"
 #include "runner/config/configs.h"
+#include "sim/placement_text.h"
 #include "sim/slowdown.h"
 #include "strategies/rules/op_call.h"
 #include "strategies/select/selection.h"
@@ -37,12 +38,21 @@ std::string text_of(const Value& value) {
 
 void placement(std::string_view text, int /*mesh_ndim*/) {
   round_trip(text, Placement::parse, text_of<Placement>);
+  round_trip(text, Placement::parse, [](const Placement& p) { return torch_text(p); });
 }
 
 void layout(std::string_view text, int mesh_ndim) {
   const auto parse = [&](std::string_view t) { return Layout::parse(t, mesh_ndim); };
   round_trip(text, parse, text_of<Layout>);
   round_trip(text, parse, [](const Layout& l) { return l.text(true); });
+  round_trip(text, parse, [](const Layout& l) { return torch_text(l); });
+  round_trip(text, parse, [](const Layout& l) { return torch_text(l, true); });
+}
+
+// Dims may count from the last one of a tensor of three dims.
+void layout_of_tensor(std::string_view text, int mesh_ndim) {
+  const auto parse = [&](std::string_view t) { return parse_layout_of(t, mesh_ndim, 3); };
+  round_trip(text, parse, text_of<Layout>);
 }
 
 void mesh(std::string_view text, int /*mesh_ndim*/) {
@@ -108,9 +118,9 @@ void straggler(std::string_view text, int /*mesh_ndim*/) {
   round_trip(text, Slowdown::parse, text_of<Slowdown>);
 }
 
-constexpr std::array<void (*)(std::string_view, int), 11> kForms = {
+constexpr std::array<void (*)(std::string_view, int), 12> kForms = {
     placement, layout, mesh,        tensor,    tensor_and_layout, size,
-    op_input,  order,  override_of, flattened, straggler};
+    op_input,  order,  override_of, flattened, straggler,         layout_of_tensor};
 
 }  // namespace
 }  // namespace shardlab::testing_support

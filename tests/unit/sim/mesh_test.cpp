@@ -31,6 +31,18 @@ TEST(MeshText, ReadsBlanksAndCommasBetweenSizes) {
   EXPECT_EQ(DeviceMesh::parse("dp = 8 , tp = 4").text(), "dp=8,tp=4");
 }
 
+TEST(MeshText, ReadsBracketsAndWhatPyTorchPrints) {
+  for (const char* text :
+       {"(2, 4)", "[2, 4]", "2,4", "(2,4,)", "[2x4]", "DeviceMesh((2, 4), 'cuda', stride=(4, 1))",
+        "DeviceMesh((2, 4))", "DeviceMesh([2, 4], 'cpu')"}) {
+    EXPECT_EQ(DeviceMesh::parse(text).text(), "2x4") << text;
+  }
+  EXPECT_EQ(DeviceMesh::parse("(8,)").text(), "8");
+  EXPECT_EQ(DeviceMesh::parse("(dp=2, tp=4)").text(), "dp=2,tp=4");
+  EXPECT_EQ(DeviceMesh::parse("DeviceMesh((dp=2, tp=4), 'cuda', stride=(4, 1))").text(),
+            "dp=2,tp=4");
+}
+
 struct MeshError {
   const char* name;
   const char* text;
@@ -54,6 +66,19 @@ INSTANTIATE_TEST_SUITE_P(
         MeshError{"OtherSeparator", "8y8",
                   "mesh \"8y8\": at position 1: expected \"x\" and another size, or the end (8x8, "
                   "dp=8,tp=8)"},
+        MeshError{"NotClosed", "(2, 4",
+                  "mesh \"(2, 4\": at position 5: expected \",\" and another size, or \")\""},
+        MeshError{"MoreBehindIt", "[2, 4]x2",
+                  "mesh \"[2, 4]x2\": at position 6: expected the end of the mesh"},
+        MeshError{"NoSizesInBrackets", "()",
+                  "mesh \"()\": at position 1: expected a mesh dim size"},
+        MeshError{"Slice", "DeviceMesh((dp=2), 'cpu', stride=(4,))",
+                  "mesh \"DeviceMesh((dp=2), 'cpu', stride=(4,))\": at position 26: expected "
+                  "stride=(1,), which the ranks of a whole mesh have; this is a slice of a larger "
+                  "mesh, or has its ranks in another order"},
+        MeshError{"ReprNotClosed", "DeviceMesh((2, 4), 'cpu'",
+                  "mesh \"DeviceMesh((2, 4), 'cpu'\": at position 24: expected \")\" at the end of "
+                  "the mesh"},
         MeshError{"DanglingX", "8x", "mesh \"8x\": at position 2: expected a mesh dim size"},
         MeshError{"NameAfterSize", "8,tp=4",
                   "mesh \"8,tp=4\": at position 2: expected a mesh dim "

@@ -81,8 +81,11 @@ INSTANTIATE_TEST_SUITE_P(
                       "P(op), MP or NP(p)"},
         TextErrorCase{"ShardWithoutDim", "S()",
                       "placement \"S()\": at position 2: expected a tensor dim"},
-        TextErrorCase{"NegativeDim", "S(-1)",
-                      "placement \"S(-1)\": at position 2: expected a tensor dim from 0 to 15"},
+        TextErrorCase{
+            "NegativeDim", "S(-1)",
+            "placement \"S(-1)\": at position 2: expected a tensor dim from 0 to 15, since a "
+            "negative one counts from the last dim of a tensor, and no tensor is known "
+            "here"},
         TextErrorCase{"DimTooLarge", "S(16)",
                       "placement \"S(16)\": at position 2: expected a tensor dim from 0 to 15"},
         TextErrorCase{"NotClosed", "S(0", "placement \"S(0\": at position 3: expected \")\""},

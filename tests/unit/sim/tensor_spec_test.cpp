@@ -55,8 +55,8 @@ TEST_P(TensorErrors, AreTheseWordForWord) {
 INSTANTIATE_TEST_SUITE_P(
     All, TensorErrors,
     testing::Values(
-        TensorError{"UnknownDType", "fp32[8]",
-                    "tensor \"fp32[8]\": at position 0: expected a dtype: f64 f32 f16 bf16 f8e4m3 "
+        TensorError{"UnknownDType", "f31[8]",
+                    "tensor \"f31[8]\": at position 0: expected a dtype: f64 f32 f16 bf16 f8e4m3 "
                     "f8e5m2 i64 i32 i16 i8 u8 b8 u64 c64"},
         TensorError{"NoShape", "f32",
                     "tensor \"f32\": at position 3: expected \"[\" and the shape"},

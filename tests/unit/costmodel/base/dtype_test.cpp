@@ -50,8 +50,19 @@ TEST(DType, TheListOfNamesHasEveryDTypeInOrder) {
 
 TEST(DType, BoolIsReadAsB8) { EXPECT_EQ(dtype_from_name("bool"), DType::kB8); }
 
+TEST(DType, NamesOfPyTorchAreRead) {
+  EXPECT_EQ(dtype_from_name("bfloat16"), DType::kBF16);
+  EXPECT_EQ(dtype_from_name("torch.float32"), DType::kF32);
+  for (const char* name : {"float32", "float", "fp32", "f32", "torch.f32"}) {
+    EXPECT_EQ(dtype_from_name(name), DType::kF32) << name;
+  }
+  EXPECT_EQ(dtype_from_name("half"), DType::kF16);
+  EXPECT_EQ(dtype_from_name("torch.bool"), DType::kB8);
+}
+
 TEST(DType, OtherSpellingsAreUnknown) {
-  for (const char* name : {"", "float32", "F32", "fp32", "f32 ", "f8", "bf16x"}) {
+  for (const char* name :
+       {"", "torch", "torch.", "F32", "Float32", "f32 ", "f8", "bf16x", "complex128"}) {
     EXPECT_FALSE(dtype_from_name(name).has_value()) << name;
   }
 }

@@ -168,7 +168,7 @@ TEST(Recipe, AShardMayBeOfADimThatTheNodesRoleDefines) {
       {"nodes": {"kind": "parameter", "roles": ["row_linear"]}, "place": {"dp": "S(in)"}},
       {"nodes": {"kind": "parameter", "roles": ["expert"]}, "place": {"dp": "S(expert)"}},
       {"nodes": {"kind": "parameter", "roles": ["router"]}, "place": {"dp": "S(-1)"}},
-      {"nodes": {"kind": "output"}, "place": {"dp": "S(-2)"}},
+      {"nodes": {"kind": "output"}, "place": {"dp": "Shard(dim=-2)"}},
       {"nodes": {"kind": "op", "roles": ["norm"]}, "place": {"dp": "S(sequence)"}}]})json"),
                                           {"r.json", ""});
   const Program program =

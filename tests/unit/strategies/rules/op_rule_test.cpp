@@ -17,12 +17,20 @@ using testing_support::row_texts;
 using Texts = std::vector<std::string>;
 
 TEST(OpNames, MayLeaveOutPrefixAndOverload) {
-  for (const char* name : {"aten.mm.default", "aten::mm", "mm", "mm.default", "aten.mm"}) {
+  for (const char* name : {"aten.mm.default", "aten::mm", "mm", "mm.default", "aten.mm",
+                           "torch.ops.aten.mm.default", "torch.ops.aten.mm"}) {
     EXPECT_EQ(find_op_rule(name, Release::k2_13).op, "aten.mm.default") << name;
   }
-  EXPECT_EQ(find_op_rule("add", Release::k2_13).op, "aten.add.Tensor");
   EXPECT_EQ(find_op_rule("add.Scalar", Release::k2_13).op, "aten.add.Scalar");
-  EXPECT_EQ(find_op_rule("add_", Release::k2_13).op, "aten.add_.Tensor");
+  EXPECT_EQ(find_op_rule("aten::where", Release::k2_13).op, "aten.where.self");
+}
+
+TEST(OpNames, WithSeveralOverloadsAndNoDefaultListThem) {
+  EXPECT_THROW_MSG(find_op_rule("aten::add", Release::k2_13), InputError,
+                   "op \"aten::add\" has several overloads; valid: aten.add.Tensor, "
+                   "aten.add.Scalar");
+  EXPECT_THROW_MSG(find_op_rule("add_", Release::k2_15), InputError,
+                   "op \"add_\" has several overloads; valid: aten.add_.Tensor, aten.add_.Scalar");
 }
 
 TEST(OpNames, AnUnknownOpIsAnErrorThatNamesTheNearest) {

@@ -287,7 +287,7 @@ TEST(WhatIf, LaunchThresholdsAreThoseOfTheKernelsThatAreAskedFor) {
       topology_with(8));
   evaluator.set_factors({});
   const OpCall call = call_of("aten.add.Tensor", {"f32[268435456] R", "f32[268435456] R"}, 1);
-  const OpRule& rule = find_op_rule("add", evaluator.stack().rules);
+  const OpRule& rule = find_op_rule("add.Tensor", evaluator.stack().rules);
   const std::vector<Placements> layouts(2, Layout::parse("R", 1).placements);
   double work_us = 0.0;
   const auto ask = [&] {
@@ -326,7 +326,7 @@ TEST(ComputeUs, APointwiseOpsTimeIsThatOfItsTraffic) {
   const DeviceMesh mesh = DeviceMesh::parse("4");
   StackEvaluator evaluator(stack_with("alpha-beta"), topology_with(8));
   const OpCall call = call_of("aten.add.Tensor", {"f32[268435456] R", "f32[268435456] R"}, 1);
-  const OpRule& rule = find_op_rule("add", Release::k2_13);
+  const OpRule& rule = find_op_rule("add.Tensor", Release::k2_13);
   const std::vector<Placements> replicated(2, Layout::parse("R", 1).placements);
   const std::vector<Placements> sharded(2, Layout::parse("S(0)", 1).placements);
   const double gib_us = 1073741824.0 / 2345e3;
