@@ -267,13 +267,18 @@ void StackEvaluator::set_factors(const CostFactors& factors) {
     what_if_ = std::make_unique<WhatIf>();
     make_models();
   }
+  if (what_if_->factors == factors) return;
   what_if_->factors = factors;
-  redistributors_.clear();  // planners remember prices
+  forget_prices();
+}
+
+void StackEvaluator::forget_prices() {
+  for (const auto& [mesh, redistributor] : redistributors_) redistributor->forget_prices();
 }
 
 std::vector<double> StackEvaluator::launch_thresholds(const std::function<void()>& ask) {
   SHARDLAB_CHECK(what_if_ != nullptr, "thresholds without factors");
-  redistributors_.clear();  // planners remember prices, and would not ask for these again
+  forget_prices();  // those that are remembered would not be asked for again
   std::vector<double> thresholds;
   what_if_->thresholds = &thresholds;
   try {
