@@ -215,6 +215,7 @@ void price_codes(Redistributor& redistributor, const Expansion& expansion, std::
     return;
   }
   std::vector<Layout> layouts;
+  layouts.reserve(codes.size());
   for (const std::uint32_t code : codes) layouts.emplace_back(expansion.input_layout(input, code));
   redistributor.costs_us(tensor.meta, tensor.layout, layouts, prices);
 }

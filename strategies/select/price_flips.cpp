@@ -31,9 +31,11 @@ bool has_value(const std::optional<PriceFlip>& flip) { return flip.has_value(); 
 class PriceFlips::Search {
  public:
   // `bounds` is null where nothing shall be proved.
-  Search(StackEvaluator& evaluator, FlipBounds* bounds, const PricedCall& question)
+  Search(StackEvaluator& evaluator, FlipBounds* bounds, std::size_t& ruled_out,
+         const PricedCall& question)
       : evaluator_(evaluator),
         bounds_(bounds),
+        ruled_out_(ruled_out),
         question_(question),
         rule_(question.rule),
         call_(question.call),
@@ -54,6 +56,7 @@ class PriceFlips::Search {
     if (bounds_ != nullptr) {
       const double furthest = end > 1.0 ? most_of(parameter) : 1.0 / most_of(parameter);
       if (bounds_->rule_out(parameter, furthest) || bounds_->rule_out(parameter, end)) {
+        ++ruled_out_;
         return std::nullopt;
       }
       reset();
@@ -270,6 +273,7 @@ class PriceFlips::Search {
 
   StackEvaluator& evaluator_;
   FlipBounds* bounds_;
+  std::size_t& ruled_out_;
   CostFactors factors_;  // the factors that the evaluator has now
   const PricedCall& question_;
   const OpRule& rule_;
@@ -314,7 +318,7 @@ std::vector<PriceFlip> PriceFlips::nearest(const OpCall& call, const DeviceMesh&
 
 // Searches the bands from factor 1 outwards, since pricing takes longer at factors far from 1.
 std::vector<PriceFlip> PriceFlips::nearest(const PricedCall& question, bool only_first) {
-  Search search(evaluator_, proves_ ? &bounds_ : nullptr, question);
+  Search search(evaluator_, proves_ ? &bounds_ : nullptr, ruled_out_, question);
   std::array<std::optional<PriceFlip>, kScaledParameters.size()> found;
   double begin = 1.0;
   for (const double end : kBands) {
