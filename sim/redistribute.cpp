@@ -1,6 +1,7 @@
 #include "sim/redistribute.h"
 
 #include <algorithm>
+#include <map>
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/index.h"
@@ -36,6 +37,15 @@ Shape logical_shape_without(const Shape& shape, const Layout& layout, int mesh_d
   Layout others = layout;
   others.placements[to_index(mesh_dim)] = Placement::replicate();
   return local_shape(shape, others, mesh, coordinate);
+}
+
+// The reduce ops of a layout's partials, one bit for each.
+unsigned reduce_ops(const Layout& layout) {
+  unsigned ops = 0;
+  for (const Placement& p : layout.placements) {
+    if (p.is_partial()) ops |= 1U << static_cast<unsigned>(p.reduce_op());
+  }
+  return ops;
 }
 
 std::string why_unexecutable(const PlanStep& step) {
@@ -214,16 +224,20 @@ void Redistributor::costs_us(const TensorMeta& meta, const Layout& from, std::sp
   // One exploration pays when it replaces many searches. Strided layouts are searched one by one.
   const bool explore = options_.planner == PlannerKind::kGraph && follows_plan_ &&
                        !merges_in_price() && to.size() > 4 && !from.has_strided();
-  if (explore) {
-    std::vector<Placement> targets;
-    for (const Layout& layout : to) {
-      for (const Placement& p : layout.placements) {
-        if (p.is_partial()) targets.push_back(p);
-      }
+  std::vector<Placement> targets;
+  const auto add_partials = [&](const Layout& layout) {
+    for (const Placement& p : layout.placements) {
+      if (p.is_partial()) targets.push_back(p);
     }
+  };
+  const auto explore_targets = [&] {
     graph_.explore(meta, from, targets);
     path_prices_.assign(graph_.nodes(), {});
     made_partials_.clear();
+  };
+  if (explore) {
+    for (const Layout& layout : to) add_partials(layout);
+    explore_targets();
   }
   // An exploration serves all targets, so it makes no sums that only one of them asks for.
   const auto asks_for_sums = [&](const Layout& layout) {
@@ -233,21 +247,37 @@ void Redistributor::costs_us(const TensorMeta& meta, const Layout& from, std::sp
   };
   // All lookups come first, because a separate search ends the exploration.
   std::vector<std::size_t> alone;
+  // Targets whose path leads over a partial that only other targets have, by the reduce ops of their
+  // own partials. Those with the same ops have one exploration more.
+  std::map<unsigned, std::vector<std::size_t>> again;
+  // Writes the price of the path to a target. Returns false if that path is not the target's own.
+  const auto look_up = [&](std::size_t i) {
+    const std::uint32_t node = graph_.node_of(to[i]);
+    out[i] = kInfinity;
+    if (node == GraphPlanner::kNoNode) return true;
+    const PathPrice& path = price_of_path(meta, from, node);
+    out[i] = path.sum.value();
+    return path.made == 0 || (path.made & ~(partials_of(from) | partials_of(to[i]))) == 0;
+  };
   for (std::size_t i = 0; i < to.size(); ++i) {
     if (const std::optional<KnownPrice> known = known_price(from, to[i])) {
       out[i] = known->cost_us;
     } else if (!explore || to[i].has_strided() || asks_for_sums(to[i])) {
       alone.push_back(i);
-    } else {
-      const std::uint32_t node = graph_.node_of(to[i]);
-      out[i] = kInfinity;
-      if (node == GraphPlanner::kNoNode) continue;
-      const PathPrice& path = price_of_path(meta, from, node);
-      out[i] = path.sum.value();
-      // The path may lead over a partial that only another target has.
-      if (path.made != 0 && (path.made & ~(partials_of(from) | partials_of(to[i]))) != 0) {
-        alone.push_back(i);
-      }
+    } else if (!look_up(i)) {
+      again[reduce_ops(to[i])].push_back(i);
+    }
+  }
+  for (const auto& [ops, group] : again) {
+    if (group.size() <= 2) {
+      alone.insert(alone.end(), group.begin(), group.end());
+      continue;
+    }
+    targets.clear();
+    for (const std::size_t i : group) add_partials(to[i]);
+    explore_targets();
+    for (const std::size_t i : group) {
+      if (!look_up(i)) alone.push_back(i);
     }
   }
   for (const std::size_t i : alone) out[i] = cost_us(meta, from, to[i]);
