@@ -26,6 +26,8 @@ struct CostFactors {
   double latency = 1.0;   // on the latency of collectives
   double transfer = 1.0;  // on their transfer time: 1 / f for a bandwidth f times as large
   double launch = 1.0;    // on the launch floor of kernels
+
+  friend bool operator==(const CostFactors&, const CostFactors&) = default;
 };
 
 // Keeps a reference to the factors, which may change between queries.

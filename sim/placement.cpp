@@ -308,10 +308,13 @@ bool Layout::has_default_order() const { return order == ShardOrder::default_of(
 boost::container::static_vector<int, kMaxMeshDims> Layout::mesh_dims_of(int dim) const {
   boost::container::static_vector<int, kMaxMeshDims> mesh_dims;
   for (int i = 0; i < ndim(); ++i) {
-    if ((*this)[i].is_shard_like() && (*this)[i].dim() == dim) mesh_dims.push_back(i);
+    if (!(*this)[i].is_shard_like() || (*this)[i].dim() != dim) continue;
+    // The few mesh dims are inserted in order, since std::stable_sort would allocate memory.
+    const auto before = [&](int other) { return order.position(other) <= order.position(i); };
+    auto place = mesh_dims.end();
+    while (place != mesh_dims.begin() && !before(*(place - 1))) --place;
+    mesh_dims.insert(place, i);
   }
-  std::stable_sort(mesh_dims.begin(), mesh_dims.end(),
-                   [&](int a, int b) { return order.position(a) < order.position(b); });
   return mesh_dims;
 }
 

@@ -1,6 +1,7 @@
 #include "sim/redistribute.h"
 
 #include <algorithm>
+#include <map>
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/index.h"
@@ -38,6 +39,15 @@ Shape logical_shape_without(const Shape& shape, const Layout& layout, int mesh_d
   return local_shape(shape, others, mesh, coordinate);
 }
 
+// The reduce ops of a layout's partials, one bit for each.
+unsigned reduce_ops(const Layout& layout) {
+  unsigned ops = 0;
+  for (const Placement& p : layout.placements) {
+    if (p.is_partial()) ops |= 1U << static_cast<unsigned>(p.reduce_op());
+  }
+  return ops;
+}
+
 std::string why_unexecutable(const PlanStep& step) {
   if (step.from.is_replicate() && step.to.kind() == Placement::Kind::kPartial) {
     const ReduceOp op = step.to.reduce_op();
@@ -55,18 +65,6 @@ std::string why_unexecutable(const PlanStep& step) {
            " is refused by the executor since pytorch/pytorch#172041";
   }
   return "";
-}
-
-// Whether a step makes a partial that neither end has.
-bool visits_foreign_partial(const Layout& from, const Layout& to,
-                            std::span<const GraphMove> moves) {
-  const auto has = [](const Layout& layout, const Placement& p) {
-    return std::find(layout.placements.begin(), layout.placements.end(), p) !=
-           layout.placements.end();
-  };
-  return std::any_of(moves.begin(), moves.end(), [&](const GraphMove& move) {
-    return move.to.is_partial() && !has(from, move.to) && !has(to, move.to);
-  });
 }
 
 }  // namespace
@@ -152,14 +150,59 @@ double Redistributor::greedy_cost_us(const TensorMeta& meta, const Layout& from,
   return price.sum().value();
 }
 
-template <class Steps>
-double Redistributor::moves_cost_us(Steps& steps, const TensorMeta& meta, const Layout& from,
+double Redistributor::moves_cost_us(const TensorMeta& meta, const Layout& from,
                                     std::span<const GraphMove> moves) const {
   PlanPrice<Micros> price(local_bytes(meta, from), meta.dtype);
   for (const GraphMove& move : moves) {
-    price.add_step(steps, move.from, move.to, move.mesh_dim);
+    price.add_step(pricer_, move.from, move.to, move.mesh_dim);
   }
   return price.sum().value();
+}
+
+// There are eight reduce ops, and few mask and norm partials. If there were ever more kinds than
+// bits, the last bit would belong to no layout, so that such paths would count as foreign.
+constexpr std::size_t kMostPartials = 63;
+
+std::uint64_t Redistributor::partials_of(const Layout& layout) const {
+  std::uint64_t bits = 0;
+  for (std::size_t i = 0; i < made_partials_.size(); ++i) {
+    const bool has = std::find(layout.placements.begin(), layout.placements.end(),
+                               made_partials_[i]) != layout.placements.end();
+    if (has) bits |= std::uint64_t{1} << i;
+  }
+  return bits;
+}
+
+const Redistributor::PathPrice& Redistributor::price_of_path(const TensorMeta& meta,
+                                                             const Layout& from,
+                                                             std::uint32_t node) {
+  const std::uint32_t target = node;
+  path_.clear();
+  while (!path_prices_[node].known) {
+    path_.push_back(node);
+    const std::uint32_t before = graph_.arrival(node).before;
+    if (before == GraphPlanner::kNoNode) break;
+    node = before;
+  }
+  for (; !path_.empty(); path_.pop_back()) {
+    PathPrice& here = path_prices_[path_.back()];
+    const GraphPlanner::Arrival step = graph_.arrival(path_.back());
+    if (step.before == GraphPlanner::kNoNode) {
+      here = {.sum = {}, .local_bytes = local_bytes(meta, from), .made = 0, .known = true};
+      continue;
+    }
+    const PathPrice& before = path_prices_[step.before];
+    PlanPrice<Micros> price(before.local_bytes, meta.dtype, before.sum);
+    price.add_step(steps_, step.from, step.to, step.mesh_dim);
+    here = {
+        .sum = price.sum(), .local_bytes = price.local_bytes(), .made = before.made, .known = true};
+    if (!step.to.is_partial()) continue;
+    auto made = std::find(made_partials_.begin(), made_partials_.end(), step.to);
+    const auto bit = static_cast<std::size_t>(made - made_partials_.begin());
+    if (made == made_partials_.end() && bit < kMostPartials) made_partials_.push_back(step.to);
+    here.made |= std::uint64_t{1} << std::min(bit, kMostPartials);
+  }
+  return path_prices_[target];
 }
 
 double Redistributor::cost_us(const TensorMeta& meta, const Layout& from, const Layout& to) {
@@ -172,7 +215,7 @@ double Redistributor::cost_us(const TensorMeta& meta, const Layout& from, const 
   const std::optional<Ends> ends = graph_ends(from, to, options_.planner);
   if (!ends) return greedy_cost_us(meta, from, to);
   const GraphSearchResult result = graph_.search(meta, ends->from, ends->to);
-  return result.found ? moves_cost_us(pricer_, meta, ends->from, result.moves) : kInfinity;
+  return result.found ? moves_cost_us(meta, ends->from, result.moves) : kInfinity;
 }
 
 void Redistributor::costs_us(const TensorMeta& meta, const Layout& from, std::span<const Layout> to,
@@ -181,14 +224,20 @@ void Redistributor::costs_us(const TensorMeta& meta, const Layout& from, std::sp
   // One exploration pays when it replaces many searches. Strided layouts are searched one by one.
   const bool explore = options_.planner == PlannerKind::kGraph && follows_plan_ &&
                        !merges_in_price() && to.size() > 4 && !from.has_strided();
-  if (explore) {
-    std::vector<Placement> targets;
-    for (const Layout& layout : to) {
-      for (const Placement& p : layout.placements) {
-        if (p.is_partial()) targets.push_back(p);
-      }
+  std::vector<Placement> targets;
+  const auto add_partials = [&](const Layout& layout) {
+    for (const Placement& p : layout.placements) {
+      if (p.is_partial()) targets.push_back(p);
     }
+  };
+  const auto explore_targets = [&] {
     graph_.explore(meta, from, targets);
+    path_prices_.assign(graph_.nodes(), {});
+    made_partials_.clear();
+  };
+  if (explore) {
+    for (const Layout& layout : to) add_partials(layout);
+    explore_targets();
   }
   // An exploration serves all targets, so it makes no sums that only one of them asks for.
   const auto asks_for_sums = [&](const Layout& layout) {
@@ -198,19 +247,45 @@ void Redistributor::costs_us(const TensorMeta& meta, const Layout& from, std::sp
   };
   // All lookups come first, because a separate search ends the exploration.
   std::vector<std::size_t> alone;
+  // Targets whose path leads over a partial that only other targets have, by the reduce ops of their
+  // own partials. Those with the same ops have one exploration more.
+  std::map<unsigned, std::vector<std::size_t>> again;
+  // Writes the price of the path to a target. Returns false if that path is not the target's own.
+  const auto look_up = [&](std::size_t i) {
+    const std::uint32_t node = graph_.node_of(to[i]);
+    out[i] = kInfinity;
+    if (node == GraphPlanner::kNoNode) return true;
+    const PathPrice& path = price_of_path(meta, from, node);
+    out[i] = path.sum.value();
+    return path.made == 0 || (path.made & ~(partials_of(from) | partials_of(to[i]))) == 0;
+  };
   for (std::size_t i = 0; i < to.size(); ++i) {
     if (const std::optional<KnownPrice> known = known_price(from, to[i])) {
       out[i] = known->cost_us;
     } else if (!explore || to[i].has_strided() || asks_for_sums(to[i])) {
       alone.push_back(i);
-    } else {
-      const GraphSearchResult result = graph_.path_to(to[i]);
-      out[i] = result.found ? moves_cost_us(steps_, meta, from, result.moves) : kInfinity;
-      // The path may lead over a partial that only another target has.
-      if (visits_foreign_partial(from, to[i], result.moves)) alone.push_back(i);
+    } else if (!look_up(i)) {
+      again[reduce_ops(to[i])].push_back(i);
+    }
+  }
+  for (const auto& [ops, group] : again) {
+    if (group.size() <= 2) {
+      alone.insert(alone.end(), group.begin(), group.end());
+      continue;
+    }
+    targets.clear();
+    for (const std::size_t i : group) add_partials(to[i]);
+    explore_targets();
+    for (const std::size_t i : group) {
+      if (!look_up(i)) alone.push_back(i);
     }
   }
   for (const std::size_t i : alone) out[i] = cost_us(meta, from, to[i]);
+}
+
+void Redistributor::forget_prices() {
+  graph_.forget_prices();
+  steps_.forget();
 }
 
 void Redistributor::add_greedy_steps(Plan& plan, std::int64_t rank) const {

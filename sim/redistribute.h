@@ -99,6 +99,10 @@ class Redistributor {
   void costs_us(const TensorMeta& meta, const Layout& from, std::span<const Layout> to,
                 std::span<double> out);
 
+  // Asks the models for every price again from here on: their factors have changed
+  // (costmodel/cost_factors.h). What the planner knows about the moves between layouts stays known.
+  void forget_prices();
+
   // The price that another redistributor's plan has here, step by step as it runs, merged steps
   // included.
   [[nodiscard]] Price price_of(const Plan& plan) const { return repriced(plan).executed_price(); }
@@ -128,9 +132,7 @@ class Redistributor {
                                          const Layout& to) const;
   [[nodiscard]] double greedy_cost_us(const TensorMeta& meta, const Layout& from,
                                       const Layout& to) const;
-  // The price of a path; `steps` prices one step of it.
-  template <class Steps>
-  [[nodiscard]] double moves_cost_us(Steps& steps, const TensorMeta& meta, const Layout& from,
+  [[nodiscard]] double moves_cost_us(const TensorMeta& meta, const Layout& from,
                                      std::span<const GraphMove> moves) const;
   void add_greedy_steps(Plan& plan, std::int64_t rank) const;
   void add_graph_steps(Plan& plan, const Layout& to, std::int64_t rank, bool count_paths);
@@ -143,8 +145,23 @@ class Redistributor {
   RedistributionOptions options_;
   TransitionPricer pricer_;
   bool follows_plan_;  // a copy of what the semantics say, for speed
+  // The price of the path to each layout that an exploration reached: that of the path to the layout
+  // before it, and of one step more. Paths share their beginnings, so each step is priced once.
+  struct PathPrice {
+    Micros sum;
+    Bytes local_bytes = 0.0;
+    std::uint64_t made = 0;  // the partials that the path makes, as bits in made_partials_
+    bool known = false;
+  };
+  const PathPrice& price_of_path(const TensorMeta& meta, const Layout& from, std::uint32_t node);
+  // The bits of the partials that the layout has.
+  [[nodiscard]] std::uint64_t partials_of(const Layout& layout) const;
+
   GraphPlanner graph_;
   RememberedSteps steps_;
+  std::vector<PathPrice> path_prices_;    // by node of the last exploration
+  std::vector<Placement> made_partials_;  // the partials that its paths make
+  std::vector<std::uint32_t> path_;       // nodes whose price price_of_path() still has to find
 };
 
 // The layout after one change. In its shard order, the gap of a shard that disappears is closed,

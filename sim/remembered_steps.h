@@ -39,6 +39,8 @@ class RememberedSteps {
     }
     return it->second;
   }
+  // Every price is asked for again from here on.
+  void forget() { steps_.clear(); }
   [[nodiscard]] Price copy(Bytes bytes, DType dtype, bool strided) const {
     return pricer_.copy(bytes, dtype, strided);
   }

@@ -537,6 +537,9 @@ struct GraphPlanner::State {
     }
   }
 
+  // The nodes of the last exploration.
+  [[nodiscard]] const NodeTable& explored() const { return web != nullptr ? web->table : table; }
+
   // Keeps the parents of a node that lie on equally cheap paths.
   void note_parent(std::uint32_t index, double cost, std::uint32_t parent) {
     const double known = table.nodes[index].cost;
@@ -629,11 +632,31 @@ void GraphPlanner::explore(const TensorMeta& meta, const Layout& from,
 }
 
 GraphSearchResult GraphPlanner::path_to(const Layout& to) const {
-  const NodeTable& table = state_->web != nullptr ? state_->web->table : state_->table;
+  const std::uint32_t node = node_of(to);
+  return node == kNoNode ? GraphSearchResult{} : state_->trace(state_->explored(), node);
+}
+
+std::size_t GraphPlanner::nodes() const { return state_->explored().nodes.size(); }
+
+std::uint32_t GraphPlanner::node_of(const Layout& to) const {
+  static_assert(kNoNode == kNone);
+  const NodeTable& table = state_->explored();
   const std::optional<Key> key = state_->find_key(to);
   const std::uint32_t node = key ? table.find(*key) : kNone;
-  if (node == kNone || !table.nodes[node].visited) return {};
-  return state_->trace(table, node);
+  return node != kNone && table.nodes[node].visited ? node : kNoNode;
 }
+
+GraphPlanner::Arrival GraphPlanner::arrival(std::uint32_t node) const {
+  const State& s = *state_;
+  const std::vector<Node>& nodes = s.explored().nodes;
+  const Node& after = nodes[node];
+  if (after.parent == kNone) return {kNoNode, -1, {}, {}};
+  const auto placement_of = [&](const Node& at) {
+    return s.placement(code_of(at.key.field(after.moved)));
+  };
+  return {after.parent, after.moved, placement_of(nodes[after.parent]), placement_of(after)};
+}
+
+void GraphPlanner::forget_prices() { state_->prices.forget(); }
 
 }  // namespace shardlab

@@ -64,6 +64,24 @@ class GraphPlanner {
   void explore(const TensorMeta& meta, const Layout& from, std::span<const Placement> targets);
   [[nodiscard]] GraphSearchResult path_to(const Layout& to) const;
 
+  // The layouts that the exploration reached are the nodes of a tree: the path to a layout is the
+  // path to the node before it, and one move more. Whoever adds something up along many paths can
+  // so do it once for each node.
+  static constexpr std::uint32_t kNoNode = 0xffffffffU;
+  struct Arrival {
+    std::uint32_t before;  // kNoNode for the source, where nothing moved
+    int mesh_dim;
+    Placement from;
+    Placement to;
+  };
+  [[nodiscard]] std::size_t nodes() const;                      // nodes are numbered below this
+  [[nodiscard]] std::uint32_t node_of(const Layout& to) const;  // kNoNode if it was not reached
+  [[nodiscard]] Arrival arrival(std::uint32_t node) const;
+
+  // Prices are asked for again from here on, because the models' factors have changed. The moves
+  // between layouts do not depend on prices, and stay known.
+  void forget_prices();
+
  private:
   struct State;
   std::unique_ptr<State> state_;

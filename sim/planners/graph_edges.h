@@ -57,6 +57,9 @@ class EdgePrices {
                    kUnknown);
   }
 
+  // Every price is asked for again from here on.
+  void forget() { prices_.clear(); }
+
   // The price of an edge out of a state in which the mesh dims of the bit set `mask` shard.
   [[nodiscard]] double price(EdgeKind kind, int mesh_dim, std::uint32_t mask) {
     const std::size_t level = level_[mask];

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
+#include <numeric>
+#include <typeinfo>
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/index.h"
@@ -48,11 +51,11 @@ Placement LayoutGraph::kind_of(const Placement& p) {
   return p.is_strided() ? Placement::strided_shard(p.dim(), 1) : p;
 }
 
-LayoutGraph::Key LayoutGraph::key_of(const Layout& layout) const {
+std::optional<LayoutGraph::Key> LayoutGraph::key_of(const Layout& layout) const {
   Key key = 0;
   for (int m = 0; m < mesh_ndim_; ++m) {
     const auto found = std::find(codes_.begin(), codes_.end(), kind_of(layout[m]));
-    SHARDLAB_CHECK(found != codes_.end(), layout.text(), " is not in the graph");
+    if (found == codes_.end()) return std::nullopt;
     const int position = layout[m].is_shard_like() ? layout.order.position(m) : 0;
     key = with_byte(key, m,
                     byte_of(static_cast<std::uint32_t>(found - codes_.begin()),
@@ -74,9 +77,15 @@ std::uint32_t LayoutGraph::add(Key key) {
 }
 
 std::uint32_t LayoutGraph::state(const Layout& layout) const {
-  const auto found = states_.find(key_of(layout));
-  SHARDLAB_CHECK(found != states_.end(), layout.text(), " is not in the graph");
-  return found->second;
+  const std::optional<std::uint32_t> found = find(layout);
+  SHARDLAB_CHECK(found.has_value(), layout.text(), " is not in the graph");
+  return *found;
+}
+
+std::optional<std::uint32_t> LayoutGraph::find(const Layout& layout) const {
+  const std::optional<Key> key = key_of(layout);
+  const auto found = key ? states_.find(*key) : states_.end();
+  return found == states_.end() ? std::nullopt : std::optional(found->second);
 }
 
 // The moves of GraphPlanner, without those of strided shards and without sums made of shards.
@@ -182,7 +191,7 @@ LayoutGraph::LayoutGraph(int mesh_ndim, int tensor_ndim, std::span<const Layout>
   }
   SHARDLAB_CHECK(codes_.size() <= kMostCodes, codes_.size(), " placements");
   replicated_ = add(0);
-  for (const Layout& layout : layouts) add(key_of(layout));
+  for (const Layout& layout : layouts) add(*key_of(layout));
   for (std::size_t s = 0; s < keys_.size(); ++s) {
     onwards_.begin.push_back(static_cast<std::uint32_t>(onwards_.arcs.size()));
     for_each_move(keys_[s], [&](Key next, std::uint32_t price) {
@@ -201,27 +210,46 @@ LayoutGraph::LayoutGraph(int mesh_ndim, int tensor_ndim, std::span<const Layout>
       backwards_.arcs[next[arc.state]++] = {s, arc.price};
     }
   }
+  price_ids_ =
+      price_id(static_cast<std::uint32_t>(kEdgeKinds + 2 * strided_.size()), 0, 0, mesh_ndim);
+  std::vector<bool> seen(price_ids_, false);
+  for (const Arc& arc : onwards_.arcs) {
+    if (!seen[arc.price]) used_.push_back(arc.price);
+    seen[arc.price] = true;
+  }
 }
 
 LayoutSpread::LayoutSpread(const LayoutGraph& graph, const TransitionPricer& pricer)
     : graph_(graph),
       prices_of_edges_(pricer),
       replicated_is_free_(pricer.semantics().replicated_source_is_free()),
-      mesh_ndim_(pricer.mesh_ndim()) {
-  const auto ids = ((kEdgeKinds + 2 * graph.strided_.size()) * static_cast<std::size_t>(mesh_ndim_))
-                   << static_cast<unsigned>(mesh_ndim_);
-  prices_.assign(ids, kInfinity);
-  std::vector<bool> seen(ids, false);
-  for (const LayoutGraph::Arc& arc : graph.onwards_.arcs) {
-    if (!seen[arc.price]) used_.push_back(arc.price);
-    seen[arc.price] = true;
+      mesh_ndim_(pricer.mesh_ndim()),
+      prices_(graph.price_ids_, kInfinity) {}
+
+// The semantics have to be shardlab's own, since a function of the user's may price each tensor dim
+// in its own way, and R->S has to leave each rank with its share of the bytes.
+bool LayoutSpread::bounds_prices(const TransitionPricer& pricer) {
+  const EdgeSemantics& semantics = pricer.semantics();
+  const EdgeSemanticsRow* row = find_edge_semantics(semantics.name());
+  if (row == nullptr) return false;
+  const std::shared_ptr<const EdgeSemantics> own = row->make();
+  const EdgeSemantics& known = *own;
+  if (typeid(known) != typeid(semantics)) return false;
+  for (int m = 0; m < pricer.mesh_ndim(); ++m) {
+    const double ranks = static_cast<double>(pricer.mesh_size(m));
+    const Bytes bytes = 1024.0 * ranks;
+    const PricedTransition cut =
+        pricer.price(Placement::replicate(), Placement::shard(0), m, bytes, DType::kF32);
+    if (cut.bytes_after != bytes / ranks) return false;
   }
+  return true;
 }
 
 void LayoutSpread::begin(const TensorMeta& meta) {
+  prices_of_edges_.forget();
   prices_of_edges_.begin(meta);
   const auto ndim = static_cast<std::uint32_t>(mesh_ndim_);
-  for (const std::uint32_t id : used_) {
+  for (const std::uint32_t id : graph_.used_) {
     const std::uint32_t mask = id & ((1U << ndim) - 1U);
     const std::uint32_t kind = (id >> ndim) / ndim;
     const auto m = static_cast<int>((id >> ndim) % ndim);
@@ -253,6 +281,38 @@ void LayoutSpread::leave_replicated(std::span<double> costs, double replicated, 
   } else {
     costs[graph_.replicated()] = std::min(costs[graph_.replicated()], least);
   }
+}
+
+// Passes costs on in the order in which they fell. The region within the limit is mostly small, so
+// that this is faster than a queue in the order of costs.
+std::span<const double> LayoutSpread::from(std::uint32_t state, double limit) {
+  charged_.resize(graph_.size(), kInfinity);
+  fell_.resize(graph_.size(), 0);
+  for (const std::uint32_t s : reached_) charged_[s] = kInfinity;
+  reached_.assign(1, state);
+  waiting_.assign(1, state);
+  charged_[state] = 0.0;
+  if (replicated_is_free_ && state == graph_.replicated()) {
+    charged_.assign(graph_.size(), 0.0);
+    reached_.resize(graph_.size());
+    std::iota(reached_.begin(), reached_.end(), 0U);
+    return charged_;
+  }
+  const LayoutGraph::Arcs& arcs = graph_.onwards_;
+  for (std::size_t next = 0; next < waiting_.size(); ++next) {
+    const std::uint32_t s = waiting_[next];
+    fell_[s] = 0;
+    for (std::uint32_t i = arcs.begin[s]; i < arcs.begin[s + 1]; ++i) {
+      const LayoutGraph::Arc arc = arcs.arcs[i];
+      const double cost = charged_[s] + prices_[arc.price];
+      if (!(cost < charged_[arc.state]) || cost > limit) continue;
+      if (charged_[arc.state] == kInfinity) reached_.push_back(arc.state);
+      charged_[arc.state] = cost;
+      if (fell_[arc.state] == 0) waiting_.push_back(arc.state);
+      fell_[arc.state] = 1;
+    }
+  }
+  return charged_;
 }
 
 // Rounds over the states whose cost has fallen, in either direction in turn, until none falls. Most

@@ -26,6 +26,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -48,6 +49,8 @@ class LayoutGraph {
   [[nodiscard]] std::size_t size() const { return keys_.size(); }
   // Assumes that the layout is in the graph.
   [[nodiscard]] std::uint32_t state(const Layout& layout) const;
+  // The same for any layout; nothing for one that is not in the graph.
+  [[nodiscard]] std::optional<std::uint32_t> find(const Layout& layout) const;
   // The state in which no mesh dim shards or sums.
   [[nodiscard]] std::uint32_t replicated() const { return replicated_; }
 
@@ -69,7 +72,7 @@ class LayoutGraph {
 
   // The placement that stands for this one.
   [[nodiscard]] static Placement kind_of(const Placement& p);
-  [[nodiscard]] Key key_of(const Layout& layout) const;
+  [[nodiscard]] std::optional<Key> key_of(const Layout& layout) const;
   std::uint32_t add(Key key);
   template <class Visit>
   void for_each_move(Key key, Visit&& visit) const;
@@ -84,14 +87,25 @@ class LayoutGraph {
   std::uint32_t replicated_ = 0;
   Arcs onwards_;
   Arcs backwards_;
+  std::uint32_t price_ids_ = 0;      // the numbers of prices are below this
+  std::vector<std::uint32_t> used_;  // the prices that arcs have
 };
 
 class LayoutSpread {
  public:
   LayoutSpread(const LayoutGraph& graph, const TransitionPricer& pricer);
 
-  // The prices of a tensor. Keeps no reference to the meta.
+  // Whether a step's price depends only on what the graph knows of it, so that what this class
+  // charges is a lower bound on the prices of the graph planner's plans.
+  [[nodiscard]] static bool bounds_prices(const TransitionPricer& pricer);
+
+  // The prices of a tensor, which the models are asked for now. Keeps no reference to the meta.
   void begin(const TensorMeta& meta);
+
+  // What it costs to come from one state to those that cost at most `limit`. All others are charged
+  // `limit` or more. Takes time only for the states within the limit. The result is valid until the
+  // next call.
+  std::span<const double> from(std::uint32_t state, double limit);
 
   // costs[y] = the least costs[x] + price(x, y) over all states x.
   void onwards(std::span<double> costs) { spread(graph_.onwards_, costs, true); }
@@ -116,9 +130,13 @@ class LayoutSpread {
   graph_search::EdgePrices prices_of_edges_;
   bool replicated_is_free_;
   int mesh_ndim_;
-  std::vector<std::uint32_t> used_;  // the prices that the graph's arcs have
   std::vector<double> prices_;
   std::vector<char> fell_;  // by state: whether its cost has fallen since it was last passed on
+  // For from(): costs by state, infinite apart from the states that it reached, and the states
+  // whose cost has still to be passed on.
+  std::vector<double> charged_;
+  std::vector<std::uint32_t> reached_;
+  std::vector<std::uint32_t> waiting_;
 };
 
 }  // namespace shardlab

@@ -3,36 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <tuple>
-#include <typeinfo>
 
 #include "costmodel/base/index.h"
 #include "strategies/solvers/network.h"
 
 namespace shardlab {
-
-namespace {
-
-// Whether a step's price depends only on what the graph of layouts knows of it: the semantics are
-// shardlab's own, since a function of the user's may price each tensor dim in its own way, and R->S
-// leaves each rank with its share of the bytes.
-bool prices_steps_by_kind(const TransitionPricer& pricer) {
-  const EdgeSemantics& semantics = pricer.semantics();
-  const EdgeSemanticsRow* row = find_edge_semantics(semantics.name());
-  if (row == nullptr) return false;
-  const std::shared_ptr<const EdgeSemantics> own = row->make();
-  const EdgeSemantics& known = *own;
-  if (typeid(known) != typeid(semantics)) return false;
-  for (int m = 0; m < pricer.mesh_ndim(); ++m) {
-    const double ranks = static_cast<double>(pricer.mesh_size(m));
-    const Bytes bytes = 1024.0 * ranks;
-    const PricedTransition cut =
-        pricer.price(Placement::replicate(), Placement::shard(0), m, bytes, DType::kF32);
-    if (cut.bytes_after != bytes / ranks) return false;
-  }
-  return true;
-}
-
-}  // namespace
 
 bool StrategyBounds::hold_for(const Redistributor& redistributor,
                               const ProgramStrategies& strategies) {
@@ -41,7 +16,7 @@ bool StrategyBounds::hold_for(const Redistributor& redistributor,
       options.merge == MergeMode::kPrice && redistributor.mesh().has_flattened();
   if (options.planner != PlannerKind::kGraph || merges_in_price ||
       !redistributor.pricer().semantics().follows_plan() ||
-      !prices_steps_by_kind(redistributor.pricer())) {
+      !LayoutSpread::bounds_prices(redistributor.pricer())) {
     return false;
   }
   for (LayoutId id = 0; id < strategies.layouts.size(); ++id) {

@@ -37,24 +37,47 @@ OutputJudge::OutputJudge(const DeviceMesh& mesh, const WholeOutput& expected,
 }
 
 std::string OutputJudge::verdict(const Placement& p) const {
-  if (p.is_partial()) return reduced_verdict(p);
+  const std::optional<Fault> found = fault(p);
+  if (!found) return "";
+  const auto expected = [&] { return ", expected " + format_double(found->wanted); };
+  switch (found->kind) {
+    case Fault::Kind::kShape:
+      return wrong_shape(found->rank, found->shape);
+    case Fault::Kind::kNoMask:
+      return "found no mask of the lookup; expected one on every rank";
+    case Fault::Kind::kReduction:
+      return "element " + std::to_string(found->element) + ": reduces to " +
+             format_double(found->found) + expected();
+    case Fault::Kind::kElement:
+      break;
+  }
+  return "rank " + std::to_string(found->rank) + ", element " + std::to_string(found->element) +
+         ": found " + format_double(found->found) + expected();
+}
+
+std::optional<OutputJudge::Fault> OutputJudge::fault(const Placement& p) const {
+  if (p.is_partial()) return reduced_fault(p);
   const Layout layout(Placements(1, p));
   for (std::size_t r = 0; r < locals_.size(); ++r) {
     const Coordinate coordinate(1, static_cast<std::int64_t>(r));
-    const RowLists rows = rows_of(expected_.meta, layout, mesh_, coordinate);
-    Shape shape;
-    for (const auto& list : rows) shape.push_back(std::ssize(list));
-    if (shape != shapes_[r]) return wrong_shape(r, shape);
+    const Shape shape = local_shape(expected_.meta.shape, layout, mesh_, coordinate);
+    if (shape != shapes_[r]) return Fault{.kind = Fault::Kind::kShape, .rank = r, .shape = shape};
+    const RowLists rows =
+        p.is_replicate() ? RowLists() : rows_of(expected_.meta, layout, mesh_, coordinate);
     for (std::size_t i = 0; i < locals_[r].size(); ++i) {
-      const std::size_t whole = index_in_whole(rows, expected_.meta.shape, i);
+      const std::size_t whole =
+          p.is_replicate() ? i : index_in_whole(rows, expected_.meta.shape, i);
       const double want = expected_.values[whole];
       if (!is_close(locals_[r][i], want, std::abs(want))) {
-        return "rank " + std::to_string(r) + ", element " + std::to_string(whole) + ": found " +
-               format_double(locals_[r][i]) + ", expected " + format_double(want);
+        return Fault{.kind = Fault::Kind::kElement,
+                     .rank = r,
+                     .element = whole,
+                     .found = locals_[r][i],
+                     .wanted = want};
       }
     }
   }
-  return "";
+  return std::nullopt;
 }
 
 std::string OutputJudge::wrong_shape(std::size_t rank, const Shape& wanted) const {
@@ -65,23 +88,24 @@ std::string OutputJudge::wrong_shape(std::size_t rank, const Shape& wanted) cons
          text(wanted);
 }
 
-std::string OutputJudge::reduced_verdict(const Placement& p) const {
+std::optional<OutputJudge::Fault> OutputJudge::reduced_fault(const Placement& p) const {
   for (std::size_t r = 0; r < locals_.size(); ++r) {
-    if (shapes_[r] != expected_.meta.shape) return wrong_shape(r, expected_.meta.shape);
+    if (shapes_[r] != expected_.meta.shape) {
+      return Fault{.kind = Fault::Kind::kShape, .rank = r, .shape = expected_.meta.shape};
+    }
   }
   if (p.kind() == Placement::Kind::kMaskPartial && masks_.size() != locals_.size()) {
-    return "found no mask of the lookup; expected one on every rank";
+    return Fault{.kind = Fault::Kind::kNoMask};
   }
   for (std::size_t i = 0; i < expected_.values.size(); ++i) {
     double magnitude = 0.0;
     const double found = reduced(p, i, magnitude);
     const double want = expected_.values[i];
     if (!is_close(found, want, std::max(magnitude, std::abs(want)))) {
-      return "element " + std::to_string(i) + ": reduces to " + format_double(found) +
-             ", expected " + format_double(want);
+      return Fault{.kind = Fault::Kind::kReduction, .element = i, .found = found, .wanted = want};
     }
   }
-  return "";
+  return std::nullopt;
 }
 
 double OutputJudge::reduced(const Placement& p, std::size_t i, double& magnitude) const {

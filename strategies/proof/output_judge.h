@@ -9,6 +9,8 @@
 // disjunction, as PyTorch's and NCCL's collectives have it.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -35,10 +37,22 @@ class OutputJudge {
 
   // The first error that is found if the output has this placement; empty if there is none.
   [[nodiscard]] std::string verdict(const Placement& p) const;
+  // Whether there is none, without the text that describes it: a proof asks this far more often.
+  [[nodiscard]] bool is_right(const Placement& p) const { return !fault(p); }
 
  private:
+  struct Fault {
+    enum class Kind : std::uint8_t { kShape, kNoMask, kReduction, kElement };
+    Kind kind;
+    std::size_t rank = 0;
+    std::size_t element = 0;  // index in the whole tensor
+    double found = 0.0;
+    double wanted = 0.0;
+    Shape shape = {};  // the one that was expected
+  };
+  [[nodiscard]] std::optional<Fault> fault(const Placement& p) const;
+  [[nodiscard]] std::optional<Fault> reduced_fault(const Placement& p) const;
   [[nodiscard]] std::string wrong_shape(std::size_t rank, const Shape& wanted) const;
-  [[nodiscard]] std::string reduced_verdict(const Placement& p) const;
   // What element `i` reduces to; adds the magnitudes of its contributions to `magnitude`.
   [[nodiscard]] double reduced(const Placement& p, std::size_t i, double& magnitude) const;
   [[nodiscard]] double joined(ReduceOp op, double a, double b) const;

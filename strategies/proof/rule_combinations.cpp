@@ -7,6 +7,14 @@
 #include "strategies/proof/rule_proof.h"
 
 namespace shardlab {
+namespace {
+
+bool is_all_replicate(const Combination& inputs) {
+  return std::all_of(inputs.begin(), inputs.end(),
+                     [](const Placement& p) { return p.is_replicate(); });
+}
+
+}  // namespace
 
 RuleCombinations::RuleCombinations(const OpRule& rule, const SampleExecution& execution)
     : rule_(rule), execution_(execution), call_(execution.call()) {
@@ -106,12 +114,37 @@ std::set<Combination> RuleCombinations::near_rows() {
   return near;
 }
 
-void RuleCombinations::for_each_candidate(
-    const Combination& inputs, const std::function<void(const Expansion&, std::size_t)>& visit) {
+void RuleCombinations::place(const Combination& inputs) {
   std::size_t next = 0;
   for (TensorArg& arg : call_.inputs) {
     for (TensorSpec& tensor : arg.tensors) tensor.layout = Layout(Placements(1, inputs[next++]));
   }
+}
+
+// Most combinations have no row of their own, which is known without expanding the rows.
+bool RuleCombinations::has_row(const Combination& inputs) {
+  if (rule_.rows == nullptr || rule_.follow != nullptr) return true;
+  if (is_all_replicate(inputs)) return true;  // this row is always added
+  place(inputs);
+  const auto is_own = [&](const Row& row) {
+    if (row.size() < inputs.size()) return true;  // a faulty row, which the expansion refuses
+    return std::equal(inputs.begin(), inputs.end(), row.end() - std::ssize(inputs),
+                      [](const Placement& p, const RowEntry& entry) {
+                        return entry.is_any_shard() ? p.is_shard_like() && p.dim() == entry.dim()
+                                                    : p == entry.placement();
+                      });
+  };
+  try {
+    const Rows rows = rule_.rows(call_, rule_);
+    return std::any_of(rows.begin(), rows.end(), is_own);
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
+void RuleCombinations::for_each_candidate(
+    const Combination& inputs, const std::function<void(const Expansion&, std::size_t)>& visit) {
+  place(inputs);
   try {
     const Expansion expansion = expand(rule_, call_, execution_.mesh());
     for (std::size_t c = 0; c < expansion.size(); ++c) visit(expansion, c);
@@ -121,6 +154,7 @@ void RuleCombinations::for_each_candidate(
 
 std::vector<Combination> RuleCombinations::listed(const Combination& inputs) {
   std::vector<Combination> outputs;
+  if (!has_row(inputs)) return outputs;
   for_each_candidate(inputs, [&](const Expansion& expansion, std::size_t candidate) {
     if (!expansion.keeps_inputs(candidate)) return;
     Combination row;

@@ -48,6 +48,10 @@ class RuleCombinations {
   // The rows that the rule lists, and all combinations that differ from one of them in one or two
   // tensors.
   [[nodiscard]] std::set<Combination> near_rows();
+  // Gives the call's tensors these placements.
+  void place(const Combination& inputs);
+  // Whether the rule has a row with these inputs; true where that is not known without expanding.
+  [[nodiscard]] bool has_row(const Combination& inputs);
   // Visits what the rule proposes for inputs in these placements.
   void for_each_candidate(
       const Combination& inputs,

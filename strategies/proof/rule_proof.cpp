@@ -158,8 +158,12 @@ class RuleProver {
 
   void add_missing(SampleExecution& execution, RuleCombinations& combinations,
                    const Combination& inputs, std::vector<Combination> listed) {
-    for (Combination& outputs : listed) outputs = with_one_or(outputs, execution.outputs());
     std::vector<std::vector<Placement>> right = execution.right_outputs(inputs);
+    const auto is_empty = [](const std::vector<Placement>& placements) {
+      return placements.empty();
+    };
+    if (std::any_of(right.begin(), right.end(), is_empty)) return;
+    for (Combination& outputs : listed) outputs = with_one_or(outputs, execution.outputs());
     for (auto& placements : right) placements = worth_listing(placements);
     for (const Combination& outputs : products(right)) {
       if (std::find(listed.begin(), listed.end(), outputs) != listed.end() ||

@@ -50,6 +50,7 @@ SampleExecution::SampleExecution(const SampleCall& sample, std::int64_t ranks, i
     }
     elements += std::max<std::size_t>(least, 1);
   }
+  for (const WholeOutput& output : outputs()) candidates_.push_back(all_placements(output.meta));
 }
 
 void SampleExecution::add_data_set(std::uint64_t seed) {
@@ -92,12 +93,10 @@ std::string SampleExecution::text() const {
 }
 
 std::vector<std::vector<Placement>> SampleExecution::right_outputs(const Combination& inputs) {
-  std::vector<std::vector<Placement>> right;
-  for (const WholeOutput& output : outputs()) right.push_back(all_placements(output.meta));
+  std::vector<std::vector<Placement>> right = candidates_;
   for (std::size_t set = 0; set < data_sets_.size(); ++set) {
     for (std::size_t o = 0; o < right.size(); ++o) {
-      std::erase_if(right[o],
-                    [&](const Placement& p) { return !verdict(set, inputs, o, p).empty(); });
+      std::erase_if(right[o], [&](const Placement& p) { return !is_right(set, inputs, o, p); });
       if (right[o].empty()) return right;
     }
   }
@@ -133,24 +132,41 @@ const DistributedValues& SampleExecution::distributed(std::size_t set, std::size
       .first->second;
 }
 
-const RankResults& SampleExecution::run(std::size_t set, const Combination& inputs,
-                                        const Placement& output) {
+void SampleExecution::place(std::size_t set, const Combination& inputs) {
+  std::vector<PlacedInputs>& by_rank = data_sets_[set].placed;
+  Combination& now = data_sets_[set].placements;
+  if (by_rank.empty()) {
+    // No input has this placement, so all of them are placed.
+    now.assign(inputs.size(), Placement::strided_shard(-1, -1));
+    const auto ranks = static_cast<std::size_t>(mesh_.size());
+    by_rank.resize(ranks, {.locals = std::vector<HostTensor>(inputs.size()),
+                           .rows = std::vector<RowLists>(inputs.size())});
+  }
+  for (std::size_t t = 0; t < inputs.size(); ++t) {
+    if (now[t] == inputs[t]) continue;
+    const DistributedValues& tensor = distributed(set, t, inputs[t]);
+    for (std::size_t r = 0; r < by_rank.size(); ++r) {
+      by_rank[r].locals[t] = tensor.locals[r];
+      by_rank[r].rows[t] = tensor.rows[r];
+    }
+    now[t] = inputs[t];
+  }
+}
+
+SampleExecution::LastRun& SampleExecution::run(std::size_t set, const Combination& inputs,
+                                               const Placement& output) {
   const std::optional<Placement> shown =
       kernel_.needs_output_shapes ? std::optional(output) : std::nullopt;
   if (last_ && last_->set == set && last_->inputs == inputs && last_->output == shown) {
-    return last_->results;
+    return *last_;
   }
-  last_.emplace(LastRun{set, inputs, shown, {}});
+  place(set, inputs);
+  last_.emplace(LastRun{set, inputs, shown, {}, {}});
+  last_->judges.resize(data_sets_[set].expected.size());
   RankResults& results = last_->results;
   const auto ranks = static_cast<std::size_t>(mesh_.size());
   for (std::size_t r = 0; r < ranks && results.failure.empty(); ++r) {
-    std::vector<HostTensor> locals;
-    std::vector<RowLists> rows;
-    for (std::size_t t = 0; t < inputs.size(); ++t) {
-      const DistributedValues& tensor = distributed(set, t, inputs[t]);
-      locals.push_back(tensor.locals[r]);
-      rows.push_back(tensor.rows[r]);
-    }
+    const PlacedInputs& placed = data_sets_[set].placed[r];
     std::vector<Shape> shapes;
     if (shown) {
       const Layout layout(Placements(1, *shown));
@@ -160,16 +176,39 @@ const RankResults& SampleExecution::run(std::size_t set, const Combination& inpu
       }
     }
     try {
-      results.by_rank.push_back(run_op_kernel({.call = sample_.call,
-                                               .memory = *memory_,
-                                               .inputs = locals,
-                                               .input_rows = rows,
-                                               .output_shapes = shapes}));
+      results.by_rank.push_back(kernel_.run({.call = sample_.call,
+                                             .memory = *memory_,
+                                             .inputs = placed.locals,
+                                             .input_rows = placed.rows,
+                                             .output_shapes = shapes},
+                                            kernel_));
     } catch (const InputError& error) {
       results.failure = "rank " + std::to_string(r) + ": " + error.what();
     }
   }
-  return results;
+  return *last_;
+}
+
+// The judge of an output of a run in which every rank made all outputs.
+const OutputJudge& SampleExecution::judge_of(LastRun& run, std::size_t output) {
+  std::optional<OutputJudge>& judge = run.judges[output];
+  if (!judge) {
+    judge.emplace(mesh_, data_sets_[run.set].expected[output], run.results.by_rank, output);
+  }
+  return *judge;
+}
+
+bool SampleExecution::is_right(std::size_t set, const Combination& inputs, std::size_t output,
+                               const Placement& p) {
+  const std::vector<WholeOutput>& expected = data_sets_[set].expected;
+  if (p.is_shard_like() && p.dim() >= expected[output].meta.ndim()) return false;
+  LastRun& last = run(set, inputs, p);
+  const auto is_complete = [&](const LocalResult& result) {
+    return result.outputs.size() == expected.size();
+  };
+  return last.results.failure.empty() &&
+         std::all_of(last.results.by_rank.begin(), last.results.by_rank.end(), is_complete) &&
+         judge_of(last, output).is_right(p);
 }
 
 std::string SampleExecution::verdict(std::size_t set, const Combination& inputs, std::size_t output,
@@ -178,7 +217,8 @@ std::string SampleExecution::verdict(std::size_t set, const Combination& inputs,
   if (p.is_shard_like() && p.dim() >= expected.meta.ndim()) {
     return "the output has no dim " + std::to_string(p.dim()) + " to shard";
   }
-  const RankResults& results = run(set, inputs, p);
+  LastRun& last = run(set, inputs, p);
+  const RankResults& results = last.results;
   if (!results.failure.empty()) return results.failure;
   for (const LocalResult& result : results.by_rank) {
     if (result.outputs.size() != data_sets_[set].expected.size()) {
@@ -186,7 +226,7 @@ std::string SampleExecution::verdict(std::size_t set, const Combination& inputs,
              std::to_string(data_sets_[set].expected.size());
     }
   }
-  return OutputJudge(mesh_, expected, results.by_rank, output).verdict(p);
+  return judge_of(last, output).verdict(p);
 }
 
 std::string SampleExecution::locals_text(std::size_t set, const Combination& inputs) {

@@ -53,24 +53,37 @@ class SampleExecution {
   [[nodiscard]] std::string fault(const Combination& inputs, const Combination& outputs);
 
  private:
+  // What one rank holds of the inputs.
+  struct PlacedInputs {
+    std::vector<HostTensor> locals;  // by tensor
+    std::vector<RowLists> rows;      // by tensor
+  };
   struct DataSet {
     std::vector<Doubles> values;  // by tensor
     std::vector<WholeOutput> expected;
     std::vector<std::map<Placement, DistributedValues>> distributed;  // by tensor
     std::uint64_t seed;
+    // The inputs of the last run of this data set. The next run mostly changes only one of them.
+    Combination placements;
+    std::vector<PlacedInputs> placed;  // by rank
   };
   struct LastRun {
     std::size_t set;
     Combination inputs;
     std::optional<Placement> output;
     RankResults results;
+    std::vector<std::optional<OutputJudge>> judges;  // by output
   };
 
   void add_data_set(std::uint64_t seed);
   const DistributedValues& distributed(std::size_t set, std::size_t tensor, const Placement& p);
   // Runs the kernel on every rank. A kernel that must know its outputs' local shapes gets those
   // that this placement makes.
-  const RankResults& run(std::size_t set, const Combination& inputs, const Placement& output);
+  LastRun& run(std::size_t set, const Combination& inputs, const Placement& output);
+  void place(std::size_t set, const Combination& inputs);
+  const OutputJudge& judge_of(LastRun& run, std::size_t output);
+  // Whether verdict() finds no error, without the text that describes one.
+  bool is_right(std::size_t set, const Combination& inputs, std::size_t output, const Placement& p);
   std::string verdict(std::size_t set, const Combination& inputs, std::size_t output,
                       const Placement& p);
   // What the ranks hold of each input, for calls that are small enough to be shown.
@@ -80,7 +93,8 @@ class SampleExecution {
   const OpKernel& kernel_;
   DeviceMesh mesh_;
   std::shared_ptr<HostMemory> memory_;
-  std::vector<TensorMeta> metas_;  // by tensor
+  std::vector<TensorMeta> metas_;                   // by tensor
+  std::vector<std::vector<Placement>> candidates_;  // by output: the placements that are tried
   std::vector<DataSet> data_sets_;
   std::optional<LastRun> last_;
 };

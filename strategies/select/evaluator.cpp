@@ -215,6 +215,7 @@ void price_codes(Redistributor& redistributor, const Expansion& expansion, std::
     return;
   }
   std::vector<Layout> layouts;
+  layouts.reserve(codes.size());
   for (const std::uint32_t code : codes) layouts.emplace_back(expansion.input_layout(input, code));
   redistributor.costs_us(tensor.meta, tensor.layout, layouts, prices);
 }
@@ -267,13 +268,18 @@ void StackEvaluator::set_factors(const CostFactors& factors) {
     what_if_ = std::make_unique<WhatIf>();
     make_models();
   }
+  if (what_if_->factors == factors) return;
   what_if_->factors = factors;
-  redistributors_.clear();  // planners remember prices
+  forget_prices();
+}
+
+void StackEvaluator::forget_prices() {
+  for (const auto& [mesh, redistributor] : redistributors_) redistributor->forget_prices();
 }
 
 std::vector<double> StackEvaluator::launch_thresholds(const std::function<void()>& ask) {
   SHARDLAB_CHECK(what_if_ != nullptr, "thresholds without factors");
-  redistributors_.clear();  // planners remember prices, and would not ask for these again
+  forget_prices();  // those that are remembered would not be asked for again
   std::vector<double> thresholds;
   what_if_->thresholds = &thresholds;
   try {

@@ -101,8 +101,8 @@ class StackEvaluator {
   [[nodiscard]] const ComputeModel& compute_model() const { return *kernels_; }
 
   // Scales all prices from here on: what would the stack choose if every latency were f times as
-  // long? Factors of 1 change no digit of a price. Invalidates the references that on(),
-  // collective_model() and compute_model() have returned.
+  // long? Factors of 1 change no digit of a price. The first call invalidates the references that
+  // on(), collective_model() and compute_model() have returned.
   void set_factors(const CostFactors& factors);
   // Calls `ask`, which prices something with this evaluator. Returns the factors of the launch
   // floor at which one of the kernels that `ask` prices leaves the floor, ascending and without
@@ -138,6 +138,7 @@ class StackEvaluator {
 
  private:
   void make_models();
+  void forget_prices();
   [[nodiscard]] bool is_decided_elsewhere(const OpCall& call) const;
   [[nodiscard]] Pricing given_prices(const Expansion& expansion, const OpCall& call,
                                      const DeviceMesh& mesh) const;

@@ -30,28 +30,22 @@ bool has_value(const std::optional<PriceFlip>& flip) { return flip.has_value(); 
 // The search along the envelope of one question's prices.
 class PriceFlips::Search {
  public:
-  Search(StackEvaluator& evaluator, const OpRule& rule, const OpCall& call, const DeviceMesh& mesh)
+  // `bounds` is null where nothing shall be proved.
+  Search(StackEvaluator& evaluator, FlipBounds* bounds, std::size_t& ruled_out,
+         const PricedCall& question)
       : evaluator_(evaluator),
-        rule_(rule),
-        call_(call),
-        mesh_(mesh),
-        tensors_(call.tensors()),
-        expansion_(expand(rule, call, mesh)) {
+        bounds_(bounds),
+        ruled_out_(ruled_out),
+        question_(question),
+        rule_(question.rule),
+        call_(question.call),
+        mesh_(question.mesh),
+        tensors_(question.call.tensors()),
+        expansion_(question.expansion) {
     reset();
-    if (expansion_.size() == 0) return;
-    Pricing pricing;
-    thresholds_ = evaluator_.launch_thresholds(
-        [&] { pricing = evaluator_.price(expansion_, &rule, call, mesh); });
-    const Decision decision = evaluator_.decide(expansion_, pricing, &rule, call, mesh);
-    if (!(decision.choice.total_us < kInfinity)) return;
-    for (std::size_t c = 0; c < expansion_.size(); ++c) {
-      const Candidate candidate = evaluator_.candidate(expansion_, pricing, c);
-      if (candidate.inputs == decision.choice.inputs &&
-          candidate.outputs == decision.choice.outputs) {
-        chosen_ = c;
-        break;
-      }
-    }
+    if (expansion_.size() == 0 || !(question.decision.choice.total_us < kInfinity)) return;
+    chosen_ = number_of(question.decision.choice);
+    if (chosen_ && bounds_ != nullptr) bounds_->begin(question_, *chosen_);
   }
 
   // The first flip as the parameter goes from `begin` to `end`, both on one side of 1. Assumes that
@@ -59,6 +53,14 @@ class PriceFlips::Search {
   [[nodiscard]] std::optional<PriceFlip> flip(const ScaledParameter& parameter, double begin,
                                               double end) {
     if (!chosen_ || expansion_.size() < 2) return std::nullopt;
+    if (bounds_ != nullptr) {
+      const double furthest = end > 1.0 ? most_of(parameter) : 1.0 / most_of(parameter);
+      if (bounds_->rule_out(parameter, furthest) || bounds_->rule_out(parameter, end)) {
+        ++ruled_out_;
+        return std::nullopt;
+      }
+      reset();
+    }
     parameter_ = &parameter;
     std::optional<PriceFlip> first = first_flip(begin, end);
     reset();
@@ -79,6 +81,61 @@ class PriceFlips::Search {
   void reset() {
     factors_ = {};
     evaluator_.set_factors(factors_);
+  }
+
+  // The first candidate that is the choice. The layouts of a tensor are compared once for each code.
+  [[nodiscard]] std::optional<std::size_t> number_of(const Candidate& choice) const {
+    const std::size_t outputs = expansion_.outputs();
+    struct Tensor {
+      Expansion::CodesOf codes;
+      const Placements& chosen;
+      std::vector<std::int8_t> is_chosen;  // by code; -1: not compared yet
+    };
+    std::vector<Tensor> tensors;
+    for (std::size_t t = 0; t < outputs + expansion_.inputs(); ++t) {
+      tensors.push_back({expansion_.codes_of_tensor(t),
+                         t < outputs ? choice.outputs[t] : choice.inputs[t - outputs],
+                         std::vector<std::int8_t>(expansion_.tensor_codes(t), -1)});
+    }
+    const auto is_chosen = [&](std::size_t t, std::size_t candidate) {
+      const std::uint32_t code = tensors[t].codes[candidate];
+      std::int8_t& known = tensors[t].is_chosen[code];
+      if (known < 0) known = expansion_.tensor_layout(t, code) == tensors[t].chosen ? 1 : 0;
+      return known == 1;
+    };
+    for (std::size_t c = 0; c < expansion_.size(); ++c) {
+      std::size_t t = 0;
+      while (t < tensors.size() && is_chosen(t, c)) ++t;
+      if (t == tensors.size()) return c;
+    }
+    return std::nullopt;
+  }
+
+  // The factors of the launch floor at which a kernel leaves it.
+  [[nodiscard]] const std::vector<double>& thresholds() {
+    if (!thresholds_) {
+      reset();
+      thresholds_ = evaluator_.launch_thresholds(
+          [&] { static_cast<void>(evaluator_.price(expansion_, &rule_, call_, mesh_)); });
+    }
+    return *thresholds_;
+  }
+
+  // The totals of all candidates. Kernels keep their prices unless the launch floor is scaled.
+  [[nodiscard]] std::vector<double> totals_at(double f) {
+    set(f);
+    const std::vector<double>& kernels = question_.pricing.compute_us;
+    if (kernels.empty() || factors_.launch != 1.0) {
+      return evaluator_.price(expansion_, &rule_, call_, mesh_).totals;
+    }
+    std::vector<double> totals = evaluator_.price(expansion_, nullptr, call_, mesh_).totals;
+    for (std::size_t c = 0; c < totals.size(); ++c) {
+      if (totals[c] < kInfinity && !(question_.pricing.totals[c] < kInfinity)) {
+        return evaluator_.price(expansion_, &rule_, call_, mesh_).totals;  // it has no price yet
+      }
+      totals[c] += kernels[c];
+    }
+    return totals;
   }
 
   void set(double f) {
@@ -115,22 +172,21 @@ class PriceFlips::Search {
 
   // The cheapest candidate at `f`; the chosen one if no other is cheaper.
   [[nodiscard]] std::size_t cheapest_at(double f, double& least) {
-    set(f);
-    const Pricing pricing = evaluator_.price(expansion_, &rule_, call_, mesh_);
-    const auto first = std::min_element(pricing.totals.begin(), pricing.totals.end());
+    const std::vector<double> totals = totals_at(f);
+    const auto first = std::min_element(totals.begin(), totals.end());
     least = *first;
-    if (pricing.totals[*chosen_] <= least * (1.0 + kEqual)) {
-      least = pricing.totals[*chosen_];
+    if (totals[*chosen_] <= least * (1.0 + kEqual)) {
+      least = totals[*chosen_];
       return *chosen_;
     }
-    return static_cast<std::size_t>(first - pricing.totals.begin());
+    return static_cast<std::size_t>(first - totals.begin());
   }
 
   [[nodiscard]] std::optional<PriceFlip> first_flip(double begin, double end) {
     if (parameter_->factor != &CostFactors::launch) return flip_between(begin, end);
-    if (thresholds_.empty()) return std::nullopt;
+    if (thresholds().empty()) return std::nullopt;
     std::vector<Ends> knots = {ends_at(begin)};
-    for (const double threshold : thresholds_) {
+    for (const double threshold : thresholds()) {
       if (threshold > std::min(begin, end) && threshold < std::max(begin, end)) {
         knots.push_back({threshold});
       }
@@ -148,11 +204,10 @@ class PriceFlips::Search {
     double others = kInfinity;
   };
   [[nodiscard]] Ends ends_at(double f) {
-    set(f);
-    const Pricing pricing = evaluator_.price(expansion_, &rule_, call_, mesh_);
-    Ends ends{f, pricing.totals[*chosen_], kInfinity};
-    for (std::size_t c = 0; c < pricing.totals.size(); ++c) {
-      if (c != *chosen_) ends.others = std::min(ends.others, pricing.totals[c]);
+    const std::vector<double> totals = totals_at(f);
+    Ends ends{f, totals[*chosen_], kInfinity};
+    for (std::size_t c = 0; c < totals.size(); ++c) {
+      if (c != *chosen_) ends.others = std::min(ends.others, totals[c]);
     }
     return ends;
   }
@@ -217,19 +272,22 @@ class PriceFlips::Search {
   }
 
   StackEvaluator& evaluator_;
+  FlipBounds* bounds_;
+  std::size_t& ruled_out_;
   CostFactors factors_;  // the factors that the evaluator has now
+  const PricedCall& question_;
   const OpRule& rule_;
   const OpCall& call_;
   const DeviceMesh& mesh_;
   boost::container::small_vector<const TensorSpec*, 4> tensors_;
-  Expansion expansion_;
+  const Expansion& expansion_;
   std::optional<std::size_t> chosen_;
-  std::vector<double> thresholds_;
+  std::optional<std::vector<double>> thresholds_;
   const ScaledParameter* parameter_ = nullptr;
 };
 
 PriceFlips::PriceFlips(const Stack& stack, const Topology& topology)
-    : evaluator_(stack, topology) {}
+    : evaluator_(stack, topology), bounds_(evaluator_) {}
 
 std::vector<PriceFlip> PriceFlips::of(const OpCall& call, const DeviceMesh& mesh) {
   return nearest(call, mesh, /*only_first=*/false);
@@ -241,10 +299,26 @@ std::optional<PriceFlip> PriceFlips::first_of(const OpCall& call, const DeviceMe
   return std::move(flips.front());
 }
 
-// Searches the bands from factor 1 outwards, since pricing takes longer at factors far from 1.
+std::optional<PriceFlip> PriceFlips::first_of(const PricedCall& question) {
+  std::vector<PriceFlip> flips = nearest(question, /*only_first=*/true);
+  if (flips.empty()) return std::nullopt;
+  return std::move(flips.front());
+}
+
 std::vector<PriceFlip> PriceFlips::nearest(const OpCall& call, const DeviceMesh& mesh,
                                            bool only_first) {
-  Search search(evaluator_, find_op_rule(call.op, evaluator_.stack().rules), call, mesh);
+  const OpRule& rule = find_op_rule(call.op, evaluator_.stack().rules);
+  const Expansion expansion = expand(rule, call, mesh);
+  if (expansion.size() == 0) return {};
+  evaluator_.set_factors({});
+  const Pricing pricing = evaluator_.price(expansion, &rule, call, mesh);
+  const Decision decision = evaluator_.decide(expansion, pricing, &rule, call, mesh);
+  return nearest({rule, call, mesh, expansion, pricing, decision}, only_first);
+}
+
+// Searches the bands from factor 1 outwards, since pricing takes longer at factors far from 1.
+std::vector<PriceFlip> PriceFlips::nearest(const PricedCall& question, bool only_first) {
+  Search search(evaluator_, proves_ ? &bounds_ : nullptr, ruled_out_, question);
   std::array<std::optional<PriceFlip>, kScaledParameters.size()> found;
   double begin = 1.0;
   for (const double end : kBands) {

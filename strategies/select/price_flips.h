@@ -13,7 +13,8 @@
 // efficient record segmentation"). Nothing is sampled, so nothing is overlooked. Slopes come from
 // two prices of one candidate, which leaves a relative error of about 1e-9. Where a kernel leaves
 // its launch floor, prices bend the other way, so factors of the launch floor are searched from one
-// such point to the next.
+// such point to the next. Before a search, a proof is tried that there is nothing to find
+// (flip_bounds.h), which is much cheaper than a search that finds nothing.
 #pragma once
 
 #include <cmath>
@@ -24,6 +25,7 @@
 #include <vector>
 
 #include "strategies/select/evaluator.h"
+#include "strategies/select/flip_bounds.h"
 
 namespace shardlab {
 
@@ -50,14 +52,26 @@ class PriceFlips {
 
   // The first element of `of`, found sooner: no parameter is followed far beyond the nearest flip.
   [[nodiscard]] std::optional<PriceFlip> first_of(const OpCall& call, const DeviceMesh& mesh);
+  // The same for a question that an evaluator of the same stack has priced.
+  [[nodiscard]] std::optional<PriceFlip> first_of(const PricedCall& question);
+
+  // Every flip is searched from here on, and none is ruled out by a proof. The flips are the same;
+  // benchmarks and tests compare the two.
+  void search_everywhere() { proves_ = false; }
+  // How often a proof has saved a search so far.
+  [[nodiscard]] std::size_t ruled_out() const { return ruled_out_; }
 
  private:
   class Search;
 
   [[nodiscard]] std::vector<PriceFlip> nearest(const OpCall& call, const DeviceMesh& mesh,
                                                bool only_first);
+  [[nodiscard]] std::vector<PriceFlip> nearest(const PricedCall& question, bool only_first);
 
   StackEvaluator evaluator_;
+  FlipBounds bounds_;
+  bool proves_ = true;
+  std::size_t ruled_out_ = 0;
 };
 
 }  // namespace shardlab

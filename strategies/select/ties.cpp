@@ -34,7 +34,8 @@ void audit_call(const OpCall& call, const DeviceMesh& mesh, StackEvaluator& eval
   item.candidates = std::max(item.candidates, decision.candidates);
   if (!(decision.choice.total_us < kInfinity)) return;
   if (flips != nullptr) {
-    std::optional<PriceFlip> flip = flips->first_of(call, mesh);
+    std::optional<PriceFlip> flip =
+        flips->first_of({rule, call, mesh, expansion, pricing, decision});
     if (flip && (!item.flip || flip->distance() < item.flip->distance())) {
       item.flip = std::move(flip);
     }

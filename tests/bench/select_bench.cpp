@@ -2,9 +2,11 @@
 // every iteration.
 //
 //   BM_SelectMm/<mesh dims>, BM_SelectAdd/<mesh dims>
+//   BM_FirstFlip/proofs:0, BM_FirstFlip/proofs:1
 #include "costmodel/base/error.h"
 #include "strategies/select/decision_cache.h"
 #include "strategies/select/evaluator.h"
+#include "strategies/select/price_flips.h"
 #include "tests/bench/questions.h"
 
 namespace shardlab {
@@ -57,6 +59,24 @@ BENCHMARK(BM_SelectMmAgain)->DenseRange(1, 5);
 
 void BM_SelectAddAgain(benchmark::State& state) { select_again(state, "aten.add.Tensor"); }
 BENCHMARK(BM_SelectAddAgain)->DenseRange(1, 5);
+
+// How long it takes to find what flips a choice first, with proofs that rule flips out (1) and by
+// searching everywhere (0), on a mesh of three dims. Most choices are not flipped by anything.
+void BM_FirstFlip(benchmark::State& state) {
+  const bench::MeshQuestions questions = bench::questions_on(3);
+  const Stack stack = testing_support::shipped_stack("alpha-beta");
+  PriceFlips flips(stack, bench::topology_of_questions());
+  if (state.range(0) == 0) flips.search_everywhere();
+  for (auto _ : state) {
+    for (const auto& [op, call] : questions.calls) {
+      benchmark::DoNotOptimize(flips.first_of(call, questions.mesh));
+    }
+  }
+  state.counters["questions"] = benchmark::Counter(static_cast<double>(questions.calls.size()),
+                                                   benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["ruled_out"] = static_cast<double>(flips.ruled_out());
+}
+BENCHMARK(BM_FirstFlip)->ArgName("proofs")->Arg(0)->Arg(1)->Unit(benchmark::kMicrosecond);
 
 void BM_Memcpy(benchmark::State& state) { bench::copy_memory(state); }
 BENCHMARK(BM_Memcpy);

@@ -128,6 +128,51 @@ TEST(PriceFlips, TheChoiceIsTheCheapestUpToTheFlipAndNoFurther) {
   EXPECT_GT(found.steady, random_cases(600) / 4);
 }
 
+// A proof that nothing flips a choice saves the search, and never changes what is found.
+TEST(PriceFlips, ProofsFindTheFlipsThatTheSearchFinds) {
+  Random random(612);
+  SHARDLAB_TRACE_SEED();
+  const std::vector<Stack> stacks = {
+      stack_with("alpha-beta"), stack_with("dtensor-v3g"), stack_with("nccl"),
+      stack_with("dtensor-v3g", R"({"compute_model": "roofline", "transition_us": 0.5})"),
+      stack_with("alpha-beta", R"({"straggler": {"name": "percent", "percent": 20}})")};
+  int flips = 0;
+  int proofs = 0;
+  for (int i = 0; i < random_cases(200); ++i) {
+    const Stack& stack = random.pick(stacks);
+    const DeviceMesh mesh = random_mesh(random, 3, 4, 32, 2);
+    const OpCall call = random_call(random, mesh);
+    PriceFlips proved(stack, topology_with(4));
+    PriceFlips searched(stack, topology_with(4));
+    searched.search_everywhere();
+    std::vector<PriceFlip> expected;
+    try {
+      expected = searched.of(call, mesh);
+    } catch (const InputError&) {  // shapes that do not broadcast
+      continue;
+    }
+    const std::string where = stack.name + " " + mesh.text() + " " + call.text();
+    const std::vector<PriceFlip> found = proved.of(call, mesh);
+    ASSERT_EQ(found.size(), expected.size()) << where;
+    for (std::size_t f = 0; f < found.size(); ++f) {
+      EXPECT_EQ(found[f].parameter, expected[f].parameter) << where;
+      EXPECT_EQ(found[f].factor, expected[f].factor) << where;
+      EXPECT_EQ(found[f].to, expected[f].to) << where;
+    }
+    const std::optional<PriceFlip> first = proved.first_of(call, mesh);
+    const std::optional<PriceFlip> expected_first = searched.first_of(call, mesh);
+    ASSERT_EQ(first.has_value(), expected_first.has_value()) << where;
+    if (first) {
+      EXPECT_EQ(first->factor, expected_first->factor) << where;
+    }
+    flips += static_cast<int>(expected.size());
+    proofs += static_cast<int>(proved.ruled_out());
+    if (testing::Test::HasFailure()) return;
+  }
+  EXPECT_GT(flips, random_cases(200) / 4);
+  EXPECT_GT(proofs, random_cases(200));
+}
+
 // With cheap collectives and dear copies, a path over a partial can be the cheapest. But it may be
 // taken only where one of its own ends has that partial, not because another target that is priced
 // at the same time has it.

@@ -101,6 +101,46 @@ TEST(LayoutSpread, NeverChargesMoreThanTheRedistributor) {
   }
 }
 
+// Within the limit, one source is charged what onwards() charges it; beyond it, at least the limit.
+TEST(LayoutSpread, OneSourceIsChargedExactlyWithinTheLimit) {
+  for (const char* version : {"v3", "v3-rp", "v-compute"}) {
+    Bench bench(
+        {.mesh = "2x3", .version = version, .planner = PlannerKind::kGraph, .compute = "roofline"});
+    const std::vector<Layout> layouts = all_layouts(2, 2, {ReduceOp::kSum, ReduceOp::kMax});
+    const LayoutGraph graph(2, 2, layouts);
+    LayoutSpread spread(graph, bench.pricer());
+    spread.begin(TensorMeta::parse("f32[1200,1800]"));
+    std::size_t within = 0;
+    std::size_t beyond = 0;
+    for (const Layout& from : layouts) {
+      std::vector<double> all(graph.size(), kInfinity);
+      all[graph.state(from)] = 0.0;
+      spread.onwards(all);
+      for (const double limit : {-1.0, 0.0, 20.0, 200.0, kInfinity}) {
+        const std::span<const double> charged = spread.from(graph.state(from), limit);
+        for (std::size_t s = 0; s < graph.size(); ++s) {
+          if (all[s] <= limit) {
+            EXPECT_NEAR(charged[s], all[s], kRounding * all[s]) << from.text() << " " << limit;
+            ++within;
+          } else if (s != graph.state(from)) {
+            EXPECT_GE(charged[s], limit) << from.text() << " " << limit;
+            ++beyond;
+          }
+        }
+      }
+    }
+    EXPECT_GT(within, 1000U) << version;
+    EXPECT_GT(beyond, 100U) << version;
+  }
+}
+
+TEST(LayoutGraph, FindsOnlyWhatItHas) {
+  const std::vector<Layout> layouts = {Layout::parse("PR", 2)};
+  const LayoutGraph graph(2, 2, layouts);
+  EXPECT_EQ(graph.find(Layout::parse("S(1)P", 2)), graph.state(Layout::parse("S(1)P", 2)));
+  EXPECT_FALSE(graph.find(Layout::parse("P(max)R", 2)).has_value());
+}
+
 TEST(LayoutSpread, ManySourcesGiveTheLeastOfAllInBothDirections) {
   Bench bench({.mesh = "2x2x2", .version = "v3", .planner = PlannerKind::kGraph});
   const std::vector<Layout> layouts = all_layouts(3, 2, {ReduceOp::kSum});

@@ -230,6 +230,16 @@ TEST(GraphExplore, FindsEveryTargetThatASearchFindsWithTheSamePathAndCost) {
         EXPECT_EQ(explored.cost_us, searched.cost_us) << from.text() << " to " << to.text();
         ASSERT_EQ(explored.moves.size(), searched.moves.size())
             << from.text() << " to " << to.text();
+        // The tree of arrivals leads back to the source over the same moves.
+        std::uint32_t node = explorer.node_of(to);
+        for (std::size_t i = explored.moves.size(); i-- > 0;) {
+          const GraphPlanner::Arrival arrival = explorer.arrival(node);
+          EXPECT_EQ(arrival.mesh_dim, explored.moves[i].mesh_dim);
+          EXPECT_EQ(arrival.from, explored.moves[i].from);
+          EXPECT_EQ(arrival.to, explored.moves[i].to);
+          node = arrival.before;
+        }
+        EXPECT_EQ(explorer.arrival(node).before, GraphPlanner::kNoNode);
         for (std::size_t i = 0; i < explored.moves.size(); ++i) {
           EXPECT_EQ(explored.moves[i].after, searched.moves[i].after)
               << from.text() << " to " << to.text() << " step " << i;
