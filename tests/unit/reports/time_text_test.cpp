@@ -146,7 +146,7 @@ TEST(TimeSentence, SeveralCandidatesAreToldInTurn) {
   EXPECT_EQ(
       sentence(record_of({one_question("a", 100, {90, 100}), one_question("b", 100, {100, 103})})),
       "Against `old` and by the reference (`ref`: datasheet, not measured), `new` changes "
-      "`a` most, by -10.0 % and `new-2` changes `b` most, by +3.00 %.");
+      "`a` most (-10.0 %) and `new-2` changes `b` most (+3.00 %).");
 }
 
 TEST(TimeSentence, ACandidatesQuestionsWithoutATimeAreCounted) {
