@@ -1,5 +1,5 @@
-// shardlab compare: which decisions does a change of stack flip, and what does that cost in time? It loads the
-// stacks, asks the questions, writes the record and prints the report.
+// shardlab compare: which decisions does a change of stack flip, and what does that cost in time?
+// It loads the stacks, asks the questions, writes the record and prints the report.
 #include <algorithm>
 #include <array>
 #include <chrono>
