@@ -68,12 +68,13 @@ std::string why_not_timed(const ComparisonRecord& record, std::size_t stack) {
 }
 
 // "78 of 23,475 questions are left out of the times, because ..."; "" if none is.
-std::string left_out_sentence(const std::vector<const SuiteChange*>& timed) {
+std::string left_out_sentence(const Comparison& comparison, std::size_t stack) {
   std::int64_t questions = 0;
   std::int64_t left_out = 0;
-  for (const SuiteChange* change : timed) {
-    questions += change->questions;
-    left_out += change->questions - change->timed;
+  for (const SuiteChange& change : comparison.suites) {
+    if (change.stack != stack) continue;
+    questions += change.questions;
+    left_out += change.questions - change.timed;
   }
   if (left_out == 0) return "";
   return " " + grouped(left_out) + " of " + grouped(questions) + " questions " +
@@ -130,8 +131,7 @@ std::string of_one_candidate(const ComparisonRecord& record, const Comparison& c
   std::string text = start;
   if (timed.size() == 1) {
     if (largest.delta_us == 0.0) {
-      text += nothing + ": the choices of " + code(largest.name) + " take " + before +
-              " as before";
+      text += nothing + ": the choices of " + code(largest.name) + " take " + before + " as before";
     } else if (largest.is_nothing()) {
       text += nothing + ": the choices of " + code(largest.name) + " take " + before +
               " as before (" + change_text(largest) + ", " + change_duration(largest.delta_us) +
@@ -144,16 +144,16 @@ std::string of_one_candidate(const ComparisonRecord& record, const Comparison& c
     text += nothing + ": the choices of all " + std::to_string(timed.size()) +
             " suites take as long as before";
   } else if (largest.is_nothing()) {
-    text += nothing + ": of " + std::to_string(timed.size()) + " suites, " +
-            code(largest.name) + " changes most, by " + change_text(largest) + " (" +
-            change_duration(largest.delta_us) + " of " + before + ")";
+    text += nothing + ": of " + std::to_string(timed.size()) + " suites, " + code(largest.name) +
+            " changes most, by " + change_text(largest) + " (" + change_duration(largest.delta_us) +
+            " of " + before + ")";
   } else {
     text += " " + shortens(largest) + code(largest.name) + " by " + size_text(largest) +
             ", which is the largest change of " + std::to_string(timed.size()) + " suites" +
             amounts_text(largest);
     others = others_text(timed, largest);
   }
-  return text + ", by " + reference_text(record) + others + "." + left_out_sentence(timed);
+  return text + ", by " + reference_text(record) + others + "." + left_out_sentence(comparison, 1);
 }
 
 // "`new` shortens `small` by 2.1 %", "`newer` changes nothing in time (`small`: -0.001 %)".

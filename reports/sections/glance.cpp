@@ -43,7 +43,8 @@ Figure time_figure(const Comparison& comparison, const SuiteChange* largest) {
 
 // The number of collectives that the suite runs more or less, and how many it ran.
 Figure collectives_figure(const SuiteChange* suite) {
-  if (suite == nullptr || !suite->tells_collectives) return {"Collectives", "unknown", "not in the record"};
+  if (suite == nullptr || !suite->tells_collectives)
+    return {"Collectives", "unknown", "not in the record"};
   const CollectiveChange all = suite->all_collectives();
   const std::int64_t more = all.candidate.count - all.baseline.count;
   return {"Collectives", (more > 0 ? "+" : "") + grouped(more),

@@ -136,6 +136,12 @@ TEST(TimeSentence, SaysHowManyQuestionsAreLeftOut) {
   EXPECT_TRUE(
       sentence(record).ends_with(" 1 of 2 questions is left out of the times, because a "
                                  "choice has no price or cannot run."));
+  // A suite without any time is left out as a whole.
+  record.questions[1].suite = "other";
+  EXPECT_TRUE(
+      sentence(record).starts_with("Changing `old` to `new` changes nothing in time: the "
+                                   "choices of `ops` take 10.00 us as before"));
+  EXPECT_NE(sentence(record).find(" 1 of 2 questions is left out"), std::string::npos);
 }
 
 TEST(TimeSentence, SeveralCandidatesAreToldInTurn) {
@@ -146,7 +152,7 @@ TEST(TimeSentence, SeveralCandidatesAreToldInTurn) {
   EXPECT_EQ(
       sentence(record_of({one_question("a", 100, {90, 100}), one_question("b", 100, {100, 103})})),
       "Against `old` and by the reference (`ref`: datasheet, not measured), `new` changes "
-      "`a` most, by -10.0 % and `new-2` changes `b` most, by +3.00 %.");
+      "`a` most (-10.0 %) and `new-2` changes `b` most (+3.00 %).");
 }
 
 TEST(TimeSentence, ACandidatesQuestionsWithoutATimeAreCounted) {
