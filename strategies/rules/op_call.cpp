@@ -142,8 +142,11 @@ bool OpCall::boolean_arg(std::size_t i, bool fallback) const {
 
 double OpCall::number_arg(std::size_t i, double fallback) const {
   if (i >= args.size() || args[i].is_null()) return fallback;
-  if (!args[i].is_number()) fail_arg(*this, i, "a number");
-  return args[i].get<double>();
+  // A ScalarList has one number for each tensor of a list; here the list has one tensor.
+  const bool is_list = op.ends_with(".ScalarList") && args[i].is_array() && args[i].size() == 1;
+  const nlohmann::json& number = is_list ? args[i].front() : args[i];
+  if (!number.is_number()) fail_arg(*this, i, "a number");
+  return number.get<double>();
 }
 
 std::string OpCall::text_arg(std::size_t i, std::string_view fallback) const {

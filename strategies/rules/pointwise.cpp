@@ -69,7 +69,9 @@ std::vector<DType> numbers_of(const OpCall& call, std::size_t operands) {
   const std::size_t count = limits ? call.args.size() : scalar ? 1 : 0;
   std::vector<DType> types;
   for (std::size_t i = 0; i < std::min<std::size_t>(count, call.args.size()); ++i) {
-    const nlohmann::json& number = call.args[i];
+    // A ScalarList has a list of them, one for each tensor.
+    const bool is_list = call.args[i].is_array() && !call.args[i].empty();
+    const nlohmann::json& number = is_list ? call.args[i].front() : call.args[i];
     if (number.is_number_float()) types.push_back(DType::kF32);
     if (number.is_number_integer()) types.push_back(DType::kI64);
     if (number.is_boolean()) types.push_back(DType::kB8);

@@ -678,7 +678,7 @@ class AppliedPlans(unittest.TestCase):
         self.assertRegex(self.refused({}), 'missing key "nodes"|missing key "mesh"')
         self.assertNotEqual(self.refused("no JSON"), "")
         infeasible = shardlab("solve", self.folder / "mlp.json", "--mesh", "4", "--format", "json", "--pin-inputs=R",
-                              "--memory-budget", "1")
+                              "--memory-budget", "1B")
         self.assertEqual(infeasible.returncode, 1)
         self.assertRegex(self.refused(infeasible.stdout), r"^:/infeasible: found no plan \(no assignment satisfies .*\); "
                                                           r"valid: a feasible plan$")

@@ -104,7 +104,7 @@ class Written(unittest.TestCase):
             ["ties", "--suite", "few.json", "--no-flips", "--all", "--no-timing"],
             ["validate", "h100_1x8_all_reduce_dgxc", "a100-40g_1x8_alltoall_superbench", "--stack", "dtensor-v0"],
             ["solve", "transformer-block", "--mesh", "8", "--recipe", "fsdp", "--memory-budget", "80GB"],
-            ["solve", "mlp", "--mesh", "2x4", "--memory-budget", "1"],
+            ["solve", "mlp", "--mesh", "2x4", "--memory-budget", "1B"],
             ["solve", "mlp", "--mesh", "2x4", "--compare-recipes"],
             ["simulate", "mlp", "--mesh", "2x4", "--pin-inputs", "S(0)R", "--data", "off"],
             ["simulate", "--mesh", "4", "--op", "aten.mm.default", "--inputs", "f32[8,8] S(1)", "f32[8,8] R"]]
@@ -177,7 +177,7 @@ class Written(unittest.TestCase):
             if pointer != "greedy/layouts":  # its keys are nodes
                 with self.subTest(pointer):
                     self.assertFalse(validator("plan").is_valid(changed))
-        self.expect_valid("plan", json.loads(shardlab(self.folder, [*plan, "--memory-budget", "1"], 1)))
+        self.expect_valid("plan", json.loads(shardlab(self.folder, [*plan, "--memory-budget", "1B"], 1)))
         shardlab(self.folder, ["simulate", "mlp", "--mesh", "2x4", "--plan", "plan.json"])
         without = {key: value for key, value in json.loads(text).items() if key != "assignment"}
         self.assertFalse(validator("plan").is_valid(without))

@@ -104,7 +104,8 @@ std::string error_of(const std::string& node) {
 TEST(ChakraJson, ErrorsNameThePointer) {
   EXPECT_EQ(error_of("3"), "t.json:/1: found 3; valid: an object");
   EXPECT_EQ(error_of(R"({"dur": 1})"),
-            "t.json:/1/dur: unknown key; valid: id, name, type, ctrlDeps, dataDeps, "
+            "t.json:/1/dur: unknown key (did you mean \"durationMicros\"?); valid: id, name, type, "
+            "ctrlDeps, dataDeps, "
             "startTimeMicros, durationMicros, inputs, outputs, attr, storage");
   EXPECT_EQ(error_of(R"({"dataDeps": ["1"], "data_deps": ["1"]})").substr(0, 63),
             "t.json:/1/data_deps: unknown key (did you mean \"dataDeps\"?); va");
