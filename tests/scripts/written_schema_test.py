@@ -110,7 +110,7 @@ class Written(unittest.TestCase):
             ["simulate", "--mesh", "4", "--op", "aten.mm.default", "--inputs", "f32[8,8] S(1)", "f32[8,8] R"]]
         for number, arguments in enumerate(runs):
             with self.subTest(" ".join(arguments)):
-                code = 1 if "1" in arguments else 0
+                code = 1 if "1B" in arguments else 0
                 shardlab(self.folder, [*arguments, "--out", f"run{number}"], code)
                 self.expect_valid("record", self.written(f"run{number}/record.json"))
                 self.expect_valid("report", self.written(f"run{number}/report.json"))
