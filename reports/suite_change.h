@@ -62,7 +62,8 @@ struct SuiteChange {
 // both can run.
 [[nodiscard]] bool is_timed(const RecordQuestion& question, std::size_t stack);
 
-// For each suite, in the order in which the questions name them, a change for each candidate in turn.
+// Returns the changes of all candidates for the first suite, then those for the next one. Suites come
+// in the order in which the questions name them.
 [[nodiscard]] std::vector<SuiteChange> change_by_suite(const ComparisonRecord& record);
 // The same for the programs that suites were recorded from.
 [[nodiscard]] std::vector<SuiteChange> change_by_program(const ComparisonRecord& record);

@@ -39,7 +39,7 @@ PLACEMENTS = {
     "_MaskPartial(offset_shape=torch.Size([1, 6]), offset_dim=1)": "MP(1,6)",
     "_MaskPartial(offset_shape=torch.Size([8, 4]), offset_dim=0)": "MP(0,8)",
 }
-# Of two mesh dims. Those with a dim of -1 are read for a tensor of three dims.
+# These layouts have two mesh dims. Those with a dim of -1 are read for a tensor of three dims.
 LAYOUTS = {
     "[Shard(0), Replicate()]": "S(0)R",
     "(Shard(0), Partial())": "S(0)P(sum)",

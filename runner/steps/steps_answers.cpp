@@ -123,7 +123,8 @@ LoadedSteps load_steps(const std::string& file, const std::string& stack,
   loaded.terms = step_terms_of(loaded.stack);
   expect_step_prices(loaded.stack, stack);
   const StepTopologies topology_of = [&](const std::string& name, std::int64_t devices) {
-    // With another number of devices in a host, a topology forgets its scale-up domain.
+    // A topology that is given another number of devices in a host loses its scale-up domain, so that
+    // the number is given only where it differs.
     Topology whole = store.topology(name);
     return whole.devices_per_host() == devices ? whole : store.topology(name, devices);
   };

@@ -111,7 +111,7 @@ class MeshFlows {
   std::int64_t devices_per_host_;
   std::int64_t nics_per_host_;         // at most one per device
   std::vector<std::int64_t> rank_of_;  // by index into the mesh; empty if ranks are folded
-  // For each index into the mesh, the first index that shares the rank's network interface.
+  // It holds, for each index into the mesh, the first index that shares the rank's network interface.
   std::vector<int> nic_of_;
   bool folds_ = false;
 };

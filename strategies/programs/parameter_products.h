@@ -45,7 +45,7 @@ struct ParameterProduct {
   int feature_dim = kNoDim;           // the dim of output features in the op's own output
 };
 
-// For each node, which parameter its outputs hold, if they hold exactly one.
+// Returns, for each node, the parameter that its outputs hold, if they hold exactly one.
 [[nodiscard]] std::vector<std::optional<ParameterView>> parameter_views(const Program& program);
 
 // Whether a node is a product of two matrices, or of two batches of matrices.

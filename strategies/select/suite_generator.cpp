@@ -76,7 +76,7 @@ class Generator {
  public:
   Generator(std::string op, DeviceMesh mesh, double bytes, Draw& draw)
       : op_(std::move(op)), mesh_(std::move(mesh)), draw_(draw) {
-    // Of tensors of four bytes or more, one in three is f32 and the others are bf16. A smaller tensor
+    // One in three tensors of four bytes or more is f32, and the others are bf16. A smaller tensor
     // is i8, since f32 would not fit, or bf16 for ops that are not defined for integers.
     if (bytes >= 4) {
       dtype_ = draw.below(3) == 0 ? DType::kF32 : DType::kBF16;

@@ -80,7 +80,7 @@ struct FusionOp {
   double row = 0.0;       // of a reduction: how many elements become one result
   std::vector<int> reads,
       writes;  // tensors, by index; one that is read and written changes in place
-  // For a reduction, any number that tells apart which dims are reduced. Rows and columns of a square
+  // A reduction has a number that tells apart which dims are reduced. Rows and columns of a square
   // matrix have equal extents and need different numbers.
   int dims = 0;
 };

@@ -29,8 +29,8 @@ struct ModelBlocks {
   std::vector<int> block;          // by node: its block, or kOutside
   std::vector<Phase> pass;         // by node: the pass in which it runs first
   std::vector<bool> is_weight;     // by node: a parameter, or what depends on parameters alone
-  // For each node, whether it only carries a gradient to its parameter: a cast, a change of shape, or a sum
-  // of gradients that nothing but gradients reads.
+  // It says, for each node, whether the node only carries a gradient to its parameter. Such a node is
+  // a cast, a change of shape, or a sum of gradients that nothing but gradients reads.
   std::vector<bool> carries_gradient;
   std::vector<std::string> unit_names;
   std::vector<int>
