@@ -337,30 +337,57 @@ void matrix_product(const double* a, const double* b, double* out, std::int64_t 
       Eigen::Map<const Matrix>(a, rows, inner) * Eigen::Map<const Matrix>(b, inner, columns);
 }
 
+namespace {
+
+template <class T>
+double to_double(const T& value) {
+  if constexpr (std::is_same_v<T, Bool8>) {
+    return value.bit;
+  } else {
+    return static_cast<double>(value);
+  }
+}
+
+template <class T>
+void set(T& target, double value) {
+  if constexpr (std::is_same_v<T, Bool8>) {
+    target.bit = value != 0.0 ? 1 : 0;
+  } else if constexpr (kIsFloating<T>) {
+    target = static_cast<T>(value);
+  } else {
+    // Wraps around, like combine(). The value is exact for whole numbers below 2^53.
+    target = static_cast<T>(static_cast<std::int64_t>(value));
+  }
+}
+
+}  // namespace
+
 double element_as_double(const HostTensor& tensor, std::int64_t index) {
   return with_element(tensor.dtype(), [&](auto element) -> double {
-    using T = typename decltype(element)::Type;
-    const T& value = tensor.as<T>()[index];
-    if constexpr (std::is_same_v<T, Bool8>) {
-      return value.bit;
-    } else {
-      return static_cast<double>(value);
-    }
+    return to_double(tensor.as<typename decltype(element)::Type>()[index]);
   });
 }
 
 void set_element(HostTensor& tensor, std::int64_t index, double value) {
   with_element(tensor.dtype(), [&](auto element) {
-    using T = typename decltype(element)::Type;
-    T& target = reinterpret_cast<T*>(tensor.writable())[index];
-    if constexpr (std::is_same_v<T, Bool8>) {
-      target.bit = value != 0.0 ? 1 : 0;
-    } else if constexpr (kIsFloating<T>) {
-      target = static_cast<T>(value);
-    } else {
-      // Wraps around, like combine(). The value is exact for whole numbers below 2^53.
-      target = static_cast<T>(static_cast<std::int64_t>(value));
-    }
+    set(reinterpret_cast<typename decltype(element)::Type*>(tensor.writable())[index], value);
+  });
+}
+
+std::vector<double> elements_as_doubles(const HostTensor& tensor) {
+  std::vector<double> values(to_index(tensor.elements()));
+  with_element(tensor.dtype(), [&](auto element) {
+    const auto* const from = tensor.as<typename decltype(element)::Type>();
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = to_double(from[i]);
+  });
+  return values;
+}
+
+void set_elements(HostTensor& tensor, std::span<const double> values) {
+  if (values.empty()) return;
+  with_element(tensor.dtype(), [&](auto element) {
+    auto* const to = reinterpret_cast<typename decltype(element)::Type*>(tensor.writable());
+    for (std::size_t i = 0; i < values.size(); ++i) set(to[i], values[i]);
   });
 }
 

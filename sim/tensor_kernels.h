@@ -109,5 +109,9 @@ void matrix_product(const double* a, const double* b, double* out, std::int64_t 
 
 [[nodiscard]] double element_as_double(const HostTensor& tensor, std::int64_t index);
 void set_element(HostTensor& tensor, std::int64_t index, double value);
+// The same for all elements at once, which looks at the dtype once. Assumes as many values as the
+// tensor has elements.
+[[nodiscard]] std::vector<double> elements_as_doubles(const HostTensor& tensor);
+void set_elements(HostTensor& tensor, std::span<const double> values);
 
 }  // namespace shardlab

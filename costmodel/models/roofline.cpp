@@ -135,8 +135,10 @@ class Roofline final : public ComputeModel {
   [[nodiscard]] Price price(const KernelQuery& query) const override {
     if (query.bytes <= 0 && query.flops <= 0) return {};
     const Micros memory = transfer_time(query.bytes, bandwidths_.of(query));
-    const Micros arithmetic =
-        compute_time(query.flops, efficiency_of(query) * topology_.peak(query.dtype));
+    Micros arithmetic;
+    if (query.flops > 0) {
+      arithmetic = compute_time(query.flops, efficiency_of(query) * topology_.peak(query.dtype));
+    }
     return Price::of_compute(std::max(launch_, startups_.of(query) + std::max(memory, arithmetic)));
   }
 

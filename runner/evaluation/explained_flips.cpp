@@ -13,6 +13,18 @@
 namespace shardlab {
 namespace {
 
+// What one thread explains with: an explainer for each stack, and the reference that judges them.
+struct Explainers {
+  explicit Explainers(const FlipExplanations& what) : reference(what.reference, what.topology) {
+    for (const Stack& stack : what.stacks) {
+      of_stack.push_back(std::make_unique<Explainer>(stack, what.topology, reference));
+    }
+  }
+
+  StackEvaluator reference;
+  std::vector<std::unique_ptr<Explainer>> of_stack;
+};
+
 // The flips of one question, and the baseline's answer to it.
 struct Job {
   std::size_t question = 0;
@@ -40,26 +52,18 @@ std::vector<Job> jobs_of(const reports::ComparisonRecord& record) {
 }  // namespace
 
 void explain_flips(const FlipExplanations& what, reports::ComparisonRecord& record) {
-  using Explainers = std::vector<std::unique_ptr<Explainer>>;
   const std::vector<Job> jobs = jobs_of(record);
   Progress progress("explanations", jobs.size(), what.quiet);
   parallel_for(
-      jobs.size(), what.threads,
-      [&] {
-        auto explainers = std::make_unique<Explainers>();
-        for (const Stack& stack : what.stacks) {
-          explainers->push_back(std::make_unique<Explainer>(stack, what.topology, what.reference));
-        }
-        return explainers;
-      },
+      jobs.size(), what.threads, [&] { return std::make_unique<Explainers>(what); },
       [&](Explainers& explainers, std::size_t i) {
         const Job& job = jobs[i];
         reports::RecordQuestion& asked = record.questions[job.question];
         std::vector<std::string> choices;
         for (const std::size_t stack : job.stacks) choices.push_back(asked.answers[stack].choice);
         for (const std::size_t stack : job.stacks) {
-          asked.answers[stack].detail = explainers[stack]->explain(*what.questions[job.question],
-                                                                   choices, job.looks_for_flip);
+          asked.answers[stack].detail = explainers.of_stack[stack]->explain(
+              *what.questions[job.question], choices, job.looks_for_flip);
         }
         progress.advance();
       });

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <memory>
 #include <utility>
 
+#include "costmodel/base/parallel.h"
 #include "runner/base/version.h"
 #include "runner/base/write_file.h"
 #include "runner/session/command.h"
@@ -79,11 +81,22 @@ void write_run(const Session& session, const reports::RunRecord& record,
                const reports::ComparisonOptions& options) {
   if (!session.out.empty()) {
     const std::filesystem::path folder = session.out;
-    const reports::ReportFiles files = reports::write_report(record, options);
+    reports::ReportFiles files;
+    std::string record_text;
+    // A large run's record takes as long to write as its report, so each gets a thread.
+    parallel_for(
+        2, session.threads(), [] { return std::make_unique<char>(); },
+        [&](char&, std::size_t i) {
+          if (i == 0) {
+            record_text = reports::run_record_text(record);
+          } else {
+            files = reports::write_report(record, options);
+          }
+        });
     write_file(folder / "report.html", files.html);
     write_file(folder / "report.md", files.markdown);
     write_file(folder / "report.json", files.json);
-    write_file(folder / "record.json", reports::run_record_text(record));
+    write_file(folder / "record.json", record_text);
   }
   if (session.summary) session.print(reports::summary_markdown(record, options));
 }

@@ -33,29 +33,43 @@ struct BaseName {
     if (base.starts_with(kForeach)) base.remove_prefix(kForeach.size());
     if (base.ends_with('_') && !base.starts_with("__")) base.remove_suffix(1);
   }
-  // Whether the kernel's name is that of the op with its overload, "max.dim".
-  [[nodiscard]] bool is_named_fully_by(std::string_view kernel) const {
-    return kernel.size() == base.size() + 1 + overload.size() && kernel.starts_with(base) &&
-           kernel[base.size()] == '.' && kernel.ends_with(overload);
-  }
+  // The name of a kernel for this overload alone, "max.dim".
+  [[nodiscard]] std::string full() const { return std::string(base).append(".").append(overload); }
 
   std::string_view base;
   std::string_view overload;
 };
 
+// The kernels sorted by name. Kernels that are made of others look those up for each call, so that
+// a walk through all families would take more time than the kernels do.
+const std::vector<const OpKernel*>& kernels_by_name() {
+  static const std::vector<const OpKernel*> sorted = [] {
+    std::vector<const OpKernel*> kernels;
+    for (const OpKernelFamily* family : all_op_kernels()) {
+      for (const OpKernel& kernel : family->kernels) kernels.push_back(&kernel);
+    }
+    std::sort(kernels.begin(), kernels.end(),
+              [](const OpKernel* a, const OpKernel* b) { return a->name < b->name; });
+    return kernels;
+  }();
+  return sorted;
+}
+
+const OpKernel* kernel_named(std::string_view name) {
+  const std::vector<const OpKernel*>& sorted = kernels_by_name();
+  const auto found = std::lower_bound(
+      sorted.begin(), sorted.end(), name,
+      [](const OpKernel* kernel, std::string_view wanted) { return kernel->name < wanted; });
+  return found != sorted.end() && (*found)->name == name ? *found : nullptr;
+}
+
 }  // namespace
 
 const OpKernel* find_op_kernel(std::string_view op) {
   const BaseName name(op);
-  const OpKernel* by_base = nullptr;
-  for (const OpKernelFamily* family : all_op_kernels()) {
-    for (const OpKernel& kernel : family->kernels) {
-      if (name.is_named_fully_by(kernel.name)) return &kernel;
-      if (kernel.name == name.base) by_base = &kernel;
-    }
-  }
+  if (const OpKernel* const kernel = kernel_named(name.full())) return kernel;
   const bool other = std::find(kOthers.begin(), kOthers.end(), without_aten(op)) != kOthers.end();
-  return other ? nullptr : by_base;
+  return other ? nullptr : kernel_named(name.base);
 }
 
 const HostTensor* LocalCall::tensor(std::size_t i) const {
@@ -122,26 +136,21 @@ std::string data_dtype_names() {
   return names;
 }
 
-std::vector<double> as_doubles(const HostTensor& tensor) {
-  std::vector<double> values(static_cast<std::size_t>(tensor.elements()));
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    values[i] = element_as_double(tensor, static_cast<std::int64_t>(i));
-  }
-  return values;
-}
+std::vector<double> as_doubles(const HostTensor& tensor) { return elements_as_doubles(tensor); }
 
 HostTensor from_doubles(HostMemory& memory, DType dtype, const Shape& shape,
                         std::span<const double> values) {
   HostTensor tensor = HostTensor::make(memory, dtype, shape);
   SHARDLAB_CHECK(tensor.elements() == std::ssize(values), tensor.elements(), " elements from ",
                  values.size());
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (!is_floating_point(dtype) && dtype != DType::kB8 && !(std::abs(values[i]) <= 0x1p53)) {
+  const bool is_integer = !is_floating_point(dtype) && dtype != DType::kB8;
+  for (std::size_t i = 0; is_integer && i < values.size(); ++i) {
+    if (!(std::abs(values[i]) <= 0x1p53)) {
       throw InputError("a result of " + format_double(values[i]) + " does not fit " +
                        std::string(to_string(dtype)));
     }
-    set_element(tensor, static_cast<std::int64_t>(i), values[i]);
   }
+  set_elements(tensor, values);
   return tensor;
 }
 

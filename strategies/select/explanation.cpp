@@ -46,6 +46,53 @@ bool same_layouts(const Candidate& left, const Candidate& right) {
   return left.inputs == right.inputs && left.outputs == right.outputs;
 }
 
+// Finds candidates by the text that choice_text() gives them. Thousands of candidates share few
+// layouts, so each layout of a tensor is written once.
+class ChoiceTexts {
+ public:
+  explicit ChoiceTexts(const Expansion& expansion) : expansion_(expansion) {
+    for (std::size_t i = 0; i < expansion.inputs(); ++i) add(expansion.outputs() + i, "");
+    for (std::size_t o = 0; o < expansion.outputs(); ++o) add(o, o == 0 ? " -> " : "");
+    if (expansion.outputs() == 0) end_ = " -> ";
+  }
+
+  [[nodiscard]] bool has(std::size_t candidate, std::string_view text) {
+    for (Column& column : columns_) {
+      const std::string& part = part_of(column, column.codes[candidate]);
+      if (!text.starts_with(part)) return false;
+      text.remove_prefix(part.size());
+    }
+    return text == end_;
+  }
+
+ private:
+  // One tensor of the text.
+  struct Column {
+    std::size_t tensor;
+    std::string before;  // what stands between the tensor before and this one
+    Expansion::CodesOf codes;
+    std::vector<std::string> parts;  // by code; empty where it is not written yet
+  };
+
+  void add(std::size_t tensor, std::string before) {
+    if (before.empty() && !columns_.empty()) before = ", ";
+    columns_.push_back({tensor, std::move(before), expansion_.codes_of_tensor(tensor),
+                        std::vector<std::string>(expansion_.tensor_codes(tensor))});
+  }
+
+  [[nodiscard]] const std::string& part_of(Column& column, std::uint32_t code) const {
+    std::string& part = column.parts[code];
+    if (part.empty()) {
+      part = column.before + Layout(expansion_.tensor_layout(column.tensor, code)).text();
+    }
+    return part;
+  }
+
+  const Expansion& expansion_;
+  std::vector<Column> columns_;  // in the order of the text: inputs, then outputs
+  std::string_view end_;
+};
+
 }  // namespace
 
 struct Explainer::Job {
@@ -56,8 +103,8 @@ struct Explainer::Job {
   bool looks_for_flip = true;
 };
 
-Explainer::Explainer(const Stack& stack, const Topology& topology, const Stack& reference)
-    : evaluator_(stack, topology), reference_(reference, topology), flips_(stack, topology) {}
+Explainer::Explainer(const Stack& stack, const Topology& topology, StackEvaluator& reference)
+    : evaluator_(stack, topology), reference_(reference), flips_(stack, topology) {}
 
 reports::AnswerDetail Explainer::explain(const Question& question,
                                          const std::vector<std::string>& also,
@@ -133,13 +180,14 @@ std::vector<std::size_t> Explainer::shown_candidates(const Job& job, const Expan
   });
   const bool searches = (!has_choice || !job.also.empty()) && expansion.size() <= kMostSearched &&
                         job.element.empty();
-  for (std::size_t i = 0; searches && i < expansion.size(); ++i) {
-    if (std::find(shown.begin(), shown.end(), i) != shown.end()) continue;
-    const Candidate candidate = evaluator_.candidate(expansion, pricing, i);
-    const std::string text = choice_text(candidate.inputs, candidate.outputs);
-    if (same_layouts(candidate, choice) ||
-        std::find(job.also.begin(), job.also.end(), text) != job.also.end()) {
-      shown.push_back(i);
+  if (searches) {
+    std::vector<std::string> wanted = job.also;
+    wanted.push_back(choice_text(choice.inputs, choice.outputs));
+    ChoiceTexts texts(expansion);
+    for (std::size_t i = 0; i < expansion.size(); ++i) {
+      const bool is_wanted = std::any_of(wanted.begin(), wanted.end(),
+                                         [&](const auto& text) { return texts.has(i, text); });
+      if (is_wanted && std::find(shown.begin(), shown.end(), i) == shown.end()) shown.push_back(i);
     }
   }
   std::sort(shown.begin(), shown.end(), is_cheaper);

@@ -1,6 +1,7 @@
 // Why a stack answers a question as it does: its cheapest candidates with the parts of their
 // prices, the steps that it would run, and the parameter whose smallest change flips the choice.
 //
+//   StackEvaluator reference(judging_stack, topology);
 //   Explainer explainer(stack, topology, reference);
 //   reports::AnswerDetail why = explainer.explain(question, {"S(0)R, RR -> S(0)R"});
 //   why.candidates.front().parts->transfer_us    // of redistributing its inputs
@@ -8,8 +9,9 @@
 // The texts that are passed with the question are choices of other stacks. They are listed too,
 // however expensive they are, if this stack's rules allow them. A redistribution has one candidate,
 // its plan. An explanation takes about ten times as long as a decision, so it is for the few
-// questions that a report shows in detail, not for all questions of a suite. Each thread needs an
-// explainer of its own.
+// questions that a report shows in detail, not for all questions of a suite. Each thread needs
+// explainers and a reference of its own; the explainers of several stacks may share a reference, so
+// that what it has priced for one stack need not be priced for the next.
 #pragma once
 
 #include <optional>
@@ -29,7 +31,8 @@ inline constexpr std::size_t kExplainedCandidates = 8;
 
 class Explainer {
  public:
-  Explainer(const Stack& stack, const Topology& topology, const Stack& reference);
+  // Keeps a reference to `reference`.
+  Explainer(const Stack& stack, const Topology& topology, StackEvaluator& reference);
 
   // Throws InputError as StackEvaluator::select does. Looking for the parameter that flips the
   // choice takes most of the time; `looks_for_flip` says whether to do so.
@@ -52,7 +55,7 @@ class Explainer {
                                const DeviceMesh& mesh);
 
   StackEvaluator evaluator_;
-  StackEvaluator reference_;
+  StackEvaluator& reference_;
   PriceFlips flips_;
 };
 

@@ -4,7 +4,12 @@ namespace shardlab {
 
 KernelPrices::KernelPrices(const OpRule& rule, const OpCall& call, const DeviceMesh& mesh,
                            const Expansion& expansion, const ComputeModel& kernels)
-    : rule_(rule), call_(call), mesh_(mesh), expansion_(expansion), kernels_(kernels) {
+    : rule_(rule),
+      call_(call),
+      mesh_(mesh),
+      expansion_(expansion),
+      kernels_(kernels),
+      reads_shapes_(rule.flops != nullptr || rule.shape != nullptr) {
   for (const TensorMeta& meta : rule.outputs(call)) add(meta);
   for (const TensorSpec* tensor : call.tensors()) add(tensor->meta);
   input_shapes_.resize(expansion.inputs());
@@ -15,7 +20,7 @@ double KernelPrices::price(std::size_t candidate) {
   KernelQuery query{.kind = rule_.kernel, .dtype = tensors_[outputs].meta.dtype};
   for (std::size_t i = 0; i < expansion_.inputs(); ++i) {
     const Held& held = held_by(outputs + i, candidate);
-    input_shapes_[i] = held.shape;
+    if (reads_shapes_) input_shapes_[i] = held.shape;
     query.bytes += held.bytes;
   }
   for (std::size_t o = 0; o < outputs; ++o) query.bytes += held_by(o, candidate).bytes;

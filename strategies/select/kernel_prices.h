@@ -46,6 +46,7 @@ class KernelPrices {
   const DeviceMesh& mesh_;
   const Expansion& expansion_;
   const ComputeModel& kernels_;
+  bool reads_shapes_;            // whether the price depends on the inputs' shapes beside the bytes
   std::vector<Tensor> tensors_;  // outputs, then inputs
   std::vector<Shape> input_shapes_;
 };

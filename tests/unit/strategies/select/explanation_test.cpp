@@ -30,8 +30,8 @@ Question select_question(const std::string& op, const std::string& mesh,
 
 AnswerDetail explained(const Question& question, const std::string& stack,
                        const std::vector<std::string>& also = {}) {
-  return Explainer(stack_with(stack), topology_with(8), stack_with("alpha-beta"))
-      .explain(question, also);
+  StackEvaluator reference(stack_with("alpha-beta"), topology_with(8));
+  return Explainer(stack_with(stack), topology_with(8), reference).explain(question, also);
 }
 
 const Question kMatmul =
@@ -82,7 +82,8 @@ TEST(Explanation, ListsWhatAnotherStackChoosesHoweverDear) {
 }
 
 TEST(Explanation, NamesTheParameterOnlyWhereItIsAskedFor) {
-  Explainer explainer(stack_with("alpha-beta"), topology_with(8), stack_with("alpha-beta"));
+  StackEvaluator reference(stack_with("alpha-beta"), topology_with(8));
+  Explainer explainer(stack_with("alpha-beta"), topology_with(8), reference);
   PriceFlips flips(stack_with("alpha-beta"), topology_with(8));
   const std::optional<PriceFlip> first = flips.first_of(kMatmul.call, kMatmul.mesh);
   ASSERT_TRUE(first.has_value());
