@@ -305,14 +305,89 @@ TEST(RunRecord, SectionsKeepTheirContractInEveryKind) {
   }
 }
 
+// A run of one time has no median, in no sentence, figure or table.
+TEST(RunRecord, ARunWithOneTimeSaysNoMedian) {
+  json once = simulation_result();
+  once["time_us"] = {{"p50", 7.5}, {"p95", 7.5}, {"max", 7.5}};
+  const ReportFiles files = write_report(record_of(kSimulateKind, once));
+  EXPECT_EQ(rendered<SimulationRecord>(record_of(kSimulateKind, once)).sentence,
+            "`f32[8] S(0)->R` on 4 ranks takes 7.500 us under `old`; its data is right.");
+  EXPECT_EQ(files.markdown.find("median"), std::string::npos) << files.markdown;
+  EXPECT_NE(files.markdown.find("1 step, 7.500 us."), std::string::npos) << files.markdown;
+  const ReportFiles several = write_report(record_of(kSimulateKind, simulation_result()));
+  EXPECT_NE(several.markdown.find("Time, median"), std::string::npos);
+}
+
+// The streams of two ranks: rank 0 waits 4 us for rank 8, which is on another host.
+TEST(RunRecord, ASimulatedRunIsPicturedWithItsWaitsAndItsMesh) {
+  json run = simulation_result();
+  run["ranks"] = 16;
+  const auto bar = [](double start, double end, const json& waits_for) -> json {
+    return {{"stream", "communication"},
+            {"name", waits_for.is_null() ? "all_gather" : ""},
+            {"tasks", 1},
+            {"start_us", start},
+            {"end_us", end},
+            {"busy_us", waits_for.is_null() ? end - start : 0.0},
+            {"waits_for", waits_for}};
+  };
+  run["timeline"] = {
+      {{"rank", 0},
+       {"host", 0},
+       {"role", "usual"},
+       {"waits_us", 4.0},
+       {"delays_us", 0.0},
+       {"end_us", 9.0},
+       {"bars", {bar(0.0, 4.0, "rank 8"), bar(4.0, 9.0, nullptr)}},
+       {"waits",
+        {{{"stream", "communication"}, {"waits_for", "rank 8"}, {"times", 1}, {"us", 4.0}}}}},
+      {{"rank", 8},
+       {"host", 1},
+       {"role", "slowest"},
+       {"waits_us", 0.0},
+       {"delays_us", 4.0},
+       {"end_us", 9.0},
+       {"bars", {bar(4.0, 9.0, nullptr)}},
+       {"waits", json::array()}}};
+  const auto dim = [](int size, int stride, const char* link, double bandwidth) -> json {
+    return {{"name", ""},   {"size", size},      {"stride", stride},
+            {"link", link}, {"latency_us", 1.0}, {"bandwidth_gb_per_s", bandwidth}};
+  };
+  run["hosts"] = {{"topology", "h100"},
+                  {"devices_per_host", 8},
+                  {"dims", {dim(2, 8, "network", 50.0), dim(8, 1, "nvlink", 450.0)}}};
+  const ReportFiles files = write_report(record_of(kSimulateKind, run));
+  EXPECT_NE(files.html.find("<title>waits for rank 8, 0.00 to 4.00 us</title>"), std::string::npos);
+  EXPECT_NE(files.html.find("rank 8 on host 1, the slowest: others wait for it, 4.000 us in sum"),
+            std::string::npos);
+  EXPECT_NE(
+      files.markdown.find("The communication stream of rank 0 waits longest: 4.000 us (44.4 % "
+                          "of the run) for `rank 8`, in 1 wait."),
+      std::string::npos)
+      << files.markdown;
+  EXPECT_NE(files.markdown.find("| dim 0 | 8 groups of 2 ranks, over network at 50 GB/s and 1 us a "
+                                "step | ranks 0, 8 |"),
+            std::string::npos)
+      << files.markdown;
+  EXPECT_NE(files.markdown.find("16 ranks on 2 hosts of `h100`; dim 0 has the slowest links, "
+                                "network at 50 GB/s."),
+            std::string::npos);
+  // Of many hosts, one is drawn.
+  run["ranks"] = 1024;
+  run["hosts"]["dims"][0]["size"] = 128;
+  const ReportFiles large = write_report(record_of(kSimulateKind, run));
+  EXPECT_NE(large.html.find("and 127 more hosts like this one"), std::string::npos);
+  EXPECT_EQ(large.html.find(">host 1<"), std::string::npos);
+}
+
 TEST(RunRecord, AStepIsPicturedToScale) {
   const ReportFiles files = write_report(record_of(kStepKind, step_result()));
-  EXPECT_NE(files.html.find("<rect class=\"series-1\" x=\"100.00\" y=\"16\" width=\"500.00\" "
-                            "height=\"22\"><title>layers.0 (2 tasks), 10.00 to 60.00 ms</title>"),
-            std::string::npos);
+  EXPECT_NE(
+      files.html.find("<svg x=\"10%\" y=\"18\" width=\"50%\" height=\"22\"><title>layers.0 (2 "
+                      "tasks), 10.00 to 60.00 ms</title><rect class=\"series-1\""),
+      std::string::npos);
   EXPECT_NE(files.html.find("<title>&lt;layers.1&gt; (2 tasks)"), std::string::npos);
-  EXPECT_NE(files.html.find("<rect class=\"series-2\" x=\"0.00\" y=\"62\" width=\"100.00\""),
-            std::string::npos);
+  EXPECT_NE(files.html.find("<svg x=\"0%\" y=\"68\" width=\"10%\""), std::string::npos);
   EXPECT_NE(files.markdown.find("| compute | 2 | 90.00 | 90.0 |"), std::string::npos);
   EXPECT_NE(files.markdown.find("| GEMMs | 1,500.00 | 61.1 |"), std::string::npos);
   EXPECT_EQ(
