@@ -164,6 +164,9 @@ struct Chart {
   std::vector<Series> series;       // told apart by colour and by dash or pattern
   bool is_tabulated =
       false;  // a table beside it holds the numbers; a medium without charts can skip it
+  // Whether the even axes of kSteps begin at 0, so that a small change looks small. Without it they
+  // begin near the least value.
+  bool from_zero = true;
 };
 
 struct Charts {
@@ -180,8 +183,8 @@ struct Listing {
   std::string text;
 };
 
-using Block =
-    std::variant<Paragraph, Figures, Table, Browser, Charts, Timeline, HostPicture, Listing>;
+using Block = std::variant<Paragraph, Figures, Table, Browser, Charts, Timeline, HostPicture,
+                           AreaPicture, Listing>;
 
 struct SectionContent {
   std::vector<Block> blocks;

@@ -74,6 +74,39 @@ Table picture_table(const HostPicture& picture) {
   return table;
 }
 
+double AreaPicture::sum_at(std::size_t moment) const {
+  double sum = 0.0;
+  for (const Part& part : parts) sum += part.bytes[moment];
+  return sum;
+}
+
+std::size_t AreaPicture::peak() const {
+  std::size_t peak = 0;
+  for (std::size_t i = 1; i < starts.size(); ++i) {
+    if (sum_at(i) > sum_at(peak)) peak = i;
+  }
+  return peak;
+}
+
+Table picture_table(const AreaPicture& picture) {
+  Table table;
+  table.caption = picture.title;
+  table.columns = {{"part", ColumnKind::kText},
+                   {"when the step begins", ColumnKind::kBytes},
+                   {"at the peak", ColumnKind::kBytes},
+                   {"when the step ends", ColumnKind::kBytes}};
+  if (picture.starts.empty()) return table;
+  const std::size_t peak = picture.peak();
+  const std::size_t last = picture.starts.size() - 1;
+  for (const AreaPicture::Part& part : picture.parts) {
+    table.rows.push_back(
+        {Cell(part.name), Cell(part.bytes[0]), Cell(part.bytes[peak]), Cell(part.bytes[last])});
+  }
+  table.rows.push_back({Cell("all"), Cell(picture.sum_at(0)), Cell(picture.sum_at(peak)),
+                        Cell(picture.sum_at(last))});
+  return table;
+}
+
 std::vector<double> axis_marks(double end, int most) {
   std::vector<double> marks = {0.0};
   if (!(end > 0.0) || !std::isfinite(end) || most < 1) return marks;

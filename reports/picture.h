@@ -3,6 +3,7 @@
 //
 //   Timeline     what runs when: a lane for each stream, a bar for each task
 //   HostPicture  the ranks of a mesh in boxes of hosts, with the groups of its dims
+//   AreaPicture  bytes over time, its parts stacked, with the peak marked
 //
 // A caption is a sentence. Every axis begins at 0.
 #pragma once
@@ -74,9 +75,28 @@ struct HostPicture {
   std::vector<HostGroup> groups;
 };
 
+// Bytes over time. Each value holds until the next moment, the last until the end.
+struct AreaPicture {
+  struct Part {
+    std::string name;
+    std::vector<double> bytes;  // one for each moment
+  };
+  std::string id;
+  std::string title;
+  std::string unit;            // of time
+  double end = 0.0;            // the picture begins at 0
+  std::vector<double> starts;  // moments, ascending
+  std::vector<Part> parts;     // the first at the bottom
+
+  [[nodiscard]] double sum_at(std::size_t moment) const;
+  [[nodiscard]] std::size_t peak()
+      const;  // the moment with the largest sum, the first of equal ones
+};
+
 // The numbers of a picture, for readers who cannot see it.
 [[nodiscard]] Table picture_table(const Timeline& timeline);
 [[nodiscard]] Table picture_table(const HostPicture& picture);
+[[nodiscard]] Table picture_table(const AreaPicture& picture);
 
 // Values at which an axis from 0 to `end` has its marks: up to about `most` of them, at even steps
 // of 1, 2 or 5 times a power of ten. The first is 0.

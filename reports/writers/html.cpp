@@ -404,6 +404,7 @@ ordered_json chart_json(const Chart& chart) {
           {"kind", chart_kind_name(chart.kind)},
           {"xTitle", chart.x_title},
           {"yTitle", chart.y_title},
+          {"fromZero", chart.from_zero},
           {"x", chart.x},
           {"labels", chart.x.empty() ? ordered_json(chart.labels) : std::move(sizes)},
           {"series", std::move(series)}};
@@ -512,6 +513,11 @@ class HtmlBlockWriter {
 
   std::string operator()(const HostPicture& picture) {
     return picture_html("hosts", picture.id, picture.title, host_svg(picture), host_legend(picture),
+                        picture_table(picture));
+  }
+
+  std::string operator()(const AreaPicture& picture) {
+    return picture_html("area", picture.id, picture.title, area_svg(picture), area_legend(picture),
                         picture_table(picture));
   }
 

@@ -229,6 +229,10 @@ class MarkdownBlockWriter {
     return (*this)(picture_table(picture));
   }
 
+  std::string operator()(const AreaPicture& picture) const {
+    return (*this)(picture_table(picture));
+  }
+
   std::string operator()(const Listing& listing) const {
     if (listing.text.size() > detail_.listing_bytes) return {};
     // The fence must be longer than any run of backticks inside it.

@@ -182,6 +182,44 @@ std::string group_svg(const HostPicture& picture, const HostPlaces& places, std:
   return "<path class=\"group " + colour + "\" d=\"" + path + "\"/>" + dots + "\n";
 }
 
+// ---- areas
+
+constexpr double kPeakLabel = 22.0;  // above the areas, in pixels
+constexpr double kAreaHeight = 220.0;
+constexpr double kAreaScale = 1000.0;  // of the shapes in both directions; they are stretched
+constexpr int kByteMarks = 5;
+
+// The top of a stack of bytes and the marks of its axis, which begins at 0. The top is the first mark
+// that the peak does not exceed.
+struct ByteAxis {
+  std::vector<double> marks;
+  double top = 1.0;
+};
+ByteAxis byte_axis(double peak) {
+  ByteAxis axis{axis_marks(peak, kByteMarks), 1.0};
+  const double step = axis.marks.size() > 1 ? axis.marks[1] : 1.0;
+  if (axis.marks.back() < peak * (1.0 - 1e-9)) axis.marks.push_back(axis.marks.back() + step);
+  axis.top = std::max(axis.marks.back(), 1.0);
+  return axis;
+}
+
+// The outline between two heights of a stack, in units of kAreaScale.
+std::string area_path(const AreaPicture& picture, const std::vector<double>& low,
+                      const std::vector<double>& high, double top) {
+  const auto x = [&](double at) {
+    return attribute(picture.end > 0.0 ? at / picture.end * kAreaScale : 0.0);
+  };
+  const auto y = [&](double bytes) { return attribute(kAreaScale * (1.0 - bytes / top)); };
+  const std::size_t moments = picture.starts.size();
+  const auto until = [&](std::size_t i) {
+    return i + 1 < moments ? picture.starts[i + 1] : picture.end;
+  };
+  std::string path = "M" + x(picture.starts[0]) + " " + y(high[0]);
+  for (std::size_t i = 0; i < moments; ++i) path += "V" + y(high[i]) + "H" + x(until(i));
+  for (std::size_t i = moments; i-- > 0;) path += "V" + y(low[i]) + "H" + x(picture.starts[i]);
+  return path + "Z";
+}
+
 }  // namespace
 
 std::string timeline_svg(const Timeline& timeline) {
@@ -269,6 +307,70 @@ std::string host_legend(const HostPicture& picture) {
             "</strong>: " + html_escape(picture.groups[g].note) + "</li>";
   }
   return html + "</ul>";
+}
+
+std::string area_svg(const AreaPicture& picture) {
+  const double height = kPeakLabel + kAreaHeight + kAxis;
+  std::string html = "<svg class=\"bytes\" width=\"100%\" height=\"" + attribute(height) +
+                     "\" role=\"img\" aria-label=\"" + html_escape(plain_text(picture.title)) +
+                     "\">\n";
+  if (picture.starts.empty()) return html + "</svg>";
+  const std::size_t peak = picture.peak();
+  const double most = picture.sum_at(peak);
+  const ByteAxis axis = byte_axis(most);
+  html += "<svg y=\"" + attribute(kPeakLabel) + "\" width=\"100%\" height=\"" +
+          attribute(kAreaHeight) + "\" viewBox=\"0 0 1000 1000\" preserveAspectRatio=\"none\">\n";
+  std::vector<double> low(picture.starts.size(), 0.0);
+  for (std::size_t p = 0; p < picture.parts.size(); ++p) {
+    const AreaPicture::Part& part = picture.parts[p];
+    std::vector<double> high = low;
+    for (std::size_t i = 0; i < high.size(); ++i) high[i] += part.bytes[i];
+    html += "<path class=\"area " + series_class(p) + "\" d=\"" +
+            area_path(picture, low, high, axis.top) + "\"><title>" + html_escape(part.name) +
+            "</title></path>\n";
+    low = std::move(high);
+  }
+  html += "</svg>\n";
+  const auto y_of = [&](double bytes) {
+    return kPeakLabel + kAreaHeight * (1.0 - bytes / axis.top);
+  };
+  for (const double mark : axis.marks) {
+    html += "<line class=\"mark\" x1=\"0\" x2=\"100%\" y1=\"" + attribute(y_of(mark)) + "\" y2=\"" +
+            attribute(y_of(mark)) + "\"/>";
+  }
+  const double share = picture.end > 0.0 ? picture.starts[peak] / picture.end : 0.0;
+  const std::string x = attribute(100.0 * share) + "%";
+  const char* anchor = share < 0.2 ? "start" : share > 0.8 ? "end" : "middle";
+  html += "\n<line class=\"peak\" x1=\"" + x + "\" x2=\"" + x + "\" y1=\"" +
+          attribute(kPeakLabel - 6) + "\" y2=\"" + attribute(y_of(most)) +
+          "\"/><circle class=\"peak\" cx=\"" + x + "\" cy=\"" + attribute(y_of(most)) +
+          "\" r=\"4\"/>" +
+          text_at(x, kPeakLabel - 9, "peak: " + bytes_text(most),
+                  " class=\"name\" text-anchor=\"" + std::string(anchor) + "\"");
+  const std::vector<double> times = axis_marks(picture.end, 5);
+  const double step = times.size() > 1 ? times[1] : 0.0;
+  for (const double mark : times) {
+    const double at = picture.end > 0.0 ? mark / picture.end : 0.0;
+    html += text_at(percent_of(mark, picture.end), height - 6,
+                    axis_text(mark, step) + " " + picture.unit,
+                    std::string(" text-anchor=\"") +
+                        (at < 0.08   ? "start"
+                         : at > 0.92 ? "end"
+                                     : "middle") +
+                        "\"");
+  }
+  return html + "</svg>";
+}
+
+std::string area_legend(const AreaPicture& picture) {
+  std::string html = "<ul class=\"legend\">";
+  for (std::size_t p = 0; p < picture.parts.size(); ++p) {
+    html += swatch(series_class(p), html_escape(picture.parts[p].name));
+  }
+  if (picture.starts.empty()) return html + "</ul>";
+  const ByteAxis axis = byte_axis(picture.sum_at(picture.peak()));
+  const double step = axis.marks.size() > 1 ? axis.marks[1] : axis.top;
+  return html + "<li>one line for each " + bytes_text(step) + ", the lowest at 0</li></ul>";
 }
 
 }  // namespace shardlab::reports

@@ -21,4 +21,7 @@ namespace shardlab::reports {
 [[nodiscard]] std::string host_svg(const HostPicture& picture);
 [[nodiscard]] std::string host_legend(const HostPicture& picture);
 
+[[nodiscard]] std::string area_svg(const AreaPicture& picture);
+[[nodiscard]] std::string area_legend(const AreaPicture& picture);
+
 }  // namespace shardlab::reports

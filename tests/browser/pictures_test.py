@@ -82,6 +82,8 @@ return [...document.querySelectorAll('.picture .scroll > svg')].filter((svg) =>
 
 # The reports that have pictures, and which.
 PICTURES = {
+    "solve": ["picture-memory"],
+    "solve-asked": ["picture-memory"],
     "simulate": ["picture-run", "picture-mesh"],
     "simulate-slow": ["picture-run", "picture-mesh"],
     "simulate-many": ["picture-run", "picture-mesh"],
@@ -126,6 +128,13 @@ class Pictures(unittest.TestCase):
             for _ in self.each(width=width):
                 self.assertEqual(self.page.script("return document.documentElement.scrollWidth"), width)
                 self.assertEqual(self.page.script(HINTS), [])
+
+    def test_even_axes_begin_at_zero(self):
+        self.page.open(pages.report("solve-asked") / "report.html")
+        axes = self.page.script("""return [...document.querySelectorAll('.plot canvas')].map((canvas) => Chart.getChart(canvas))
+            .filter((chart) => chart.config.type === 'line')
+            .flatMap((chart) => [chart.scales.x, chart.scales.y]).filter((axis) => axis.type === 'linear').map((axis) => axis.min)""")
+        self.assertEqual(axes, [0, 0])
 
     def test_a_wait_is_lighter_than_a_task_and_named(self):
         self.page.open(pages.report("simulate-slow") / "report.html")

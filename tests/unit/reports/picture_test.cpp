@@ -130,5 +130,44 @@ TEST(Picture, HostsHoldTheirRanksAndALineJoinsEachGroup) {
   EXPECT_EQ(std::get<std::string>(table.rows[1][2].value), "ranks 0, 1, 2, 3");
 }
 
+AreaPicture three_moments(double parameters) {
+  AreaPicture picture;
+  picture.id = "memory";
+  picture.title = "What a device holds.";
+  picture.unit = "us";
+  picture.end = 10.0;
+  picture.starts = {0.0, 5.0, 8.0};
+  picture.parts = {{"parameters", {parameters, parameters, parameters}},
+                   {"activations", {0.0, 100e6, 50e6}}};
+  return picture;
+}
+
+TEST(Picture, AnAreaStandsOnZeroAndMarksItsPeak) {
+  const AreaPicture picture = three_moments(300e6);
+  EXPECT_EQ(picture.peak(), 1U);
+  EXPECT_EQ(picture.sum_at(1), 400e6);
+  const std::string svg = area_svg(picture);
+  // 300 of 400 MB are three quarters of the height, whatever lies above them.
+  EXPECT_NE(svg.find("d=\"M0 250V250H500V250H800V250H1000V1000H800V1000H500V1000H0Z\""),
+            std::string::npos)
+      << svg;
+  EXPECT_NE(svg.find("d=\"M0 250V250H500V0H800V125H1000V250H800V250H500V250H0Z\""),
+            std::string::npos)
+      << svg;
+  EXPECT_NE(svg.find("peak: 400 MB"), std::string::npos);
+  const Table table = picture_table(picture);
+  ASSERT_EQ(table.rows.size(), 3U);
+  EXPECT_EQ(std::get<double>(table.rows[2][2].value), 400e6);
+  EXPECT_EQ(std::get<double>(table.rows[2][3].value), 350e6);
+}
+
+// 317.20 to 317.39 MB differ by less than a thousandth of the picture's height.
+TEST(Picture, ASmallDifferenceIsDrawnFlat) {
+  AreaPicture picture = three_moments(0.0);
+  picture.parts = {{"all", {317.20e6, 317.39e6, 317.20e6}}};
+  const std::string svg = area_svg(picture);
+  EXPECT_NE(svg.find("d=\"M0 207V207H500V206.52H800V207H1000V1000"), std::string::npos) << svg;
+}
+
 }  // namespace picture_test
 }  // namespace shardlab::reports

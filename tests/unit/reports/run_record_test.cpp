@@ -305,6 +305,99 @@ TEST(RunRecord, SectionsKeepTheirContractInEveryKind) {
   }
 }
 
+// Four layers of two ops; all but layer 2 are alike, and each moves 1 MB.
+TEST(RunRecord, LayersThatAreAlikeShareARowWithTheirCount) {
+  json result = solution_result();
+  result["assignment"] = json::array();
+  for (int layer = 0; layer < 4; ++layer) {
+    for (const char* op : {"a", "b"}) {
+      const std::string node = op + std::to_string(layer);
+      json moves = json::array();
+      if (op[0] == 'b') {
+        moves.push_back({{"input", 0},
+                         {"of", "a"},
+                         {"tensor", "f32[8]"},
+                         {"from", "S(0)"},
+                         {"to", "R"},
+                         {"us", 2.0},
+                         {"bytes_moved", 1e6}});
+      }
+      result["assignment"].push_back({{"node", node},
+                                      {"kind", "op"},
+                                      {"phase", "forward"},
+                                      {"op", op},
+                                      {"layer", layer},
+                                      {"layout_in", {"R"}},
+                                      {"layout_out", layer == 2 ? "R" : "S(0)"},
+                                      {"compute_us", 5.0},
+                                      {"communication_us", moves.empty() ? 0.0 : 2.0},
+                                      {"transition_us", 0.0},
+                                      {"moves", moves},
+                                      {"margin_us", nullptr}});
+    }
+  }
+  const std::string text = write_report(record_of(kSolveKind, result)).markdown;
+  EXPECT_NE(
+      text.find("| layers 0, 1 and 1 more, alike: 3 | 2 | 10.00 | 2.00 | 0.00 | 0.00 | 1.00 MB |"),
+      std::string::npos)
+      << text;
+  EXPECT_NE(text.find("| layer 2 | 2 | 10.00 | 2.00 | 0.00 | 0.00 | 1.00 MB |"), std::string::npos);
+  EXPECT_NE(text.find("| all of them | 8 | 40.00 | 8.00 | 0.00 | 0.00 | 4.00 MB |"),
+            std::string::npos);
+  for (json& node : result["assignment"]) node["layout_out"] = "S(0)";
+  const std::string even = write_report(record_of(kSolveKind, result)).markdown;
+  EXPECT_NE(even.find("| layers 0 to 3, alike: 4 | 2 | 10.00 |"), std::string::npos) << even;
+}
+
+TEST(RunRecord, ParametersComeByNameTheLargestFirst) {
+  json result = solution_result();
+  const auto parameter = [](const char* node, const char* label, double bytes, double per_rank) {
+    return json{
+        {"node", node},
+        {"kind", "parameter"},
+        {"phase", "forward"},
+        {"op", ""},
+        {"layout_in", json::array()},
+        {"layout_out", per_rank < bytes ? "S(0)R" : "RR"},
+        {"compute_us", 0.0},
+        {"communication_us", 0.0},
+        {"margin_us", nullptr},
+        {"given",
+         {{"label", label}, {"tensor", "f32[8]"}, {"bytes", bytes}, {"bytes_per_rank", per_rank}}}};
+  };
+  result["assignment"].push_back(parameter("p_small", "", 1e3, 1e3));
+  result["assignment"].push_back(parameter("p_large", "layers.0.wq", 4e6, 2e6));
+  const std::string text = write_report(record_of(kSolveKind, result)).markdown;
+  const std::size_t large = text.find("| `layers.0.wq` | `f32[8]` | `S(0)R` | 4.00 MB | 2.00 MB |");
+  const std::size_t small = text.find("| `p_small` | `f32[8]` | `RR` | 1.00 kB | 1.00 kB |");
+  EXPECT_LT(large, small) << text;
+  EXPECT_NE(small, std::string::npos) << text;
+  EXPECT_NE(text.find("1 is held whole by every rank; the largest is `layers.0.wq`"),
+            std::string::npos)
+      << text;
+}
+
+TEST(RunRecord, TheMemoryOverAStepHasAValueOfEachPartForEachMoment) {
+  json result = solution_result();
+  json memory = {{"end_us", 2000.0}, {"start_us", {0.0, 500.0}}};
+  for (const char* part :
+       {"parameters", "gradients", "optimizer", "activations", "gathered", "temporary"}) {
+    memory[part] = {0.0, 0.0};
+  }
+  memory["parameters"] = {3e6, 3e6};
+  memory["activations"] = {0.0, 1e6};
+  result["memory_over_step"] = memory;
+  const ReportFiles files = write_report(record_of(kSolveKind, result));
+  EXPECT_NE(
+      files.markdown.find("The peak is 4.00 MB, after 0.50 of 2.00 ms; the largest part of it "
+                          "is parameters and buffers, 3.00 MB."),
+      std::string::npos)
+      << files.markdown;
+  EXPECT_EQ(files.html.find(">optimizer state</"), std::string::npos);
+  result["memory_over_step"]["gathered"] = {0.0};
+  EXPECT_THROW((void)rendered<SolutionRecord>(record_of(kSolveKind, result)), ConfigError);
+}
+
 // A run of one time has no median, in no sentence, figure or table.
 TEST(RunRecord, ARunWithOneTimeSaysNoMedian) {
   json once = simulation_result();
@@ -487,18 +580,18 @@ TEST(RunRecord, APlanIsToldByLayer) {
   const auto number = [&](std::size_t row, std::size_t column) {
     return std::get<double>(table->rows[row][column].value);
   };
-  EXPECT_EQ(text(0), "layer 0");
-  EXPECT_EQ(text(1), "layer 1");
-  EXPECT_EQ(text(2), "after the layers");
-  for (const std::size_t layer : {std::size_t{0}, std::size_t{1}}) {
-    EXPECT_EQ(number(layer, 1), 8.0);
-    EXPECT_EQ(number(layer, 2), 8.0);
-    EXPECT_EQ(number(layer, 3), 4.0);
-    EXPECT_EQ(number(layer, 4), 16.0);
-    EXPECT_EQ(number(layer, 5), 8.0);
-  }
-  EXPECT_EQ(number(2, 1), 2.0) << "the loss of either pass";
-  EXPECT_EQ(number(2, 4), 4.0);
+  EXPECT_EQ(text(0), "layers 0 and 1, alike: 2");
+  EXPECT_EQ(number(0, 1), 8.0);
+  EXPECT_EQ(number(0, 2), 8.0);
+  EXPECT_EQ(number(0, 3), 4.0);
+  EXPECT_EQ(number(0, 4), 16.0);
+  EXPECT_EQ(number(0, 5), 8.0);
+  EXPECT_EQ(text(1), "after the layers");
+  EXPECT_EQ(number(1, 1), 2.0) << "the loss of either pass";
+  EXPECT_EQ(number(1, 4), 4.0);
+  EXPECT_EQ(text(2), "all of them");
+  EXPECT_EQ(number(2, 1), 18.0);
+  EXPECT_EQ(number(2, 4), 36.0);
 }
 
 // The ops of the plan above repeat from its first on; their names say otherwise.
