@@ -398,6 +398,31 @@ TEST(RunRecord, TheMemoryOverAStepHasAValueOfEachPartForEachMoment) {
   EXPECT_THROW((void)rendered<SolutionRecord>(record_of(kSolveKind, result)), ConfigError);
 }
 
+TEST(RunRecord, MarginsAreADistributionWithExactTiesApart) {
+  json result = ties_result();
+  EXPECT_EQ(write_report(record_of(kTiesKind, result)).markdown.find("## Margins"),
+            std::string::npos)
+      << "an older record has none";
+  result["margins"] = {{"exact", 3},
+                       {"alone", 1},
+                       {"free", 0},
+                       {"bands",
+                        {{{"from_percent", 0.0}, {"below_percent", 0.1}, {"choices", 1}},
+                         {{"from_percent", 0.1}, {"below_percent", 1.0}, {"choices", 2}},
+                         {{"from_percent", 1.0}, {"below_percent", nullptr}, {"choices", 3}}}}};
+  const std::string text = write_report(record_of(kTiesKind, result)).markdown;
+  for (const char* row :
+       {"| exact tie | 3 | 30.0 |", "| below 0.1 % | 1 | 10.0 |", "| 0.1 to 1 % | 2 | 20.0 |",
+        "| 1 % or more | 3 | 30.0 |", "| nothing to compare with | 1 | 10.0 |"}) {
+    EXPECT_NE(text.find(row), std::string::npos) << row << text;
+  }
+  EXPECT_EQ(text.find("the choice is free"), std::string::npos);
+  EXPECT_NE(text.find("Of 10 choices, 30.0 % are exact ties, and 30.0 % are cheaper than the next "
+                      "candidate by less than 1 %."),
+            std::string::npos)
+      << text;
+}
+
 // A run of one time has no median, in no sentence, figure or table.
 TEST(RunRecord, ARunWithOneTimeSaysNoMedian) {
   json once = simulation_result();
