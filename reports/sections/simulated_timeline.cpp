@@ -44,6 +44,7 @@ std::string title_of(const SimulationRecord& run, const SimulatedRank& rank) {
 }
 
 std::string kind_of(const SimulatedBar& bar) {
+  if (bar.stream != "compute" && bar.name == "several tasks") return "several collectives";
   return bar.stream == "compute" ? "kernels and local copies"
                                  : bar.name.substr(0, bar.name.find(' '));
 }
