@@ -50,21 +50,4 @@ std::vector<Table> chart_tables(const Chart& chart, std::size_t points) {
   return tables;
 }
 
-Table timeline_table(const Timeline& timeline) {
-  Table table;
-  table.caption = timeline.title;
-  table.columns = {{"stream", ColumnKind::kText},
-                   {"bars", ColumnKind::kCount},
-                   {"busy, " + timeline.unit, ColumnKind::kNumber, 2},
-                   {"busy, %", ColumnKind::kNumber, 1}};
-  for (const Lane& lane : timeline.lanes) {
-    double busy = 0.0;
-    for (const Bar& bar : lane.bars) busy += bar.end - bar.start;
-    table.rows.push_back({Cell(lane.name), Cell(static_cast<std::int64_t>(lane.bars.size())),
-                          Cell(busy),
-                          timeline.end > 0.0 ? Cell(100.0 * busy / timeline.end) : Cell()});
-  }
-  return table;
-}
-
 }  // namespace shardlab::reports

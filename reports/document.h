@@ -1,5 +1,5 @@
-// What a section says, free of any output format: blocks of text, figures, tables and charts that
-// each writer sets in its own way. Adding an output format touches no section; adding a section
+// What a section says, free of any output format: blocks of text, figures, tables, charts and
+// pictures (picture.h) that each writer sets in its own way. Adding an output format touches no section; adding a section
 // touches no writer.
 //
 //   SectionContent content;
@@ -18,6 +18,8 @@
 #include <utility>
 #include <variant>
 #include <vector>
+
+#include "reports/picture.h"
 
 namespace shardlab::reports {
 
@@ -162,6 +164,9 @@ struct Chart {
   std::vector<Series> series;       // told apart by colour and by dash or pattern
   bool is_tabulated =
       false;  // a table beside it holds the numbers; a medium without charts can skip it
+  // Whether the even axes of kSteps begin at 0, so that a small change looks small. Without it they
+  // begin near the least value.
+  bool from_zero = true;
 };
 
 struct Charts {
@@ -172,35 +177,14 @@ struct Charts {
 // Lines get at most `points` rows, which are evenly chosen and include the first and the last.
 [[nodiscard]] std::vector<Table> chart_tables(const Chart& chart, std::size_t points);
 
-// What ran when: a lane for each stream, a bar for each task, drawn to scale.
-struct Bar {
-  std::string name;
-  double start = 0.0, end = 0.0;
-  std::size_t series = 0;  // bars of one series look alike
-};
-struct Lane {
-  std::string name;
-  std::vector<Bar> bars;  // in the order of time; they do not overlap
-};
-struct Timeline {
-  std::string id;  // unique in its document
-  std::string title;
-  std::string unit;  // of the bars' ends: "ms"
-  double end = 0.0;  // of the picture; it begins at 0
-  std::vector<Lane> lanes;
-  std::vector<std::string> series;  // what each series is
-};
-
-// The share of the time in which each lane is busy, for readers who cannot see the picture.
-[[nodiscard]] Table timeline_table(const Timeline& timeline);
-
 // Something to look up, such as JSON or a command line; a writer folds it away where it can.
 struct Listing {
   std::string title;
   std::string text;
 };
 
-using Block = std::variant<Paragraph, Figures, Table, Browser, Charts, Timeline, Listing>;
+using Block = std::variant<Paragraph, Figures, Table, Browser, Charts, Timeline, HostPicture,
+                           AreaPicture, Listing>;
 
 struct SectionContent {
   std::vector<Block> blocks;

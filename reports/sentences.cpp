@@ -101,8 +101,8 @@ std::string simulation_sentence(const SimulationRecord& record) {
   }
   std::string text = what;
   if (record.time.p50_us) {
-    text += " takes " + duration_text(*record.time.p50_us) + " in the median under " +
-            code(record.stack);
+    text += " takes " + duration_text(*record.time.p50_us) +
+            (record.has_one_time() ? "" : " in the median") + " under " + code(record.stack);
     if (!record.unpriced.empty()) text += ", which prices no kernels: communication alone";
   } else {
     text += " has no time under " + code(record.stack) + ", which prices no kernels";

@@ -28,6 +28,9 @@ DEMO = ["compare", "--baseline", "dtensor-v3", "--candidate", "dtensor-v3-rp", "
         "--candidate", "dtensor-v-compute", "--suite", "ops-small", "--suite", "llama3-8b-tp",
         "--suite", "llama3-8b-fsdp-tp"]
 OPEN_FIRST = "document.querySelector('#flips tr.row .opener').click()"
+# A redistribution whose second host takes twice as long.
+SLOW_HOST = ["simulate", "--mesh", "dp=2,tp=8", "--tensor", "f32[1024,512]", "--from", "S(0)P", "--to", "RS(1)", "--stack",
+             "alpha-beta", "--straggler", "host:1:2"]
 
 # picture -> command, colours, the element at its upper edge, what to do before it is taken, and its height. All are
 # 1280 pixels wide except those of a narrow window.
@@ -42,6 +45,11 @@ PICTURES = {
                           "llama3-8b.json"],
               "command": ["solve", "llama3-8b.json", "--mesh", "2x8"], "scheme": "light", "from": "body",
               "height": 900},
+    "solve-memory": {"prepare": ["program", "llama3-8b", "--layers", "8", "--batch", "8", "--seqlen", "4096", "--out",
+                                 "llama3-8b.json"],
+                     "command": ["solve", "llama3-8b.json", "--mesh", "2x8"], "scheme": "light", "from": "#solved_memory",
+                     "height": 680},
+    "simulate": {"command": SLOW_HOST, "scheme": "light", "from": "#simulated_timeline", "height": 1280},
     "ties": {"command": ["ties", "--stack", "dtensor-2.13", "--suite", "ops-small"], "scheme": "light", "from": "body",
              "height": 900},
 }

@@ -24,6 +24,9 @@ namespace {
 
 // What contention needs for each rank: its ports, and what transfers use of them.
 constexpr std::int64_t kBytesOfLinks = 2048;
+// What each rank needs where the waits of ranks are told.
+constexpr std::int64_t kBytesOfWaits =
+    static_cast<std::int64_t>(sizeof(RankWaits) + sizeof(std::array<Picoseconds, kStreams>));
 
 // The ranks that are simulated: all ranks of a mesh, or one that stands for all.
 struct Ranks {
@@ -109,7 +112,7 @@ Duration duration_at(const Slowdown& slowdown, const ScheduledKernel& kernel, Mi
 // One repetition of the run.
 class Repetition {
  public:
-  Repetition(const Script& script, std::uint64_t seed, bool records)
+  Repetition(const Script& script, std::uint64_t seed, bool records, bool tells_waits)
       : script_(script),
         seed_(seed),
         positions_(to_index(script.ranks.count())),
@@ -120,6 +123,10 @@ class Repetition {
     if (script.links.ports > 0) {
       share_.emplace(std::vector<double>(to_index(script.links.ports), 1.0));
     }
+    if (tells_waits) {
+      rank_waits_.resize(to_index(script.ranks.count()));
+      arrived_at_.resize(to_index(script.ranks.count()));
+    }
     if (!records) return;
     slot_.assign(to_index(script.ranks.count()), -1);
     for (std::size_t i = 0; i < script.traced.size(); ++i) {
@@ -127,6 +134,7 @@ class Repetition {
     }
     arrivals_.assign(script.traced.size(), std::vector<Picoseconds>(to_index(script.kernels()), 0));
     starts_ = arrivals_;
+    lasts_.assign(script.traced.size(), std::vector<std::int64_t>(to_index(script.kernels()), 0));
   }
 
   void run() {
@@ -155,6 +163,7 @@ class Repetition {
   [[nodiscard]] const std::vector<double>& waits() const { return waits_; }
   [[nodiscard]] std::uint64_t events() const { return queue_.pushed(); }
   [[nodiscard]] std::vector<TimelineSpan>& spans() { return spans_; }
+  [[nodiscard]] std::vector<RankWaits>& rank_waits() { return rank_waits_; }
 
  private:
   // The end of a kernel, or the start or the end of a transfer that shares links. Of a transfer,
@@ -210,6 +219,7 @@ class Repetition {
     const Groups& groups = script_.groups_of_kernel(kernel);
     const auto members = std::ssize(groups.offsets);
     const std::int64_t first = groups.first_member(rank);
+    if (!rank_waits_.empty()) arrived_at_[to_index(rank)][to_index(stream)] = now;
     if (members > 1) {
       Meeting& meeting = meetings_[to_index(kernel)];
       if (meeting.arrived.empty()) {
@@ -220,6 +230,7 @@ class Repetition {
       if (++meeting.arrived[to_index(first)] < members) return;
       waits_[to_index(kernel)] += static_cast<double>(now) * static_cast<double>(members) -
                                   meeting.arrival_sum[to_index(first)];
+      if (!rank_waits_.empty()) note_waits(groups, first, rank, stream, now);
     }
     const Duration duration = duration_of(kernel, first);
     if (share_ && duration.transfer > 0 && !uses_of(kernel, first).empty()) {
@@ -231,7 +242,19 @@ class Repetition {
     if (slot_.empty()) return;
     for (const std::int64_t offset : groups.offsets) {
       const int slot = slot_[to_index(first + offset)];
-      if (slot >= 0) starts_[to_index(slot)][to_index(kernel)] = now;
+      if (slot < 0) continue;
+      starts_[to_index(slot)][to_index(kernel)] = now;
+      lasts_[to_index(slot)][to_index(kernel)] = rank;
+    }
+  }
+
+  // Adds what the members of a group have waited for `last`, which arrives now.
+  void note_waits(const Groups& groups, std::int64_t first, std::int64_t last, int stream,
+                  Picoseconds now) {
+    for (const std::int64_t offset : groups.offsets) {
+      const double us = to_micros(now - arrived_at_[to_index(first + offset)][to_index(stream)]);
+      rank_waits_[to_index(first + offset)].waits_us += us;
+      rank_waits_[to_index(last)].delays_us += us;
     }
   }
 
@@ -343,13 +366,15 @@ class Repetition {
       const std::int64_t rank = first + offset;
       busy_[to_index(rank)][stream] = false;
       ++positions_[to_index(rank)][stream];
+      if (!rank_waits_.empty()) rank_waits_[to_index(rank)].end_us = to_micros(now);
       if (slot_.empty() || slot_[to_index(rank)] < 0) continue;
       const auto slot = to_index(slot_[to_index(rank)]);
       spans_.push_back({.kernel = kernel,
                         .rank_index = rank,
                         .arrived = arrivals_[slot][to_index(kernel)],
                         .started = starts_[slot][to_index(kernel)],
-                        .ended = now});
+                        .ended = now,
+                        .last_index = lasts_[slot][to_index(kernel)]});
     }
     Meeting& meeting = meetings_[to_index(kernel)];
     meeting.done += std::ssize(offsets);
@@ -372,7 +397,10 @@ class Repetition {
   std::vector<int> slot_;      // by rank: index into `traced` or -1; empty if nothing is recorded
   std::vector<std::vector<Picoseconds>> arrivals_;  // by slot and kernel
   std::vector<std::vector<Picoseconds>> starts_;
+  std::vector<std::vector<std::int64_t>> lasts_;  // the member that arrived last
   std::vector<TimelineSpan> spans_;
+  std::vector<RankWaits> rank_waits_;                          // empty unless asked for
+  std::vector<std::array<Picoseconds, kStreams>> arrived_at_;  // by rank: its latest arrivals
 };
 
 // Up to `wanted` ranks, evenly spread over all of them.
@@ -515,6 +543,9 @@ Quantiles quantiles_of(std::vector<double> values) {
 Simulator::Simulator(DeviceMesh mesh, const Topology& topology, const SimulationOptions& options)
     : mesh_(std::move(mesh)), topology_(topology), options_(options) {
   SHARDLAB_CHECK(options_.repetitions >= 1, options_.repetitions);
+  for (const std::int64_t rank : options_.shown_ranks) {
+    SHARDLAB_CHECK(rank >= 0 && rank < mesh_.size(), rank);
+  }
 }
 
 void Simulator::expect_host(const std::vector<std::int64_t>& hosts) const {
@@ -534,7 +565,8 @@ Simulator::Needs Simulator::needs(const Schedule& schedule, bool folds) const {
   needs.repetitions = options_.slowdown.is_random() ? options_.repetitions : 1;
   const std::int64_t kernels = std::ssize(schedule.kernels);
   // The clocks of a rank, one event, and its part in every meeting that may be open.
-  const std::int64_t per_rank = 96 + 12 * kernels + (options_.contention ? kBytesOfLinks : 0);
+  const std::int64_t per_rank = 96 + 12 * kernels + (options_.contention ? kBytesOfLinks : 0) +
+                                (options_.tells_waits ? kBytesOfWaits : 0);
   const std::int64_t per_run = saturating_product(folds ? 1 : mesh_.size(), per_rank);
   // Each repetition leaves a kernel's end and wait, which are held twice while they are sorted.
   const std::int64_t results =
@@ -582,24 +614,30 @@ SimulationResult Simulator::run(const Schedule& schedule) const {
     ranks.host.push_back(rank / topology_.devices_per_host());
   }
   expect_host(ranks.host);
-  const std::vector<std::int64_t> shown = spread(mesh_.size(), options_.traced_ranks);
+  const std::vector<std::int64_t> shown = options_.shown_ranks.empty()
+                                              ? spread(mesh_.size(), options_.traced_ranks)
+                                              : options_.shown_ranks;
   const Script script = script_of(schedule, options_.slowdown, mesh_, std::move(ranks),
                                   folds ? std::vector<std::int64_t>{0} : shown, folds,
                                   flows ? links_of(schedule, *flows) : Links());
 
   std::vector<Outcome> outcomes(to_index(needs.repetitions));
   std::vector<TimelineSpan> spans;
+  std::vector<RankWaits> waits;
   parallel_for(
       outcomes.size(), needs.threads, [] { return std::make_unique<int>(0); },
       [&](int&, std::size_t i) {
-        const bool records = i == 0 && options_.traced_ranks > 0;
-        Repetition repetition(script, counter_hash(options_.seed, i, 0), records);
+        const bool records = i == 0 && !shown.empty();
+        Repetition repetition(script, counter_hash(options_.seed, i, 0), records,
+                              i == 0 && options_.tells_waits);
         repetition.run();
         outcomes[i] = {repetition.ends(), repetition.waits(), repetition.events()};
         if (records) spans = std::move(repetition.spans());
+        if (i == 0) waits = std::move(repetition.rank_waits());
       });
   SimulationResult result = summary_of(outcomes, script.ranks.count(), script.kernels());
-  if (options_.traced_ranks == 0) return result;
+  result.waits = std::move(waits);
+  if (shown.empty()) return result;
   result.timeline.rank_indices = shown;
   if (!folds) {
     result.timeline.spans = std::move(spans);
@@ -609,6 +647,7 @@ SimulationResult Simulator::run(const Schedule& schedule) const {
     for (const std::int64_t rank : shown) {
       result.timeline.spans.push_back(span);
       result.timeline.spans.back().rank_index = rank;
+      result.timeline.spans.back().last_index = rank;
     }
   }
   return result;

@@ -92,6 +92,11 @@ struct SimulationOptions {
   std::int64_t traced_ranks = 0;
   // Whether collectives that run at once share the bandwidth of their links.
   bool contention = false;
+  // The ranks that the timeline shows, ascending, as indices into the mesh; with any of them,
+  // `traced_ranks` is not read.
+  std::vector<std::int64_t> shown_ranks = {};
+  // Whether the result says for each rank how long it waits and is waited for.
+  bool tells_waits = false;
 };
 
 // Quantiles over the repetitions, in microseconds, by the nearest-rank method.
@@ -108,6 +113,13 @@ struct KernelTimes {
   double wait_us = 0.0;  // a member's wait for the last one: mean over ranks and repetitions
 };
 
+// What one rank spends on waiting in its collectives, in the first repetition.
+struct RankWaits {
+  double waits_us = 0.0;   // how long it waits for members that arrive after it
+  double delays_us = 0.0;  // how long all others wait for it, where it arrives last
+  double end_us = 0.0;     // when it is done with its last kernel
+};
+
 // One kernel as one rank runs it.
 struct TimelineSpan {
   int kernel = 0;
@@ -115,6 +127,7 @@ struct TimelineSpan {
   Picoseconds arrived = 0;
   Picoseconds started = 0;  // later than `arrived` if the member of a collective waits for others
   Picoseconds ended = 0;
+  std::int64_t last_index = 0;  // the member that arrived last, for which this one waited
 };
 
 struct Timeline {
@@ -129,6 +142,7 @@ struct SimulationResult {
   int repetitions = 0;               // 1 if repetitions would not differ
   std::uint64_t events = 0;          // all repetitions together
   Timeline timeline;
+  std::vector<RankWaits> waits;  // by simulated rank; empty unless `tells_waits`
 };
 
 class Simulator {

@@ -1,6 +1,7 @@
 #include "reports/records/solution_record.h"
 
 #include <cmath>
+#include <vector>
 
 #include "reports/records/result_reader.h"
 
@@ -14,6 +15,16 @@ std::optional<Contradiction> Fields<reports::SolutionRecord>::contradiction(cons
   return Contradiction{
       "/objective_us",
       "expected both objective_us and breakdown_us, or neither and a reason in infeasible"};
+}
+
+std::optional<Contradiction> Fields<reports::MemoryOverStep>::contradiction(const Self& memory) {
+  for (const std::vector<double>* part :
+       {&memory.parameters, &memory.gradients, &memory.optimizer, &memory.activations,
+        &memory.gathered, &memory.temporary}) {
+    if (part->size() == memory.start_us.size()) continue;
+    return Contradiction{"/start_us", "expected one value of each part for each moment"};
+  }
+  return std::nullopt;
 }
 
 namespace reports {

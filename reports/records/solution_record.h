@@ -23,6 +23,15 @@ struct SolvedMove {
   std::string tensor;
   std::string from, to;
   double us = 0.0;
+  std::optional<double> bytes_moved;
+};
+
+// The tensor of a node that the program is given: a parameter, a buffer, an input or a tangent.
+struct SolvedTensor {
+  std::string label;
+  std::string tensor;
+  double bytes = 0.0;
+  double bytes_per_rank = 0.0;
 };
 
 struct SolvedNode {
@@ -38,6 +47,7 @@ struct SolvedNode {
   double transition_us = 0.0;
   std::vector<SolvedMove> moves;
   std::optional<double> margin_us;
+  std::optional<SolvedTensor> given;
 
   [[nodiscard]] double moves_us() const { return communication_us + transition_us; }
 };
@@ -70,6 +80,13 @@ struct SolvedMemory {
   SolvedMemoryParts parts;
 };
 
+// The memory of a device over a step: one value of each list for each moment.
+struct MemoryOverStep {
+  double end_us = 0.0;
+  std::vector<double> start_us;
+  std::vector<double> parameters, gradients, optimizer, activations, gathered, temporary;  // bytes
+};
+
 struct SolutionRecord : ResultRecord {
   std::string program;
   std::string mesh;
@@ -93,6 +110,7 @@ struct SolutionRecord : ResultRecord {
   bool reshard_after_forward = false;
   std::optional<double> step_us;
   std::optional<SolvedMemory> memory;
+  std::optional<MemoryOverStep> memory_over_step;
   SolutionAnswers answers;
 
   // Whether the plan takes as long as the objective says; false if it can't run.
@@ -111,7 +129,21 @@ struct Fields<reports::SolvedMove> {
       field("input", &Self::input, ""), field("of", &Self::of, "the node that produces it"),
       field("tensor", &Self::tensor, "the whole tensor, such as bf16[8192,4096]"),
       field("from", &Self::from, ""), field("to", &Self::to, ""),
-      field("us", &Self::us, "price of communication and transition"));
+      field("us", &Self::us, "price of communication and transition"),
+      optional_field("bytes_moved", &Self::bytes_moved,
+                     "between ranks, all of them together; missing in older records, and where the "
+                     "plan can't run"));
+};
+
+template <>
+struct Fields<reports::SolvedTensor> {
+  using Self = reports::SolvedTensor;
+  static constexpr std::string_view kName = "solved_tensor";
+  static constexpr auto kList = std::tuple(
+      field("label", &Self::label, "what the model calls it; may be empty"),
+      field("tensor", &Self::tensor, "the whole tensor, such as bf16[8192,4096]"),
+      field("bytes", &Self::bytes, "of the whole tensor"),
+      field("bytes_per_rank", &Self::bytes_per_rank, "of the largest part that a rank holds"));
 };
 
 template <>
@@ -134,7 +166,9 @@ struct Fields<reports::SolvedNode> {
           "price of transitions between layouts; older records include it in communication_us"),
       optional_field("moves", &Self::moves,
                      "redistributions of the node's inputs; missing in older records"),
-      field("margin_us", &Self::margin_us, ""));
+      field("margin_us", &Self::margin_us, ""),
+      optional_field("given", &Self::given,
+                     "its tensor, if the program is given it; missing in older records"));
 };
 
 template <>
@@ -172,6 +206,24 @@ struct Fields<reports::SolvedMemory> {
                  field("parts", &Self::parts, "bytes at the peak"));
 };
 
+template <>
+struct Fields<reports::MemoryOverStep> {
+  using Self = reports::MemoryOverStep;
+  static constexpr std::string_view kName = "memory_over_step";
+  static constexpr std::string_view kMeaning =
+      "bytes of a device over the simulated step; of tasks that are close together, the one with "
+      "the "
+      "most bytes";
+  static constexpr auto kList =
+      std::tuple(field("end_us", &Self::end_us, "of the step"),
+                 field("start_us", &Self::start_us, "from when on the bytes are there"),
+                 field("parameters", &Self::parameters, "the model's buffers among them"),
+                 field("gradients", &Self::gradients, ""), field("optimizer", &Self::optimizer, ""),
+                 field("activations", &Self::activations, ""),
+                 field("gathered", &Self::gathered, ""), field("temporary", &Self::temporary, ""));
+  static std::optional<Contradiction> contradiction(const Self& memory);
+};
+
 // The part of the record that is under "result".
 template <>
 struct Fields<reports::SolutionRecord> {
@@ -203,6 +255,8 @@ struct Fields<reports::SolutionRecord> {
       optional_or_null("step_us", &Self::step_us,
                        "simulated time of a step, in which streams overlap; null: it can't run"),
       optional_or_null("memory", &Self::memory, "null: the plan can't run"),
+      optional_field("memory_over_step", &Self::memory_over_step,
+                     "missing in older records, and where the plan can't run"),
       optional_field("answers", &Self::answers, "answers to further questions"));
   static std::optional<Contradiction> contradiction(const Self& solution);
 };

@@ -33,6 +33,21 @@ struct TiesItem {
   std::vector<std::string> tied;
 };
 
+// How many choices have a margin from `from_percent` to below `below_percent` of their price.
+struct MarginBand {
+  double from_percent = 0.0;
+  std::optional<double> below_percent;
+  std::int64_t choices = 0;
+};
+
+// The margins of all choices, not only of those that are listed.
+struct MarginsOfChoices {
+  std::int64_t exact = 0;  // another candidate has the same price
+  std::int64_t alone = 0;  // no other candidate is possible
+  std::int64_t free = 0;   // the choice costs nothing, and the next candidate something
+  std::vector<MarginBand> bands;
+};
+
 struct TiesRecord : ResultRecord {
   std::string stack;
   double within_percent = 0.0;
@@ -44,6 +59,7 @@ struct TiesRecord : ResultRecord {
   std::int64_t impossible = 0;
   std::int64_t not_asked = 0;
   std::vector<TiesItem> items;
+  std::optional<MarginsOfChoices> margins;
 };
 
 // Throws ConfigError, which names `file` and a JSON pointer that begins with /result.
@@ -67,6 +83,30 @@ struct Fields<reports::TiesItem> {
                  field("flip", &Self::flip, ""), field("tied", &Self::tied, ""));
 };
 
+template <>
+struct Fields<reports::MarginBand> {
+  using Self = reports::MarginBand;
+  static constexpr std::string_view kName = "margin_band";
+  static constexpr auto kList =
+      std::tuple(field("from_percent", &Self::from_percent, "of the choice's price"),
+                 field("below_percent", &Self::below_percent, "null: there is no limit"),
+                 field("choices", &Self::choices, ""));
+};
+
+template <>
+struct Fields<reports::MarginsOfChoices> {
+  using Self = reports::MarginsOfChoices;
+  static constexpr std::string_view kName = "margins_of_choices";
+  static constexpr std::string_view kMeaning =
+      "how much dearer the next candidate is, over all choices that have a price";
+  static constexpr auto kList =
+      std::tuple(field("exact", &Self::exact, "choices whose price another candidate shares"),
+                 field("alone", &Self::alone, "choices without another possible candidate"),
+                 field("free", &Self::free,
+                       "choices that cost nothing, where the next candidate costs something"),
+                 field("bands", &Self::bands, "by margin, the smallest first"));
+};
+
 // The part of the record that is under "result".
 template <>
 struct Fields<reports::TiesRecord> {
@@ -81,7 +121,8 @@ struct Fields<reports::TiesRecord> {
       field("flipped_first_by", &Self::flipped_first_by,
             "for each parameter, how many choices its change flips first"),
       field("impossible", &Self::impossible, ""), field("not_asked", &Self::not_asked, ""),
-      field("items", &Self::items, ""));
+      field("items", &Self::items, ""),
+      optional_field("margins", &Self::margins, "missing in older records"));
 };
 
 }  // namespace shardlab

@@ -19,6 +19,11 @@ std::string time_or_none(const std::optional<double>& us) {
   return us ? duration_text(*us) : "none";
 }
 
+std::string slowness(const SimulationRecord& run) {
+  return run.straggler == "none" ? "no rank is slower than the stack's prices assume"
+                                 : "stragglers: " + run.straggler;
+}
+
 Figures figures_of(const SimulationRecord& run) {
   std::string verified = "not asked";
   if (run.verified) verified = *run.verified ? "yes" : "no";
@@ -26,11 +31,22 @@ Figures figures_of(const SimulationRecord& run) {
   if (run.replicas_bitwise_equal) {
     replicas = *run.replicas_bitwise_equal ? "replicas are equal, bit by bit" : "replicas differ";
   }
-  return {{{"Data verified", verified, replicas},
-           {"Time, median", time_or_none(run.time.p50_us), "stragglers: " + run.straggler},
-           {"Time, longest", time_or_none(run.time.max_us), "p95 " + time_or_none(run.time.p95_us)},
-           {"Moved between ranks", bytes_text(static_cast<double>(run.bytes_moved)),
-            "on " + counted(run.ranks, "rank", "ranks")}}};
+  Figures figures = {{{"Data verified", verified, replicas}}};
+  if (run.has_one_time()) {
+    figures.figures.push_back(
+        {"Time", time_or_none(run.time.max_us), "every repetition takes the same"});
+    figures.figures.push_back(
+        {"Steps", grouped(static_cast<std::int64_t>(run.steps.size())), slowness(run)});
+  } else {
+    figures.figures.push_back(
+        {"Time, median", time_or_none(run.time.p50_us), "stragglers: " + run.straggler});
+    figures.figures.push_back(
+        {"Time, longest", time_or_none(run.time.max_us), "p95 " + time_or_none(run.time.p95_us)});
+  }
+  figures.figures.push_back({"Moved between ranks",
+                             bytes_text(static_cast<double>(run.bytes_moved)),
+                             "on " + counted(run.ranks, "rank", "ranks")});
+  return figures;
 }
 
 std::string label_of(const SimulatedStep& step) {
@@ -74,26 +90,30 @@ Browser browser(const SimulationRecord& run) {
   browser.total = run.steps.size();
   browser.columns = {{"step", ColumnKind::kName},
                      {"change", ColumnKind::kCode},
-                     {"price, us", ColumnKind::kNumber, 3},
-                     {"ends, median us", ColumnKind::kNumber, 3},
-                     {"ends, longest us", ColumnKind::kNumber, 3},
-                     {"waited, us", ColumnKind::kNumber, 3},
-                     {"bytes moved", ColumnKind::kBytes},
-                     {"error", ColumnKind::kNumber, 6}};
+                     {"price, us", ColumnKind::kNumber, 3}};
+  const bool has_one_time = run.has_one_time();
+  if (has_one_time) {
+    browser.columns.push_back({"ends, us", ColumnKind::kNumber, 3});
+  } else {
+    browser.columns.push_back({"ends, median us", ColumnKind::kNumber, 3});
+    browser.columns.push_back({"ends, longest us", ColumnKind::kNumber, 3});
+  }
+  browser.columns.push_back({"waited, us", ColumnKind::kNumber, 3});
+  browser.columns.push_back({"bytes moved", ColumnKind::kBytes});
+  browser.columns.push_back({"error", ColumnKind::kNumber, 6});
   FacetOptions names =
       sorted_options(run.steps, [](const SimulatedStep& step) { return step.name; });
   browser.facets = {{"step", names.values()}};
   for (const SimulatedStep& step : run.steps) {
     BrowserRow row;
     row.place = browser.rows.size();
-    row.cells = {Cell(step.name, step.node),
-                 step.change.empty() ? Cell() : Cell(step.change),
-                 Cell(step.price_us),
-                 Cell(step.end.p50_us),
-                 Cell(step.end.max_us),
-                 Cell(step.wait_us),
-                 Cell(static_cast<double>(step.bytes_moved)),
-                 Cell(step.max_abs_error)};
+    row.cells = {Cell(step.name, step.node), step.change.empty() ? Cell() : Cell(step.change),
+                 Cell(step.price_us)};
+    if (!has_one_time) row.cells.emplace_back(step.end.p50_us);
+    row.cells.emplace_back(step.end.max_us);
+    row.cells.emplace_back(step.wait_us);
+    row.cells.emplace_back(static_cast<double>(step.bytes_moved));
+    row.cells.emplace_back(step.max_abs_error);
     row.facets = {names.add(step.name)};
     RowDetail detail;
     detail.facts.push_back({"step", label_of(step), true});
@@ -120,7 +140,8 @@ SectionContent render(const SimulationRecord& run) {
   }
   content.answer = run.refused.empty()
                        ? counted(static_cast<std::int64_t>(run.steps.size()), "step", "steps") +
-                             ", " + time_or_none(run.time.p50_us) + " in the median."
+                             ", " + time_or_none(run.time.p50_us) +
+                             (run.has_one_time() ? "." : " in the median.")
                        : "Nothing ran: " + run.refused + ".";
   if (run.refused.empty() && !run.time.p50_us && !run.unpriced.empty()) {
     content.answer = counted(static_cast<std::int64_t>(run.steps.size()), "step", "steps") +

@@ -57,11 +57,15 @@ Figures figures_of(const SolutionRecord& record) {
   return figures;
 }
 
+// The nodes of a layer, or of several layers that are alike. Its figures are those of one layer.
 struct Stretch {
   std::string label;
+  std::int64_t layers = 1;
   std::int64_t ops = 0;
   double compute_us[2] = {0.0, 0.0};  // forward, backward
   double communication_us[2] = {0.0, 0.0};
+  double bytes_moved = 0.0;
+  std::string plan = {};  // the layouts of its nodes, in the order of the program
 };
 
 bool is_backward(const SolvedNode& node) { return node.phase == "backward"; }
@@ -126,8 +130,39 @@ std::optional<Places> repeated_places(const SolutionRecord& record) {
   return places;
 }
 
-// The costs of the nodes before the layers, of each layer, and of the nodes after them, in the
-// order of the forward pass.
+constexpr double kSame = 1e-9;  // layers whose costs differ by less of them are alike
+
+bool are_alike(const Stretch& one, const Stretch& other) {
+  const auto is_same = [](double a, double b) {
+    return std::abs(a - b) <= kSame * std::max(std::abs(a), std::abs(b));
+  };
+  if (one.ops != other.ops || one.plan != other.plan) return false;
+  for (const std::size_t phase : {std::size_t{0}, std::size_t{1}}) {
+    if (!is_same(one.compute_us[phase], other.compute_us[phase]) ||
+        !is_same(one.communication_us[phase], other.communication_us[phase])) {
+      return false;
+    }
+  }
+  return is_same(one.bytes_moved, other.bytes_moved);
+}
+
+// "layer 3", "layers 0 to 31, alike: 32", or "layers 1, 3 and 14 more, alike: 16".
+std::string layers_text(const std::vector<std::int64_t>& layers) {
+  if (layers.size() == 1) return "layer " + std::to_string(layers[0]);
+  const auto count = static_cast<std::int64_t>(layers.size());
+  const std::string alike = ", alike: " + grouped(count);
+  if (layers.back() - layers.front() == count - 1) {
+    return "layers " + std::to_string(layers.front()) + (count == 2 ? " and " : " to ") +
+           std::to_string(layers.back()) + alike;
+  }
+  std::string text = "layers " + std::to_string(layers[0]);
+  if (count == 2) return text + " and " + std::to_string(layers[1]) + alike;
+  text += ", " + std::to_string(layers[1]);
+  return text + " and " + grouped(count - 2) + " more" + alike;
+}
+
+// What the nodes before the layers, each kind of layer, and the nodes after them cost, in the order of
+// the forward pass. Layers that have the same layouts and costs are one stretch.
 std::vector<Stretch> stretches_of(const SolutionRecord& record, const Places& places) {
   std::map<std::int64_t, Stretch> stretches;
   for (std::size_t i = 0; i < record.assignment.size(); ++i) {
@@ -139,21 +174,51 @@ std::vector<Stretch> stretches_of(const SolutionRecord& record, const Places& pl
     stretch.ops += is_op ? 1 : 0;
     stretch.compute_us[phase] += node.compute_us;
     stretch.communication_us[phase] += node.communication_us;
+    for (const SolvedMove& move : node.moves) stretch.bytes_moved += move.bytes_moved.value_or(0.0);
+    stretch.plan += node.op;
+    for (const std::string& layout : node.layout_in) stretch.plan += " " + layout;
+    stretch.plan += " -> " + node.layout_out + "\n";
   }
   std::vector<Stretch> ordered;
+  std::vector<std::vector<std::int64_t>> layers;  // of each of them
   for (auto& [place, stretch] : stretches) {
-    stretch.label = place == kBefore  ? std::string("before the layers")
-                    : place == kAfter ? std::string("after the layers")
-                                      : "layer " + std::to_string(place);
+    const bool is_layer = place != kBefore && place != kAfter;
+    const auto known = std::find_if(ordered.begin(), ordered.end(), [&](const Stretch& other) {
+      return is_layer && !layers[static_cast<std::size_t>(&other - ordered.data())].empty() &&
+             are_alike(stretch, other);
+    });
+    if (known != ordered.end()) {
+      layers[static_cast<std::size_t>(known - ordered.begin())].push_back(place);
+      continue;
+    }
+    if (!is_layer) {
+      stretch.label = place == kBefore ? "before the layers" : "after the layers";
+    }
+    layers.push_back(is_layer ? std::vector<std::int64_t>{place} : std::vector<std::int64_t>());
     ordered.push_back(std::move(stretch));
   }
+  for (std::size_t i = 0; i < ordered.size(); ++i) {
+    if (layers[i].empty()) continue;
+    ordered[i].label = layers_text(layers[i]);
+    ordered[i].layers = static_cast<std::int64_t>(layers[i].size());
+  }
   return ordered;
+}
+
+bool has_folded(const std::vector<Stretch>& stretches) {
+  return std::any_of(stretches.begin(), stretches.end(),
+                     [](const Stretch& stretch) { return stretch.layers > 1; });
+}
+
+std::string caption_of(const std::vector<Stretch>& stretches) {
+  return has_folded(stretches) ? "Time by layer; of layers that are alike, the figures of one"
+                               : "Time by layer";
 }
 
 Chart chart_of(const std::vector<Stretch>& stretches) {
   Chart chart;
   chart.id = "layers";
-  chart.title = "Time by layer";
+  chart.title = caption_of(stretches);
   chart.kind = ChartKind::kStackedBars;
   chart.x_title = "layer";
   chart.y_title = "us";
@@ -172,20 +237,40 @@ Chart chart_of(const std::vector<Stretch>& stretches) {
   return chart;
 }
 
-Table table_of(const std::vector<Stretch>& stretches) {
+Table table_of(const SolutionRecord& record, const std::vector<Stretch>& stretches) {
+  bool has_bytes = false;
+  for (const SolvedNode& node : record.assignment) {
+    for (const SolvedMove& move : node.moves) has_bytes = has_bytes || move.bytes_moved.has_value();
+  }
   Table table;
-  table.caption = "Time by layer";
+  table.caption = caption_of(stretches);
   table.columns = {{"layer", ColumnKind::kText},
                    {"ops", ColumnKind::kCount},
                    {"forward kernels, us", ColumnKind::kNumber, 2},
                    {"forward communication, us", ColumnKind::kNumber, 2},
                    {"backward kernels, us", ColumnKind::kNumber, 2},
                    {"backward communication, us", ColumnKind::kNumber, 2}};
+  if (has_bytes) table.columns.push_back({"moved between ranks", ColumnKind::kBytes});
+  Stretch all;
+  const auto row_of = [&](const Stretch& stretch) {
+    Row row = {Cell(stretch.label),         Cell(stretch.ops),
+               Cell(stretch.compute_us[0]), Cell(stretch.communication_us[0]),
+               Cell(stretch.compute_us[1]), Cell(stretch.communication_us[1])};
+    if (has_bytes) row.emplace_back(stretch.bytes_moved);
+    return row;
+  };
   for (const Stretch& stretch : stretches) {
-    table.rows.push_back({Cell(stretch.label), Cell(stretch.ops), Cell(stretch.compute_us[0]),
-                          Cell(stretch.communication_us[0]), Cell(stretch.compute_us[1]),
-                          Cell(stretch.communication_us[1])});
+    table.rows.push_back(row_of(stretch));
+    const auto times = static_cast<double>(stretch.layers);
+    all.ops += stretch.layers * stretch.ops;
+    all.bytes_moved += times * stretch.bytes_moved;
+    for (const std::size_t phase : {std::size_t{0}, std::size_t{1}}) {
+      all.compute_us[phase] += times * stretch.compute_us[phase];
+      all.communication_us[phase] += times * stretch.communication_us[phase];
+    }
   }
+  all.label = "all of them";
+  if (has_folded(stretches)) table.rows.push_back(row_of(all));
   return table;
 }
 
@@ -260,7 +345,7 @@ SectionContent render(const SolutionRecord& record) {
                    " in all, are counted apart."
              : ".")});
     content.blocks.emplace_back(Charts{{chart_of(stretches)}});
-    content.blocks.emplace_back(table_of(stretches));
+    content.blocks.emplace_back(table_of(record, stretches));
   }
   content.answer =
       "Of " + grouped(record.strategies) + " strategies of " +

@@ -34,12 +34,14 @@ SectionContent render(const StepRecord& record) {
     picture.series.push_back(kind);
     return picture.series.size() - 1;
   };
+  picture.tracks.emplace_back();
+  std::vector<Lane>& lanes = picture.tracks.front().lanes;
   for (const PicturedTask& task : record.timeline) {
-    auto lane = std::find_if(picture.lanes.begin(), picture.lanes.end(),
+    auto lane = std::find_if(lanes.begin(), lanes.end(),
                              [&](const Lane& one) { return one.name == task.stream; });
-    if (lane == picture.lanes.end()) {
-      picture.lanes.push_back({task.stream, {}});
-      lane = picture.lanes.end() - 1;
+    if (lane == lanes.end()) {
+      lanes.push_back({task.stream, {}});
+      lane = lanes.end() - 1;
     }
     const std::string name =
         task.tasks > 1 ? task.name + " (" + grouped(task.tasks) + " tasks)" : task.name;
@@ -49,16 +51,13 @@ SectionContent render(const StepRecord& record) {
   content.blocks.emplace_back(Paragraph{
       "Each stream runs its tasks one after the other. Tasks that are too short for the picture, "
       "and kernels of one block, share a bar; `--trace` writes all of them."});
-  const Table table = timeline_table(picture);
-  const auto busiest =
-      std::max_element(table.rows.begin(), table.rows.end(), [](const Row& left, const Row& right) {
-        return std::get<double>(left[2].value) < std::get<double>(right[2].value);
-      });
+  const auto busiest = std::max_element(
+      lanes.begin(), lanes.end(),
+      [](const Lane& left, const Lane& right) { return left.busy() < right.busy(); });
   content.answer = "A micro-batch takes " + duration_text(picture.end * 1e3) + "; the busiest of " +
-                   counted(static_cast<std::int64_t>(picture.lanes.size()), "stream", "streams") +
-                   " is " + std::get<std::string>((*busiest)[0].value) + ", at " +
-                   percent(std::get<double>((*busiest)[2].value) / std::max(1e-12, picture.end)) +
-                   " of that time.";
+                   counted(static_cast<std::int64_t>(lanes.size()), "stream", "streams") + " is " +
+                   busiest->name + ", at " +
+                   percent(busiest->busy() / std::max(1e-12, picture.end)) + " of that time.";
   content.blocks.emplace_back(std::move(picture));
   return content;
 }

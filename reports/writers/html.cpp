@@ -12,6 +12,7 @@
 #include "reports/records/json_text.h"
 #include "reports/writers/assets.h"
 #include "reports/writers/inline_text.h"
+#include "reports/writers/picture_svg.h"
 
 namespace shardlab::reports {
 namespace {
@@ -403,6 +404,7 @@ ordered_json chart_json(const Chart& chart) {
           {"kind", chart_kind_name(chart.kind)},
           {"xTitle", chart.x_title},
           {"yTitle", chart.y_title},
+          {"fromZero", chart.from_zero},
           {"x", chart.x},
           {"labels", chart.x.empty() ? ordered_json(chart.labels) : std::move(sizes)},
           {"series", std::move(series)}};
@@ -504,49 +506,19 @@ class HtmlBlockWriter {
     return html;
   }
 
-  // A picture to scale, 1,000 units wide. Its colours come from classes, because the page's policy and
-  // its dark mode leave no place for colours of its own.
   std::string operator()(const Timeline& timeline) {
-    constexpr double kWidth = 1000.0;
-    constexpr int kLabel = 16;
-    constexpr int kBar = 22;
-    constexpr int kGap = 8;
-    const int height = static_cast<int>(timeline.lanes.size()) * (kLabel + kBar + kGap) + 20;
-    std::string html = "<figure class=\"chart timeline\" id=\"timeline-" +
-                       html_escape(timeline.id) + "\"><figcaption>" + inline_html(timeline.title) +
-                       "</figcaption><svg viewBox=\"0 0 1000 " + std::to_string(height) +
-                       "\" role=\"img\" aria-label=\"" + html_escape(plain_text(timeline.title)) +
-                       "\">\n";
-    const auto x_of = [&](double at) {
-      return timeline.end > 0.0 ? at / timeline.end * kWidth : 0.0;
-    };
-    int y = 0;
-    for (const Lane& lane : timeline.lanes) {
-      html += "<text x=\"0\" y=\"" + std::to_string(y + kLabel - 4) + "\">" +
-              html_escape(lane.name) + "</text>\n<rect class=\"lane\" x=\"0\" y=\"" +
-              std::to_string(y + kLabel) + "\" width=\"1000\" height=\"" + std::to_string(kBar) +
-              "\"/>\n";
-      for (const Bar& bar : lane.bars) {
-        html += "<rect class=\"series-" + std::to_string(bar.series % 8 + 1) + "\" x=\"" +
-                plain_fixed(x_of(bar.start)) + "\" y=\"" + std::to_string(y + kLabel) +
-                "\" width=\"" + plain_fixed(std::max(0.4, x_of(bar.end) - x_of(bar.start))) +
-                "\" height=\"" + std::to_string(kBar) + "\"><title>" + html_escape(bar.name) +
-                ", " + fixed(bar.start, 2) + " to " + fixed(bar.end, 2) + " " +
-                html_escape(timeline.unit) + "</title></rect>\n";
-      }
-      y += kLabel + kBar + kGap;
-    }
-    html += "<text x=\"0\" y=\"" + std::to_string(y + 12) + "\">0</text><text x=\"1000\" y=\"" +
-            std::to_string(y + 12) + "\" text-anchor=\"end\">" + fixed(timeline.end, 2) + " " +
-            html_escape(timeline.unit) + "</text>\n</svg><ul class=\"legend\">";
-    for (std::size_t s = 0; s < timeline.series.size(); ++s) {
-      html += "<li><svg width=\"12\" height=\"12\" aria-hidden=\"true\"><rect class=\"series-" +
-              std::to_string(s % 8 + 1) + "\" width=\"12\" height=\"12\"/></svg> " +
-              inline_html(timeline.series[s]) + "</li>";
-    }
-    html += "</ul><details class=\"numbers\"><summary>Numbers</summary>" +
-            (*this)(timeline_table(timeline)) + "</details></figure>\n";
-    return html;
+    return picture_html("timeline", timeline.id, timeline.title, timeline_svg(timeline),
+                        timeline_legend(timeline), picture_table(timeline));
+  }
+
+  std::string operator()(const HostPicture& picture) {
+    return picture_html("hosts", picture.id, picture.title, host_svg(picture), host_legend(picture),
+                        picture_table(picture));
+  }
+
+  std::string operator()(const AreaPicture& picture) {
+    return picture_html("area", picture.id, picture.title, area_svg(picture), area_legend(picture),
+                        picture_table(picture));
   }
 
   std::string operator()(const Listing& listing) {
@@ -570,12 +542,19 @@ class HtmlBlockWriter {
   }
 
  private:
-  // Two digits without separators, as attributes have them.
-  static std::string plain_fixed(double number) {
-    std::string text = fixed(number, 2);
-    text.erase(std::remove(text.begin(), text.end(), ','), text.end());
-    return text;
+  // A picture scrolls inside its box where the window is too narrow for it.
+  std::string picture_html(const std::string& kind, const std::string& id, const std::string& title,
+                           const std::string& svg, const std::string& legend,
+                           const Table& numbers) {
+    return "<figure class=\"chart picture " + kind + "\" id=\"picture-" + html_escape(id) +
+           "\"><figcaption>" + inline_html(title) +
+           "</figcaption><div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"" +
+           html_escape(plain_text(title)) + "\">" + svg +
+           "</div><p class=\"hint\">The picture goes on to the right: scroll it sideways.</p>" +
+           legend + "<details class=\"numbers\"><summary>Numbers</summary>" + (*this)(numbers) +
+           "</details></figure>\n";
   }
+
   // "12 more charts".
   static std::string more(std::size_t number, const std::string& one) {
     return counted(static_cast<std::int64_t>(number), "more " + one, "more " + one + "s");

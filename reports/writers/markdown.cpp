@@ -222,7 +222,15 @@ class MarkdownBlockWriter {
   }
 
   std::string operator()(const Timeline& timeline) const {
-    return (*this)(timeline_table(timeline));
+    return (*this)(picture_table(timeline));
+  }
+
+  std::string operator()(const HostPicture& picture) const {
+    return (*this)(picture_table(picture));
+  }
+
+  std::string operator()(const AreaPicture& picture) const {
+    return (*this)(picture_table(picture));
   }
 
   std::string operator()(const Listing& listing) const {

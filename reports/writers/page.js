@@ -483,12 +483,12 @@
     return fixed(value, Math.max(0, Math.ceil(-Math.log10(step) - 1e-9)));
   };
 
-  // Even axes, not from 0: what holds from one x to the next.
+  // Even axes, from 0 unless the chart says otherwise: what holds from one x to the next.
   const stepsChart = (chart) => {
     const steps = linesChart(chart);
     for (const dataset of steps.data.datasets) Object.assign(dataset, {stepped: 'before', pointRadius: 4, borderWidth: 2});
-    Object.assign(steps.options.scales.x, {type: 'linear', grace: '4%'});
-    Object.assign(steps.options.scales.y, {type: 'linear', grace: '8%'});
+    Object.assign(steps.options.scales.x, {type: 'linear', grace: '4%', beginAtZero: chart.fromZero});
+    Object.assign(steps.options.scales.y, {type: 'linear', grace: '8%', beginAtZero: chart.fromZero});
     steps.options.scales.x.ticks.callback = evenBytesTick;
     steps.options.scales.y.ticks.callback = evenTick;
     return steps;

@@ -1,6 +1,9 @@
 // shardlab ties: counts the exact ties, near ties and order-dependent choices of a suite.
 #include "strategies/select/ties.h"
 
+#include <algorithm>
+#include <array>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -168,6 +171,38 @@ std::string audit_text(const Audit& audit, const TiesArguments& arguments) {
   return text;
 }
 
+// The margins of all choices that have a price, by how large they are relative to it. The bands rise by
+// factors of ten.
+nlohmann::json margins_json(const Audit& result) {
+  constexpr std::array kLimits = {0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0};  // percent
+  std::array<std::int64_t, kLimits.size() + 1> choices{};
+  std::int64_t exact = 0;
+  std::int64_t alone = 0;
+  std::int64_t free = 0;
+  for (const TieItem& item : result.items) {
+    const bool has_price = item.total_us < std::numeric_limits<double>::infinity();
+    if (!item.error.empty() || !has_price) continue;
+    if (item.exact > 1) {
+      ++exact;
+    } else if (!item.margin_us || !std::isfinite(*item.margin_us)) {
+      ++alone;
+    } else if (!(item.total_us > 0.0)) {
+      ++free;
+    } else {
+      const double percent = 100.0 * *item.margin_us / item.total_us;
+      const auto* const above = std::upper_bound(kLimits.begin(), kLimits.end(), percent);
+      ++choices[static_cast<std::size_t>(above - kLimits.begin())];
+    }
+  }
+  nlohmann::json bands = nlohmann::json::array();
+  for (std::size_t b = 0; b < choices.size(); ++b) {
+    bands.push_back({{"from_percent", b == 0 ? 0.0 : kLimits[b - 1]},
+                     {"below_percent", b < kLimits.size() ? nlohmann::json(kLimits[b]) : nullptr},
+                     {"choices", choices[b]}});
+  }
+  return {{"exact", exact}, {"alone", alone}, {"free", free}, {"bands", std::move(bands)}};
+}
+
 nlohmann::json audit_json(const Audit& result, const TiesArguments& arguments) {
   nlohmann::json items = nlohmann::json::array();
   for (std::size_t i = 0; i < result.items.size(); ++i) {
@@ -184,7 +219,8 @@ nlohmann::json audit_json(const Audit& result, const TiesArguments& arguments) {
           {"flipped_first_by", result.flips},
           {"impossible", result.impossible},
           {"not_asked", result.not_asked},
-          {"items", std::move(items)}};
+          {"items", std::move(items)},
+          {"margins", margins_json(result)}};
 }
 
 void run_ties(const TiesArguments& arguments, Session& session) {

@@ -17,6 +17,7 @@
 #include "runner/session/command.h"
 #include "runner/session/layout_names.h"
 #include "runner/session/run_reports.h"
+#include "runner/simulate/pictured_run.h"
 #include "runner/simulate/trace.h"
 #include "sim/traffic.h"
 
@@ -189,7 +190,7 @@ void Simulation::note_wall(double distribute_ms, double run_ms) {
   run_ms_ += run_ms;
 }
 
-void Simulation::run_clocks(const std::string& title) {
+void Simulation::run_clocks(const std::string& title, bool tells_waits) {
   const StopWatch watch;
   const Simulator simulator(
       mesh_, topology_,
@@ -200,7 +201,8 @@ void Simulation::run_clocks(const std::string& title) {
        .memory_limit_bytes = memory_,
        .traced_ranks =
            arguments_.trace.empty() ? 0 : traced_ranks(schedule_, arguments_.trace_ranks),
-       .contention = arguments_.contention});
+       .contention = arguments_.contention,
+       .tells_waits = tells_waits});
   time_ = simulator.run(schedule_);
   clock_ms_ = watch.ms();
   if (arguments_.trace.empty()) return;
@@ -332,6 +334,26 @@ std::string Simulation::text(const std::string& title) const {
          format_fixed(moved / 1e6 / run_ms_, 2) + " GB/s moved and verified\n";
 }
 
+nlohmann::json Simulation::pictured_timeline() const {
+  const std::vector<PicturedRank> ranks = ranks_to_draw(time_.waits);
+  if (ranks.empty() || has_no_price() || steps_.empty()) return nlohmann::json::array();
+  // The first repetition once more, now that it is known which ranks to draw.
+  SimulationOptions options{.slowdown = slowdown_,
+                            .seed = session_.seed,
+                            .memory_limit_bytes = memory_,
+                            .contention = arguments_.contention};
+  for (const PicturedRank& rank : ranks) options.shown_ranks.push_back(rank.index);
+  const SimulationResult run = Simulator(mesh_, topology_, options).run(schedule_);
+  std::vector<std::string> labels;
+  for (const ScheduledKernel& kernel : schedule_.kernels) labels.push_back(kernel.name);
+  for (const Step& step : steps_) {
+    if (!step.change.empty()) labels[to_index(step.kernel)] += " " + step.change;
+    if (!step.json.contains("node")) continue;
+    labels[to_index(step.kernel)] += " for " + step.json["node"].get<std::string>();
+  }
+  return timeline_json(ranks, schedule_, labels, run.timeline, mesh_, topology_);
+}
+
 void Simulation::write_reports() const {
   const nlohmann::json printed = json(nlohmann::json::object());
   nlohmann::json result = {
@@ -350,6 +372,8 @@ void Simulation::write_reports() const {
     }
     result["steps"].push_back(std::move(shown));
   }
+  result["timeline"] = pictured_timeline();
+  result["hosts"] = hosts_json(mesh_, topology_);
   reports::RunHeader header = header_of(session_);
   header.configuration.topology = topology_.to_json();
   header.configuration.stacks = {stack_};
@@ -360,7 +384,7 @@ void Simulation::write_reports() const {
 }
 
 void Simulation::finish(nlohmann::json document, const std::string& title, Session& session) {
-  if (!is_refused()) run_clocks(title.substr(0, title.find('\n')));
+  if (!is_refused()) run_clocks(title.substr(0, title.find('\n')), writes_report(session));
   if (writes_report(session)) write_reports();
   if (session.json()) {
     session.print(json(std::move(document)));

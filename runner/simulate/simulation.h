@@ -91,7 +91,9 @@ class Simulation {
     std::int64_t bytes_moved = 0;
     std::optional<double> max_abs_error;
   };
-  void run_clocks(const std::string& title);
+  void run_clocks(const std::string& title, bool tells_waits);
+  // The timelines of the ranks that the report draws.
+  [[nodiscard]] nlohmann::json pictured_timeline() const;
   void write_reports() const;
   [[nodiscard]] nlohmann::json quantiles_json(const Quantiles& quantiles) const;
   [[nodiscard]] nlohmann::json json(nlohmann::json document) const;

@@ -23,6 +23,18 @@ nlohmann::json constraints_json(const std::string& recipe, const ProblemOptions&
           {"memory_budget_bytes", or_null(options.memory_budget_bytes)}};
 }
 
+// Adds the node's tensor, and the bytes of its moves, to its JSON.
+void add_picture(const PicturedPlan& picture, std::size_t node, double runs, nlohmann::json& json) {
+  if (nlohmann::json given = picture.given_json(node); !given.is_null()) {
+    json["given"] = std::move(given);
+  }
+  for (nlohmann::json& move : json["moves"]) {
+    const std::optional<double> bytes =
+        picture.bytes_moved(node, move.at("input").get<std::size_t>());
+    if (bytes) move["bytes_moved"] = runs * *bytes;
+  }
+}
+
 }  // namespace
 
 void record_solution(const Session& session, const SolutionRun& report) {
@@ -48,11 +60,17 @@ void record_solution(const Session& session, const SolutionRun& report) {
     node["kind"] = to_string(report.program.nodes[*index].kind);
     node["phase"] = to_string(report.program.nodes[*index].phase);
     node["layer"] = or_null(layers[*index]);
+    if (report.picture != nullptr) {
+      add_picture(*report.picture, *index, solved.at("runs").get<double>(), node);
+    }
     result["assignment"].push_back(std::move(node));
   }
   for (const char* key : {"executed_us", "unexecutable", "objective_name", "recompute",
                           "reshard_after_forward", "step_us", "memory"}) {
     if (report.result.contains(key)) result[key] = report.result.at(key);
+  }
+  if (report.picture != nullptr && !report.picture->memory_json().is_null()) {
+    result["memory_over_step"] = report.picture->memory_json();
   }
   if (!report.answers.empty()) result["answers"] = report.answers;
   reports::RunHeader header = header_of(session);

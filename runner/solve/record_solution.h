@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runner/session/session.h"
+#include "runner/solve/pictured_plan.h"
 #include "strategies/programs/program.h"
 #include "strategies/programs/sharding_problem.h"
 #include "strategies/select/stack.h"
@@ -19,6 +20,7 @@ struct SolutionRun {
   const ProblemOptions& options;
   const nlohmann::json& result;  // the plan as `solve` prints it
   nlohmann::json answers;  // answers to further questions (reports/records/solution_answers.h)
+  const PicturedPlan* picture = nullptr;  // null if there is no plan
   double wall_ms = 0.0;
 };
 

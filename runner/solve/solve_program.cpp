@@ -15,6 +15,7 @@
 #include "runner/config/program_stack.h"
 #include "runner/session/run_reports.h"
 #include "runner/solve/executed_plan.h"
+#include "runner/solve/pictured_plan.h"
 #include "runner/solve/plan_search.h"
 #include "runner/solve/record_solution.h"
 #include "runner/solve/solution_text.h"
@@ -375,10 +376,13 @@ void answer_all(PrintedPlan& plan, ExactSolution& solution, ExactSolver& solver,
 }
 
 void write_plan(const PrintedPlan& plan, const nlohmann::json& json, const ProblemOptions& options,
-                const std::optional<RecipeComparison>& recipes, const Times& times,
-                const Session& session) {
+                const std::optional<RecipeComparison>& recipes, StepPlanner& planner,
+                const Times& times, const Session& session) {
   nlohmann::json answers = answers_record(plan.answers, json["best"]);
   if (recipes) answers["recipes"] = recipes->record;
+  std::optional<PicturedPlan> picture;
+  if (plan.found.solution.feasible) picture.emplace(plan.priced, plan.found.solution.assignment);
+  if (picture && plan.found.step) picture->note_step(planner, plan.found.step_options);
   record_solution(session, {.program = plan.priced.program,
                             .stack = plan.priced.stack,
                             .topology = plan.priced.topology,
@@ -387,6 +391,7 @@ void write_plan(const PrintedPlan& plan, const nlohmann::json& json, const Probl
                             .options = options,
                             .result = json,
                             .answers = std::move(answers),
+                            .picture = picture ? &*picture : nullptr,
                             .wall_ms = times.total_ms});
 }
 
@@ -543,7 +548,7 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
   nlohmann::json json = plan_json(plan);
   if (writes_report(session)) {
     options.memory_budget_bytes = most_bytes;
-    write_plan(plan, json, options, recipes, times, session);
+    write_plan(plan, json, options, recipes, planner, times, session);
     if (session.summary) return;
   }
   if (recipes) {

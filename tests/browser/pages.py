@@ -140,6 +140,10 @@ REPORTS = {
                     "--sensitivity", "--budget-curve", "5"],
     "solve-recipes": ["solve", "transformer-block", "--mesh", "2x4", "--compare-recipes"],
     "simulate": ["simulate", "--mesh", "2x4", "--tensor", "f32[16,8]", "--from", "S(0)P", "--to", "RS(1)"],
+    "simulate-slow": ["simulate", "--mesh", "2x8", "--tensor", "f32[1024,512]", "--from", "S(0)P", "--to", "RS(1)", "--stack",
+                      "alpha-beta", "--straggler", "host:1:2"],
+    "simulate-many": ["simulate", "--mesh", "dp=128,tp=8", "--tensor", "bf16[8192,8192]", "--from", "S(0)S(1)", "--to", "RR",
+                      "--data", "off"],
     "validate": ["validate", "--stack", "calibrated-h100"],
 }
 

@@ -506,6 +506,15 @@ TEST(TiesCommand, HasTheKeysOfItsContract) {
   expect_keys(ties, {"questions", "exact_ties", "near_ties", "order_dependent", "items"});
   std::size_t exact = 0;
   std::size_t order_dependent = 0;
+  // Every choice that has a price is in one place of the distribution.
+  const json& margins = ties["margins"];
+  std::int64_t choices = margins["exact"].get<std::int64_t>() +
+                         margins["alone"].get<std::int64_t>() + margins["free"].get<std::int64_t>();
+  for (const json& band : margins["bands"]) choices += band["choices"].get<std::int64_t>();
+  EXPECT_EQ(choices, ties["questions"].get<std::int64_t>() -
+                         ties["impossible"].get<std::int64_t>() -
+                         ties["not_asked"].get<std::int64_t>());
+  EXPECT_EQ(margins["exact"], ties["exact_ties"]);
   for (const json& item : ties["items"]) {
     exact += item["exact_ties"].get<int>() > 1 ? 1U : 0U;
     order_dependent += item["order_dependent"].get<bool>() ? 1U : 0U;

@@ -305,14 +305,207 @@ TEST(RunRecord, SectionsKeepTheirContractInEveryKind) {
   }
 }
 
+// Four layers of two ops; all but layer 2 are alike, and each moves 1 MB.
+TEST(RunRecord, LayersThatAreAlikeShareARowWithTheirCount) {
+  json result = solution_result();
+  result["assignment"] = json::array();
+  for (int layer = 0; layer < 4; ++layer) {
+    for (const char* op : {"a", "b"}) {
+      const std::string node = op + std::to_string(layer);
+      json moves = json::array();
+      if (op[0] == 'b') {
+        moves.push_back({{"input", 0},
+                         {"of", "a"},
+                         {"tensor", "f32[8]"},
+                         {"from", "S(0)"},
+                         {"to", "R"},
+                         {"us", 2.0},
+                         {"bytes_moved", 1e6}});
+      }
+      result["assignment"].push_back({{"node", node},
+                                      {"kind", "op"},
+                                      {"phase", "forward"},
+                                      {"op", op},
+                                      {"layer", layer},
+                                      {"layout_in", {"R"}},
+                                      {"layout_out", layer == 2 ? "R" : "S(0)"},
+                                      {"compute_us", 5.0},
+                                      {"communication_us", moves.empty() ? 0.0 : 2.0},
+                                      {"transition_us", 0.0},
+                                      {"moves", moves},
+                                      {"margin_us", nullptr}});
+    }
+  }
+  const std::string text = write_report(record_of(kSolveKind, result)).markdown;
+  EXPECT_NE(
+      text.find("| layers 0, 1 and 1 more, alike: 3 | 2 | 10.00 | 2.00 | 0.00 | 0.00 | 1.00 MB |"),
+      std::string::npos)
+      << text;
+  EXPECT_NE(text.find("| layer 2 | 2 | 10.00 | 2.00 | 0.00 | 0.00 | 1.00 MB |"), std::string::npos);
+  EXPECT_NE(text.find("| all of them | 8 | 40.00 | 8.00 | 0.00 | 0.00 | 4.00 MB |"),
+            std::string::npos);
+  for (json& node : result["assignment"]) node["layout_out"] = "S(0)";
+  const std::string even = write_report(record_of(kSolveKind, result)).markdown;
+  EXPECT_NE(even.find("| layers 0 to 3, alike: 4 | 2 | 10.00 |"), std::string::npos) << even;
+}
+
+TEST(RunRecord, ParametersComeByNameTheLargestFirst) {
+  json result = solution_result();
+  const auto parameter = [](const char* node, const char* label, double bytes, double per_rank) {
+    return json{
+        {"node", node},
+        {"kind", "parameter"},
+        {"phase", "forward"},
+        {"op", ""},
+        {"layout_in", json::array()},
+        {"layout_out", per_rank < bytes ? "S(0)R" : "RR"},
+        {"compute_us", 0.0},
+        {"communication_us", 0.0},
+        {"margin_us", nullptr},
+        {"given",
+         {{"label", label}, {"tensor", "f32[8]"}, {"bytes", bytes}, {"bytes_per_rank", per_rank}}}};
+  };
+  result["assignment"].push_back(parameter("p_small", "", 1e3, 1e3));
+  result["assignment"].push_back(parameter("p_large", "layers.0.wq", 4e6, 2e6));
+  const std::string text = write_report(record_of(kSolveKind, result)).markdown;
+  const std::size_t large = text.find("| `layers.0.wq` | `f32[8]` | `S(0)R` | 4.00 MB | 2.00 MB |");
+  const std::size_t small = text.find("| `p_small` | `f32[8]` | `RR` | 1.00 kB | 1.00 kB |");
+  EXPECT_LT(large, small) << text;
+  EXPECT_NE(small, std::string::npos) << text;
+  EXPECT_NE(text.find("1 is held whole by every rank; the largest is `layers.0.wq`"),
+            std::string::npos)
+      << text;
+}
+
+TEST(RunRecord, TheMemoryOverAStepHasAValueOfEachPartForEachMoment) {
+  json result = solution_result();
+  json memory = {{"end_us", 2000.0}, {"start_us", {0.0, 500.0}}};
+  for (const char* part :
+       {"parameters", "gradients", "optimizer", "activations", "gathered", "temporary"}) {
+    memory[part] = {0.0, 0.0};
+  }
+  memory["parameters"] = {3e6, 3e6};
+  memory["activations"] = {0.0, 1e6};
+  result["memory_over_step"] = memory;
+  const ReportFiles files = write_report(record_of(kSolveKind, result));
+  EXPECT_NE(
+      files.markdown.find("The peak is 4.00 MB, after 0.50 of 2.00 ms; the largest part of it "
+                          "is parameters and buffers, 3.00 MB."),
+      std::string::npos)
+      << files.markdown;
+  EXPECT_EQ(files.html.find(">optimizer state</"), std::string::npos);
+  result["memory_over_step"]["gathered"] = {0.0};
+  EXPECT_THROW((void)rendered<SolutionRecord>(record_of(kSolveKind, result)), ConfigError);
+}
+
+TEST(RunRecord, MarginsAreADistributionWithExactTiesApart) {
+  json result = ties_result();
+  EXPECT_EQ(write_report(record_of(kTiesKind, result)).markdown.find("## Margins"),
+            std::string::npos)
+      << "an older record has none";
+  result["margins"] = {{"exact", 3},
+                       {"alone", 1},
+                       {"free", 0},
+                       {"bands",
+                        {{{"from_percent", 0.0}, {"below_percent", 0.1}, {"choices", 1}},
+                         {{"from_percent", 0.1}, {"below_percent", 1.0}, {"choices", 2}},
+                         {{"from_percent", 1.0}, {"below_percent", nullptr}, {"choices", 3}}}}};
+  const std::string text = write_report(record_of(kTiesKind, result)).markdown;
+  for (const char* row :
+       {"| exact tie | 3 | 30.0 |", "| below 0.1 % | 1 | 10.0 |", "| 0.1 to 1 % | 2 | 20.0 |",
+        "| 1 % or more | 3 | 30.0 |", "| nothing to compare with | 1 | 10.0 |"}) {
+    EXPECT_NE(text.find(row), std::string::npos) << row << text;
+  }
+  EXPECT_EQ(text.find("the choice is free"), std::string::npos);
+  EXPECT_NE(text.find("Of 10 choices, 30.0 % are exact ties, and 30.0 % are cheaper than the next "
+                      "candidate by less than 1 %."),
+            std::string::npos)
+      << text;
+}
+
+// A run of one time has no median, in no sentence, figure or table.
+TEST(RunRecord, ARunWithOneTimeSaysNoMedian) {
+  json once = simulation_result();
+  once["time_us"] = {{"p50", 7.5}, {"p95", 7.5}, {"max", 7.5}};
+  const ReportFiles files = write_report(record_of(kSimulateKind, once));
+  EXPECT_EQ(rendered<SimulationRecord>(record_of(kSimulateKind, once)).sentence,
+            "`f32[8] S(0)->R` on 4 ranks takes 7.500 us under `old`; its data is right.");
+  EXPECT_EQ(files.markdown.find("median"), std::string::npos) << files.markdown;
+  EXPECT_NE(files.markdown.find("1 step, 7.500 us."), std::string::npos) << files.markdown;
+  const ReportFiles several = write_report(record_of(kSimulateKind, simulation_result()));
+  EXPECT_NE(several.markdown.find("Time, median"), std::string::npos);
+}
+
+// The streams of two ranks: rank 0 waits 4 us for rank 8, which is on another host.
+TEST(RunRecord, ASimulatedRunIsPicturedWithItsWaitsAndItsMesh) {
+  json run = simulation_result();
+  run["ranks"] = 16;
+  const auto bar = [](double start, double end, const json& waits_for) -> json {
+    return {{"stream", "communication"},
+            {"name", waits_for.is_null() ? "all_gather" : ""},
+            {"tasks", 1},
+            {"start_us", start},
+            {"end_us", end},
+            {"busy_us", waits_for.is_null() ? end - start : 0.0},
+            {"waits_for", waits_for}};
+  };
+  run["timeline"] = {
+      {{"rank", 0},
+       {"host", 0},
+       {"role", "usual"},
+       {"waits_us", 4.0},
+       {"delays_us", 0.0},
+       {"end_us", 9.0},
+       {"bars", {bar(0.0, 4.0, "rank 8"), bar(4.0, 9.0, nullptr)}},
+       {"waits",
+        {{{"stream", "communication"}, {"waits_for", "rank 8"}, {"times", 1}, {"us", 4.0}}}}},
+      {{"rank", 8},
+       {"host", 1},
+       {"role", "slowest"},
+       {"waits_us", 0.0},
+       {"delays_us", 4.0},
+       {"end_us", 9.0},
+       {"bars", {bar(4.0, 9.0, nullptr)}},
+       {"waits", json::array()}}};
+  const auto dim = [](int size, int stride, const char* link, double bandwidth) -> json {
+    return {{"name", ""},   {"size", size},      {"stride", stride},
+            {"link", link}, {"latency_us", 1.0}, {"bandwidth_gb_per_s", bandwidth}};
+  };
+  run["hosts"] = {{"topology", "h100"},
+                  {"devices_per_host", 8},
+                  {"dims", {dim(2, 8, "network", 50.0), dim(8, 1, "nvlink", 450.0)}}};
+  const ReportFiles files = write_report(record_of(kSimulateKind, run));
+  EXPECT_NE(files.html.find("<title>waits for rank 8, 0.00 to 4.00 us</title>"), std::string::npos);
+  EXPECT_NE(files.html.find("rank 8 on host 1, the slowest: others wait for it, 4.000 us in sum"),
+            std::string::npos);
+  EXPECT_NE(
+      files.markdown.find("The communication stream of rank 0 waits longest: 4.000 us (44.4 % "
+                          "of the run) for `rank 8`, in 1 wait."),
+      std::string::npos)
+      << files.markdown;
+  EXPECT_NE(files.markdown.find("| dim 0 | 8 groups of 2 ranks, over network at 50 GB/s and 1 us a "
+                                "step | ranks 0, 8 |"),
+            std::string::npos)
+      << files.markdown;
+  EXPECT_NE(files.markdown.find("16 ranks on 2 hosts of `h100`; dim 0 has the slowest links, "
+                                "network at 50 GB/s."),
+            std::string::npos);
+  // Of many hosts, one is drawn.
+  run["ranks"] = 1024;
+  run["hosts"]["dims"][0]["size"] = 128;
+  const ReportFiles large = write_report(record_of(kSimulateKind, run));
+  EXPECT_NE(large.html.find("and 127 more hosts like this one"), std::string::npos);
+  EXPECT_EQ(large.html.find(">host 1<"), std::string::npos);
+}
+
 TEST(RunRecord, AStepIsPicturedToScale) {
   const ReportFiles files = write_report(record_of(kStepKind, step_result()));
-  EXPECT_NE(files.html.find("<rect class=\"series-1\" x=\"100.00\" y=\"16\" width=\"500.00\" "
-                            "height=\"22\"><title>layers.0 (2 tasks), 10.00 to 60.00 ms</title>"),
-            std::string::npos);
+  EXPECT_NE(
+      files.html.find("<svg x=\"10%\" y=\"18\" width=\"50%\" height=\"22\"><title>layers.0 (2 "
+                      "tasks), 10.00 to 60.00 ms</title><rect class=\"series-1\""),
+      std::string::npos);
   EXPECT_NE(files.html.find("<title>&lt;layers.1&gt; (2 tasks)"), std::string::npos);
-  EXPECT_NE(files.html.find("<rect class=\"series-2\" x=\"0.00\" y=\"62\" width=\"100.00\""),
-            std::string::npos);
+  EXPECT_NE(files.html.find("<svg x=\"0%\" y=\"68\" width=\"10%\""), std::string::npos);
   EXPECT_NE(files.markdown.find("| compute | 2 | 90.00 | 90.0 |"), std::string::npos);
   EXPECT_NE(files.markdown.find("| GEMMs | 1,500.00 | 61.1 |"), std::string::npos);
   EXPECT_EQ(
@@ -412,18 +605,18 @@ TEST(RunRecord, APlanIsToldByLayer) {
   const auto number = [&](std::size_t row, std::size_t column) {
     return std::get<double>(table->rows[row][column].value);
   };
-  EXPECT_EQ(text(0), "layer 0");
-  EXPECT_EQ(text(1), "layer 1");
-  EXPECT_EQ(text(2), "after the layers");
-  for (const std::size_t layer : {std::size_t{0}, std::size_t{1}}) {
-    EXPECT_EQ(number(layer, 1), 8.0);
-    EXPECT_EQ(number(layer, 2), 8.0);
-    EXPECT_EQ(number(layer, 3), 4.0);
-    EXPECT_EQ(number(layer, 4), 16.0);
-    EXPECT_EQ(number(layer, 5), 8.0);
-  }
-  EXPECT_EQ(number(2, 1), 2.0) << "the loss of either pass";
-  EXPECT_EQ(number(2, 4), 4.0);
+  EXPECT_EQ(text(0), "layers 0 and 1, alike: 2");
+  EXPECT_EQ(number(0, 1), 8.0);
+  EXPECT_EQ(number(0, 2), 8.0);
+  EXPECT_EQ(number(0, 3), 4.0);
+  EXPECT_EQ(number(0, 4), 16.0);
+  EXPECT_EQ(number(0, 5), 8.0);
+  EXPECT_EQ(text(1), "after the layers");
+  EXPECT_EQ(number(1, 1), 2.0) << "the loss of either pass";
+  EXPECT_EQ(number(1, 4), 4.0);
+  EXPECT_EQ(text(2), "all of them");
+  EXPECT_EQ(number(2, 1), 18.0);
+  EXPECT_EQ(number(2, 4), 36.0);
 }
 
 // The ops of the plan above repeat from its first on; their names say otherwise.

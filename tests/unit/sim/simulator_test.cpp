@@ -117,6 +117,39 @@ TEST(Simulator, ASlowHostDelaysThoseWhoMeetIt) {
   EXPECT_EQ(met.kernels[1].wait_us, 2.5);  // half of the ranks wait for 5 us
 }
 
+// As above, the ranks of host 0 each wait 5 us for their partner on host 1, which arrives last.
+TEST(Simulator, SaysWhoWaitsForWhomAndForHowLong) {
+  const Schedule across = schedule_of({compute(5), collective(10, 0, {0}, {0})});
+  const SimulationResult run =
+      simulated("2x4", across, "host:1:2", {.shown_ranks = {2, 6}, .tells_waits = true});
+  ASSERT_EQ(run.waits.size(), 8U);
+  for (std::size_t rank = 0; rank < 8; ++rank) {
+    EXPECT_EQ(run.waits[rank].waits_us, rank < 4 ? 5 : 0) << rank;
+    EXPECT_EQ(run.waits[rank].delays_us, rank < 4 ? 0 : 5) << rank;
+    EXPECT_EQ(run.waits[rank].end_us, 30) << rank;
+  }
+  EXPECT_EQ(run.timeline.rank_indices, (std::vector<std::int64_t>{2, 6}));
+  ASSERT_EQ(run.timeline.spans.size(), 4U);
+  for (const TimelineSpan& span : run.timeline.spans) {
+    EXPECT_EQ(span.last_index, span.kernel == 1 ? 6 : span.rank_index);
+  }
+  EXPECT_TRUE(simulated("2x4", across, "host:1:2").waits.empty());
+  EXPECT_TRUE(simulated("2x4", across, "host:1:2").timeline.spans.empty());
+}
+
+// The ranks are alike, so that one stands for all: nobody waits, and any rank can be shown.
+TEST(Simulator, ShowsAnyRankOfARunThatIsFolded) {
+  const Schedule across = schedule_of({compute(5), collective(10, 0, {0}, {0})});
+  const SimulationResult run =
+      simulated("2x4", across, "none", {.shown_ranks = {5}, .tells_waits = true});
+  ASSERT_EQ(run.waits.size(), 1U);
+  EXPECT_EQ(run.waits[0].waits_us, 0);
+  EXPECT_EQ(run.waits[0].end_us, 15);
+  ASSERT_EQ(run.timeline.spans.size(), 2U);
+  EXPECT_EQ(run.timeline.spans[1].rank_index, 5);
+  EXPECT_EQ(run.timeline.spans[1].last_index, 5);
+}
+
 ScheduledKernel on(Stream stream, ScheduledKernel kernel) {
   kernel.stream = stream;
   return kernel;

@@ -1,0 +1,107 @@
+// Pictures: what a section draws to scale, free of any output format. The HTML writer draws them as
+// SVG (writers/picture_svg.h), Markdown writes the tables of picture_table().
+//
+//   Timeline     what runs when: a lane for each stream, a bar for each task
+//   HostPicture  the ranks of a mesh in boxes of hosts, with the groups of its dims
+//   AreaPicture  bytes over time, its parts stacked, with the peak marked
+//
+// A caption is a sentence. Every axis begins at 0.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace shardlab::reports {
+
+struct Table;
+
+// A bar that waits is drawn lighter than one that runs; its name says what it waits for.
+struct Bar {
+  std::string name;
+  double start = 0.0, end = 0.0;
+  std::size_t series = 0;  // bars of one series look alike
+  bool waits = false;
+  // How long tasks run in it, if it stands for several with gaps in between; otherwise all the time.
+  std::optional<double> busy = {};
+};
+struct Lane {
+  std::string name;
+  std::vector<Bar> bars;  // in the order of time; they do not overlap
+
+  [[nodiscard]] double busy() const;
+  [[nodiscard]] double waits() const;
+};
+// Lanes that belong together, such as the streams of one rank.
+struct Track {
+  std::string title;  // may be empty
+  std::vector<Lane> lanes;
+};
+struct Timeline {
+  std::string id;  // unique in its document
+  std::string title;
+  std::string unit;  // of the bars' ends: "ms"
+  double end = 0.0;  // of the picture; it begins at 0
+  std::vector<Track> tracks;
+  std::vector<std::string> series;  // what each series is
+};
+
+// One rank in its host. The note is a second, quieter line, such as the rank's coordinate.
+struct HostRank {
+  std::string name;
+  std::string note;
+};
+struct HostBox {
+  std::string title;
+  std::vector<HostRank> ranks;
+};
+// A group of ranks that a mesh dim joins, drawn as a line through its members.
+struct HostGroup {
+  std::string name;  // "dim 1, tp"
+  std::string note;  // "4 ranks each, over NVSwitch at 450 GB/s"
+  struct Member {
+    std::size_t host = 0, rank = 0;  // indices into HostPicture::hosts and HostBox::ranks
+  };
+  std::vector<Member> members;  // of the first group, those that are drawn
+  bool goes_on = false;         // whether it has members that are not drawn
+};
+struct HostPicture {
+  std::string id;
+  std::string title;
+  std::vector<HostBox> hosts;
+  std::string more;  // what is not drawn: "and 126 more hosts like these"; may be empty
+  std::vector<HostGroup> groups;
+};
+
+// Bytes over time. Each value holds until the next moment, the last until the end.
+struct AreaPicture {
+  struct Part {
+    std::string name;
+    std::vector<double> bytes;  // one for each moment
+  };
+  std::string id;
+  std::string title;
+  std::string unit;            // of time
+  double end = 0.0;            // the picture begins at 0
+  std::vector<double> starts;  // moments, ascending
+  std::vector<Part> parts;     // the first at the bottom
+
+  [[nodiscard]] double sum_at(std::size_t moment) const;
+  [[nodiscard]] std::size_t peak()
+      const;  // the moment with the largest sum, the first of equal ones
+};
+
+// The numbers of a picture, for readers who cannot see it.
+[[nodiscard]] Table picture_table(const Timeline& timeline);
+[[nodiscard]] Table picture_table(const HostPicture& picture);
+[[nodiscard]] Table picture_table(const AreaPicture& picture);
+
+// Values at which an axis from 0 to `end` has its marks: up to about `most` of them, at even steps
+// of 1, 2 or 5 times a power of ten. The first is 0.
+[[nodiscard]] std::vector<double> axis_marks(double end, int most);
+// A mark as text, with as many digits as tell marks apart that are `step` apart.
+[[nodiscard]] std::string axis_text(double mark, double step);
+
+}  // namespace shardlab::reports
