@@ -212,7 +212,10 @@ CommandInfo Command::info() const {
   return info;
 }
 
-std::string Command::help_text() const { return app_->help(); }
+std::string Command::help_text() const {
+  const CLI::App* program = app_->get_parent();
+  return app_->help(program == nullptr ? "" : program->get_name());
+}
 
 CommandOption Command::option(const std::string& name, std::string& value,
                               const std::string& help) const {
