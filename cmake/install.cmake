@@ -1,6 +1,7 @@
 # What is installed, and where: the rules of `cmake --install`, of the Debian package and of the wheel.
 #
-#   component program   bin/shardlab, share/shardlab/{configs,torch_worker}, share/doc/shardlab
+#   component program   bin/shardlab, share/shardlab/{configs,torch_worker}, share/doc/shardlab, manual pages, and what
+#                       shells read to complete command lines
 #   component wheel     the same program and its data in a wheel's own folders, and the Python package. These rules
 #                       exist only when scikit-build-core configures, which says where those folders are
 #
@@ -15,6 +16,26 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/torch_worker DESTINATION ${_data}
   PATTERN __pycache__ EXCLUDE)
 install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md DESTINATION ${_docs} COMPONENT program)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${_docs} COMPONENT program)
+
+# Manual pages and the scripts of the shells are written by the program that is installed.
+set(_written ${PROJECT_BINARY_DIR}/generated/installed)
+install(CODE "
+  file(REMOVE_RECURSE \"${_written}\")
+  file(MAKE_DIRECTORY \"${_written}\")
+  execute_process(COMMAND \"$<TARGET_FILE:shardlab>\" __man \"${_written}/man1\" COMMAND_ERROR_IS_FATAL ANY)
+  foreach(shell bash fish zsh)
+    execute_process(COMMAND \"$<TARGET_FILE:shardlab>\" completion \${shell}
+      OUTPUT_FILE \"${_written}/shardlab.\${shell}\" COMMAND_ERROR_IS_FATAL ANY)
+  endforeach()" COMPONENT program)
+install(DIRECTORY ${_written}/man1/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT program)
+install(FILES ${_written}/shardlab.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME shardlab
+  COMPONENT program)
+install(FILES ${_written}/shardlab.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d COMPONENT program)
+# Debian's zsh reads the first of these folders below /usr, and the second below /usr/local.
+foreach(_folder vendor-completions site-functions)
+  install(FILES ${_written}/shardlab.zsh DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/${_folder} RENAME _shardlab
+    COMPONENT program)
+endforeach()
 
 # The licences of the libraries whose code is in the program, and which ask for their notice to go where the code goes.
 # Boost's licence does not ask it of binaries.

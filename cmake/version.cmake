@@ -6,12 +6,18 @@
 # more. Without git, or outside a checkout (a tarball), the commit is "unknown".
 if(CMAKE_SCRIPT_MODE_FILE)
   set(commit "unknown")
+  string(TIMESTAMP date "%Y-%m-%d" UTC)  # of $SOURCE_DATE_EPOCH, if it is set
   find_program(git git)
   if(git AND EXISTS ${source_dir}/.git)
     execute_process(COMMAND ${git} -C ${source_dir} describe --always --dirty --abbrev=12 --match=
                     OUTPUT_VARIABLE described RESULT_VARIABLE failed ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
     if(NOT failed)
       set(commit ${described})
+    endif()
+    execute_process(COMMAND ${git} -C ${source_dir} show --no-patch --format=%cs HEAD
+                    OUTPUT_VARIABLE shown RESULT_VARIABLE failed ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
+    if(NOT failed)
+      set(date ${shown})
     endif()
   endif()
   file(CONFIGURE OUTPUT ${out} @ONLY CONTENT [=[
@@ -22,6 +28,7 @@ namespace shardlab {
 
 inline constexpr char kVersion[] = "@version@";
 inline constexpr char kGitCommit[] = "@commit@";  // 12 digits, "-dirty" when edited, "unknown" without git
+inline constexpr char kCommitDate[] = "@date@";  // of this commit; of the build without git
 inline constexpr char kCompiler[] = "@compiler@";
 inline constexpr char kBuildType[] = "@build_type@";
 inline constexpr char kSanitizers[] = "@sanitizers@";  // empty: none

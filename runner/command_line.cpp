@@ -2,9 +2,13 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <iostream>
 
 #include "runner/base/version.h"
 #include "runner/commands/commands.h"
+#include "runner/help/completion.h"
+#include "runner/help/man_page.h"
+#include "runner/help/pages.h"
 #include "runner/torch/live_stack.h"
 #include "runner/usage.h"
 
@@ -12,17 +16,29 @@ namespace shardlab {
 namespace {
 
 constexpr CommandRow kCommands[] = {
-    {"plan", add_plan_command},         {"select", add_select_command},
-    {"simulate", add_simulate_command}, {"ties", add_ties_command},
-    {"rules", add_rules_command},       {"compare", add_compare_command},
-    {"record", add_record_command},     {"regress", add_regress_command},
-    {"validate", add_validate_command}, {"calibrate", add_calibrate_command},
-    {"measure", add_measure_command},   {"program", add_program_command},
-    {"solve", add_solve_command},       {"solve-network", add_solve_network_command},
-    {"apply", add_apply_command},       {"step", add_step_command},
-    {"sweep", add_sweep_command},       {"report", add_report_command},
-    {"list", add_list_command},         {"describe", add_describe_command},
-    {"demo", add_demo_command},
+    {"plan", Purpose::kDecision, add_plan_command},
+    {"select", Purpose::kDecision, add_select_command},
+    {"simulate", Purpose::kDecision, add_simulate_command},
+    {"compare", Purpose::kComparison, add_compare_command},
+    {"ties", Purpose::kComparison, add_ties_command},
+    {"rules", Purpose::kComparison, add_rules_command},
+    {"record", Purpose::kComparison, add_record_command},
+    {"regress", Purpose::kComparison, add_regress_command},
+    {"sweep", Purpose::kComparison, add_sweep_command},
+    {"report", Purpose::kComparison, add_report_command},
+    {"demo", Purpose::kComparison, add_demo_command},
+    {"program", Purpose::kProgram, add_program_command},
+    {"solve", Purpose::kProgram, add_solve_command},
+    {"solve-network", Purpose::kProgram, add_solve_network_command},
+    {"apply", Purpose::kProgram, add_apply_command},
+    {"step", Purpose::kProgram, add_step_command},
+    {"validate", Purpose::kMeasurement, add_validate_command},
+    {"calibrate", Purpose::kMeasurement, add_calibrate_command},
+    {"measure", Purpose::kMeasurement, add_measure_command},
+    {"list", Purpose::kGuide, add_list_command},
+    {"describe", Purpose::kGuide, add_describe_command},
+    {"help", Purpose::kGuide, add_help_command},
+    {"completion", Purpose::kGuide, add_completion_command},
 };
 
 // CLI11 splits a value of --inputs that is in brackets at its commas. A blank in front of the
@@ -38,6 +54,20 @@ std::vector<std::string> with_whole_lists(std::vector<std::string> words) {
   return words;
 }
 
+// Answers what is no command: nothing typed, a shell that completes a word, and the installation,
+// which asks for manual pages.
+void answer_about_commands(std::span<const CommandGroup> groups,
+                           const std::vector<std::string>& words, Session& session) {
+  if (words.empty()) {
+    session.print(start_page(groups));
+  } else if (words.front() == kCompleteWord) {
+    session.print(complete(groups, std::span(words).subspan(1), session));
+  } else {
+    if (words.size() != 2) throw InputError("__man: valid: shardlab __man FOLDER");
+    write_man_pages(groups, words[1]);
+  }
+}
+
 }  // namespace
 
 std::span<const CommandRow> all_commands() { return kCommands; }
@@ -51,13 +81,23 @@ int run_command_line(const std::vector<std::string>& words, Session& session) {
   session.command_line = words;
   LiveStacks live_stacks(session);
   session.stack_source = &live_stacks;
-  for (const CommandRow& row : all_commands()) row.add(Command(&app), session);
+  std::string exit_codes = exit_codes_text();
+  exit_codes.pop_back();  // CLI11 ends the line
+  app.footer(exit_codes);
+  const Command root(&app);
+  for (const CommandRow& row : all_commands()) row.add(root, session);
+  if (words.empty() || words.front() == kCompleteWord || words.front() == kManWord) {
+    answer_about_commands(command_groups(root), words, session);
+    return kDone;
+  }
   try {
     std::vector<std::string> typed = with_whole_lists(words);
     std::reverse(typed.begin(), typed.end());  // CLI11 reads the words from the last to the first
     app.parse(typed);
   } catch (const CLI::CallForHelp& help) {
-    return app.exit(help);
+    if (!app.get_subcommands().empty()) return app.exit(help);
+    std::cout << program_page(command_groups(root));
+    return kDone;
   } catch (const CLI::CallForVersion& call) {
     return app.exit(call);
   } catch (const CLI::ParseError& error) {

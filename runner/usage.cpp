@@ -2,11 +2,11 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <array>
 #include <string_view>
 #include <vector>
 
 #include "costmodel/base/text.h"
+#include "runner/help/suggestion.h"
 
 namespace shardlab {
 namespace {
@@ -21,97 +21,6 @@ std::vector<std::string> option_names(const CLI::App& app) {
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
   }
   return names;
-}
-
-// Words that other tools have for what a command or an option of ours does. Several rows may have
-// one word; the first whose answer is valid where the word was typed is suggested.
-struct Synonym {
-  std::string_view word;
-  std::string_view ours;
-};
-constexpr std::array<Synonym, 74> kSynonyms = {{{"diff", "compare"},
-                                                {"reshard", "plan"},
-                                                {"redistribute", "plan"},
-                                                {"choose", "select"},
-                                                {"run", "simulate"},
-                                                {"execute", "simulate"},
-                                                {"audit", "ties"},
-                                                {"prove", "rules"},
-                                                {"verify", "rules"},
-                                                {"check", "regress"},
-                                                {"test", "regress"},
-                                                {"accuracy", "validate"},
-                                                {"fit", "calibrate"},
-                                                {"tune", "calibrate"},
-                                                {"bench", "measure"},
-                                                {"benchmark", "measure"},
-                                                {"profile", "measure"},
-                                                {"model", "program"},
-                                                {"optimize", "solve"},
-                                                {"optimise", "solve"},
-                                                {"search", "solve"},
-                                                {"autoparallel", "solve"},
-                                                {"export", "apply"},
-                                                {"distribute", "apply"},
-                                                {"predict", "step"},
-                                                {"estimate", "step"},
-                                                {"train", "step"},
-                                                {"experiment", "sweep"},
-                                                {"html", "report"},
-                                                {"ls", "list"},
-                                                {"show", "describe"},
-                                                {"info", "describe"},
-                                                {"--gpu", "--topology"},
-                                                {"--gpus", "--topology"},
-                                                {"--device", "--topology"},
-                                                {"--cluster", "--topology"},
-                                                {"--hardware", "--topology"},
-                                                {"--machine", "--topology"},
-                                                {"--cost-model", "--stack"},
-                                                {"--model", "--stack"},
-                                                {"--release", "--stack"},
-                                                {"--torch", "--stack"},
-                                                {"--old", "--baseline"},
-                                                {"--base", "--baseline"},
-                                                {"--before", "--baseline"},
-                                                {"--new", "--candidate"},
-                                                {"--after", "--candidate"},
-                                                {"--src", "--from"},
-                                                {"--source", "--from"},
-                                                {"--current", "--from"},
-                                                {"--before", "--from"},
-                                                {"--dst", "--to"},
-                                                {"--dest", "--to"},
-                                                {"--target", "--to"},
-                                                {"--after", "--to"},
-                                                {"--placements", "--from"},
-                                                {"--placements", "--inputs"},
-                                                {"--shape", "--tensor"},
-                                                {"--shape", "--inputs"},
-                                                {"--tensors", "--inputs"},
-                                                {"--operator", "--op"},
-                                                {"--questions", "--suite"},
-                                                {"--output", "--out"},
-                                                {"--save", "--out"},
-                                                {"--dir", "--out"},
-                                                {"--folder", "--out"},
-                                                {"--json", "--format"},
-                                                {"--threads", "--jobs"},
-                                                {"--workers", "--jobs"},
-                                                {"--silent", "--quiet"},
-                                                {"--truth", "--reference"},
-                                                {"--memory", "--memory-budget"},
-                                                {"--constraint", "--pin"},
-                                                {"--override", "--set"}}};
-
-// A word with the same meaning if there is one, otherwise one with nearly the same spelling.
-std::string suggestion(std::string_view word, std::span<const std::string_view> valid) {
-  for (const auto& [theirs, ours] : kSynonyms) {
-    if (theirs == word && std::find(valid.begin(), valid.end(), ours) != valid.end()) {
-      return " (did you mean " + in_quotes(ours) + "?)";
-    }
-  }
-  return did_you_mean(word, valid);
 }
 
 std::string unknown_word(std::string_view what, std::string_view word,
@@ -190,9 +99,25 @@ const CLI::Option* swallowed_an_option(const CLI::App& command) {
   return nullptr;
 }
 
+// Why a command does not read an option that others have (CommonOptions in session.h).
+struct UnreadOption {
+  std::string_view name;
+  std::string_view reason;
+};
+constexpr UnreadOption kUnreadOptions[] = {
+    {"--seed", "makes no random choices"},
+    {"--jobs", "has no work for several threads"},
+    {"--set", "reads no configuration"},
+};
+
 std::string command_message(const CLI::App& command, const CLI::ParseError& error) {
   if (const CLI::Option* option = swallowed_an_option(command)) return missing_value(*option);
   const std::string word = leftover(command);
+  for (const auto& [name, reason] : kUnreadOptions) {
+    if (word != name) continue;
+    return word + ": " + command.get_name() + " " + std::string(reason) + "; valid: without " +
+           word;
+  }
   if (is_option(word)) return unknown_word("unknown option", word, option_names(command));
   if (!word.empty()) {
     return "unexpected argument " + in_quotes(word) + "; see `shardlab " + command.get_name() +
@@ -222,7 +147,6 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error,
            used.front()->get_name() + " OPTIONS";
   }
   if (!used.empty()) return used.back()->get_name() + ": " + command_message(*used.back(), error);
-  if (words.empty()) return "a command is required; valid: " + join(commands);
   if (!is_option(words.front())) return unknown_word("unknown command", words.front(), commands);
   return unknown_word("unknown option", words.front(), option_names(app)) +
          ", or a command: " + join(commands);

@@ -84,11 +84,12 @@ ROOMS = {
     "runner/solve": _runner("base", "config", "session", "simulate"),
     "runner/apply": _runner("base"),
     "runner/steps": _runner("base", "config", "session", "evaluation", "simulate", "solve"),
+    "runner/help": _runner("base", "config", "session"),
     "runner/commands": _runner(
-        *("base", "config", "session", "launch", "nccl"),
+        *("base", "config", "session", "help", "launch", "nccl"),
         *("choices", "measure", "evaluation", "simulate", "solve", "apply", "steps"),
     ),
-    "runner": _runner("base", "session", "commands", "torch")._replace(third_party=("CLI",)),
+    "runner": _runner("base", "session", "help", "commands", "torch")._replace(third_party=("CLI",)),
 }
 RUNNER = tuple(room for room in ROOMS if room.startswith("runner"))
 ROOMS["python"] = Room(RUNNER + LIBRARIES, ("nlohmann", "pybind11"), library=False)

@@ -6,6 +6,7 @@ namespace shardlab {
 
 std::string_view version() { return kVersion; }
 std::string_view git_commit() { return kGitCommit; }
+std::string_view commit_date() { return kCommitDate; }
 std::string_view compiler() { return kCompiler; }
 std::string_view build_type() { return kBuildType; }
 

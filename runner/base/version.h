@@ -9,6 +9,7 @@ namespace shardlab {
 
 [[nodiscard]] std::string_view version();
 [[nodiscard]] std::string_view git_commit();
+[[nodiscard]] std::string_view commit_date();  // "2026-11-23"
 [[nodiscard]] std::string_view compiler();
 [[nodiscard]] std::string_view build_type();
 

@@ -130,7 +130,7 @@ void add_apply_command(const Command& root, Session& session) {
                  "whose planner chooses the steps; shipped name or path; default: the plan's");
   command.option("--topology", arguments->topology,
                  "whose links decide the steps; shipped name or path; default: the plan's");
-  add_common_options(command, session);
+  add_common_options(command, session, {.sets = true});
   command.runs([arguments, &session] { run_apply(*arguments, session); });
 }
 

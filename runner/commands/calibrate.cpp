@@ -376,7 +376,7 @@ void add_calibrate_command(const Command& root, Session& session) {
       .option("--gpus-per-host", arguments->gpus_per_host,
               "number of GPUs in a host, for files that do not say it")
       .check(integer_from(1, 1 << 30));
-  add_common_options(command, session);
+  add_common_options(command, session, {.jobs = true, .sets = true});
   command.runs([arguments, &session] { run_calibrate(*arguments, session); });
 }
 

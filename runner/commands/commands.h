@@ -4,27 +4,34 @@
 
 #include <span>
 #include <string_view>
+#include <vector>
 
+#include "runner/help/pages.h"
 #include "runner/session/command.h"
 #include "runner/session/session.h"
 
 namespace shardlab {
 
 // A command is one function, in a file of the command's name, which adds the command to the
-// program.
+// program. Help pages list the commands of one purpose together.
 struct CommandRow {
   std::string_view name;
+  Purpose purpose;
   void (*add)(const Command& root, Session& session);
 };
 
-// All commands, in the order in which `shardlab --help` lists them.
+// All commands, in the order in which help pages list them.
 [[nodiscard]] std::span<const CommandRow> all_commands();
+// What help pages, man pages and completion say about them, once all of them were added.
+[[nodiscard]] std::vector<CommandGroup> command_groups(const Command& root);
 
 void add_apply_command(const Command& root, Session& session);
 void add_calibrate_command(const Command& root, Session& session);
 void add_compare_command(const Command& root, Session& session);
+void add_completion_command(const Command& root, Session& session);
 void add_demo_command(const Command& root, Session& session);
 void add_describe_command(const Command& root, Session& session);
+void add_help_command(const Command& root, Session& session);
 void add_list_command(const Command& root, Session& session);
 void add_measure_command(const Command& root, Session& session);
 void add_plan_command(const Command& root, Session& session);

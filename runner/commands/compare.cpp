@@ -442,7 +442,7 @@ void add_compare_command(const Command& root, Session& session) {
   add_report_options(command, session);
   add_topology_option(command, session);
   add_verify_option(command, session);
-  add_common_options(command, session);
+  add_common_options(command, session, {.seed = true, .jobs = true, .sets = true});
   command.runs([arguments, &session] { run_compare(*arguments, session); });
 }
 
@@ -458,7 +458,7 @@ void add_demo_command(const Command& root, Session& session) {
   command.option("--out", *out, "folder for report.html, report.md, report.json and record.json")
       .check(not_empty())
       .show_default();
-  add_common_options(command, session);
+  add_common_options(command, session, {.seed = true, .jobs = true, .sets = true});
   command.runs([out, &session] {
     session.out = *out;
     CompareArguments arguments;

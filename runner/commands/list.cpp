@@ -362,7 +362,6 @@ std::vector<std::string> registry_names(std::string_view Registry::*name) {
 }
 
 void run_list(const std::string& what, Session& session) {
-  session.expect_no_sets("list");
   const std::vector<Item> items = registry_of(what, &Registry::many).items(session.store());
   if (session.json()) {
     nlohmann::json names = nlohmann::json::array();
@@ -408,7 +407,7 @@ void add_list_command(const Command& root, Session& session) {
   command.option("what", *what, "which registry")
       .required()
       .check(one_of(registry_names(&Registry::many)));
-  add_common_options(command, session);
+  add_common_options(command, session, {});
   command.runs([what, &session] { run_list(*what, session); });
 }
 
@@ -425,7 +424,7 @@ void add_describe_command(const Command& root, Session& session) {
   command.option(
       "name", *name,
       "the name of the entry (a measurement or a tuner can also be a file; models needs no name)");
-  add_common_options(command, session);
+  add_common_options(command, session, {.sets = true});
   command.flag("--questions", *questions,
                "print the questions of a suite, also of a generated one; as JSON they are a suite");
   command.runs(

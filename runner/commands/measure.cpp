@@ -436,7 +436,7 @@ void add_measure_command(const Command& root, Session& session) {
                  "where NCCL's log goes, with its table (validate --nccl-table reads it)");
   command.option("--id", arguments->id, "name of the record; default: that of --out");
   command.option("--out", arguments->out, "where the measurement set goes");
-  add_common_options(command, session);
+  add_common_options(command, session, {.seed = true, .sets = true});
   command.runs([arguments, &session] { run_measure(*arguments, session); });
 }
 

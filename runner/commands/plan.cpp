@@ -192,12 +192,12 @@ void add_plan_command(const Command& root, Session& session) {
   auto arguments = std::make_shared<RedistributionArguments>();
   const Command command = root.subcommand("plan",
                                           "plan and price one redistribution\n"
-                                          "  shardlab plan --mesh 2x4 --tensor bf16[8192,4096] "
+                                          "  shardlab plan --mesh 2x4 --tensor \"bf16[8192,4096]\" "
                                           "--from \"S(0)R\" --to \"RS(1)\" --stack dtensor-v3");
   arguments->add_options(command, true);
   add_topology_option(command, session);
   add_torch_names_option(command, session);
-  add_common_options(command, session);
+  add_common_options(command, session, {.sets = true});
   command.runs([arguments, &session] { run_plan(*arguments, session); });
 }
 

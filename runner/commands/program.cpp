@@ -35,7 +35,6 @@ void expect_tensors_within_bounds(const Program& program) {
 }
 
 void run_program(const ProgramArguments& arguments, Session& session) {
-  session.expect_no_sets("program");
   const BuiltInProgram& program = *find_built_in_program(arguments.name);
   const ProgramOptions options{.layers = arguments.layers.value_or(program.layers),
                                .batch = arguments.batch,
@@ -99,7 +98,7 @@ void add_program_command(const Command& root, Session& session) {
     command.option(name, *size, help).check(integer_from(1, counts ? 1 << 16 : 1 << 24));
   }
   command.option("--out", arguments->out, "file to write; default: stdout");
-  add_common_options(command, session);
+  add_common_options(command, session, {});
   command.runs([arguments, &session] { run_program(*arguments, session); });
 }
 

@@ -190,7 +190,7 @@ void add_record_command(const Command& root, Session& session) {
       .check(not_empty());
   add_topology_option(command, session);
   add_verify_option(command, session);
-  add_common_options(command, session);
+  add_common_options(command, session, {.seed = true, .jobs = true, .sets = true});
   command.runs([arguments, &session] { run_record(*arguments, session); });
 }
 

@@ -465,7 +465,7 @@ void add_regress_command(const Command& root, Session& session) {
       .option("--stack", arguments->stack,
               "the stack for every check that is not pinned to one: shipped name or path")
       .check(not_empty());
-  add_common_options(command, session);
+  add_common_options(command, session, {.jobs = true, .sets = true});
   command.runs([arguments, &session] { run_regress(*arguments, session); });
 }
 

@@ -48,7 +48,6 @@ reports::RunRecord read_record(const std::string& file) {
 }
 
 void run_report(const ReportArguments& arguments, Session& session) {
-  session.expect_no_sets("report");
   if (!writes_report(session) && !session.json()) {
     throw InputError(
         "report: found nothing to write; valid: with --out, --summary or --format json");
@@ -94,7 +93,7 @@ void add_report_command(const Command& root, Session& session) {
       .required();
   add_min_share_option(command, arguments->shown);
   add_report_options(command, session);
-  add_common_options(command, session);
+  add_common_options(command, session, {});
   command.runs([arguments, &session] { run_report(*arguments, session); });
 }
 

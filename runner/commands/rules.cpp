@@ -184,7 +184,6 @@ std::pair<std::vector<RuleProof>, std::vector<Refusal>> prove_all(
 }
 
 void run_rules(const RulesArguments& arguments, Session& session) {
-  session.expect_no_sets("rules");
   const Rules set = rule_set_of(arguments, session);
   const RuleProofOptions options = options_of(arguments);
   const std::vector<const OpRule*> rules = rules_of(arguments, set);
@@ -229,9 +228,9 @@ void add_rules_command(const Command& root, Session& session) {
   auto arguments = std::make_shared<RulesArguments>();
   const Command command = root.subcommand(
       "rules",
-      "prove sharding rules on virtual ranks: find rows that compute something wrong, "
-      "and right combinations that have no row\n  shardlab rules aten.mm.default --rule-set "
-      "dtensor-2.13");
+      "prove sharding rules on virtual ranks\n"
+      "It finds rows that compute something wrong, and right combinations that have no row.\n"
+      "  shardlab rules aten.mm.default --rule-set dtensor-2.13");
   command.option("ops", arguments->ops, "ops to prove (default: all that have a reference kernel)");
   command
       .option("--rule-set", arguments->rule_set,
@@ -246,7 +245,7 @@ void add_rules_command(const Command& root, Session& session) {
       .check(integer_from(1, 1000))
       .show_default();
   command.flag("--fail-on-unsound", arguments->fail_on_unsound, "exit 1 when a row is unsound");
-  add_common_options(command, session);
+  add_common_options(command, session, {.jobs = true});
   command.runs([arguments, &session] { run_rules(*arguments, session); });
 }
 

@@ -212,7 +212,7 @@ void add_select_command(const Command& root, Session& session) {
   add_topology_option(command, session);
   add_torch_names_option(command, session);
   add_verify_option(command, session);
-  add_common_options(command, session);
+  add_common_options(command, session, {.seed = true, .sets = true});
   command.runs([arguments, &session] { run_select(*arguments, session); });
 }
 

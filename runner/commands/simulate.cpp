@@ -248,8 +248,9 @@ void add_simulate_command(const Command& root, Session& session) {
   auto arguments = std::make_shared<SimulateArguments>();
   const Command command = root.subcommand(
       "simulate",
-      "run a redistribution, an op or a program on virtual ranks, with real bytes and in virtual\n"
-      "time (a program has bytes only with --data on, which is for short extents)\n"
+      "run a redistribution, an op or a program on virtual ranks, in virtual time\n"
+      "Tensors hold real bytes; those of a program only with --data on, which is for short "
+      "extents.\n"
       "  shardlab simulate --mesh 2x4 --tensor \"f32[13,8]\" --from \"S(0)P\" "
       "--to \"RS(1)\" --stack dtensor-v3\n"
       "  shardlab simulate --mesh 4 --op aten.mm.default --inputs \"f32[64,64] S(0)\" "
@@ -273,7 +274,7 @@ void add_simulate_command(const Command& root, Session& session) {
   add_topology_option(command, session);
   add_torch_names_option(command, session);
   add_report_options(command, session);
-  add_common_options(command, session);
+  add_common_options(command, session, {.seed = true, .jobs = true, .sets = true});
   arguments->data = command.declared("--data");
   arguments->stack = command.declared("--stack");
   for (const auto& [names, belongs] : {std::pair<std::vector<std::string>, std::string>(

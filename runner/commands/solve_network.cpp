@@ -23,11 +23,8 @@ void add_solve_network_command(const Command& root, Session& session) {
               "print this many different assignments, the cheapest first")
       .check(integer_from(1, 100000))
       .show_default();
-  add_common_options(command, session);
-  command.runs([arguments, &session] {
-    session.expect_no_sets("solve-network");
-    solve_network(*arguments, session);
-  });
+  add_common_options(command, session, {.jobs = true});
+  command.runs([arguments, &session] { solve_network(*arguments, session); });
 }
 
 }  // namespace shardlab

@@ -332,7 +332,7 @@ void add_step_command(const Command& root, Session& session) {
   command.option("--trace", arguments->trace,
                  "write the timeline of one micro-batch as a trace for ui.perfetto.dev");
   add_report_options(command, session);
-  add_common_options(command, session);
+  add_common_options(command, session, {.sets = true});
   for (const char* name :
        {"--seq",      "--micro-batch", "--precision",  "--library",        "--attention",
         "--async-tp", "--cuda-graphs", "--optimizer",  "--load-imbalance", "--schedule",

@@ -128,7 +128,7 @@ void add_sweep_command(const Command& root, Session& session) {
       .check(not_empty());
   command.option("--part", arguments->part, "I/N: the I-th of N parts");
   command.flag("--resume", arguments->resume, "go on where an earlier run of this part ended");
-  add_common_options(command, session);
+  add_common_options(command, session, {.seed = true, .jobs = true, .sets = true});
   arguments->seed = command.declared("--seed");
   command.runs([arguments, &session] { run_sweep(*arguments, session); });
 }

@@ -268,7 +268,7 @@ void add_ties_command(const Command& root, Session& session) {
   add_topology_option(command, session);
   add_verify_option(command, session);
   add_report_options(command, session);
-  add_common_options(command, session);
+  add_common_options(command, session, {.seed = true, .jobs = true, .sets = true});
   command.runs([arguments, &session] {
     arguments->stack = released_stack(arguments->stack);
     run_ties(*arguments, session);

@@ -532,7 +532,7 @@ void add_validate_command(const Command& root, Session& session) {
                      "exit 1 when the median absolute percentage error is above this number"))
       .check(number_from(0.0, 1e9));
   add_report_options(command, session);
-  add_common_options(command, session);
+  add_common_options(command, session, {.jobs = true, .sets = true});
   command.runs([arguments, &session] {
     if (!arguments->steps.empty()) return print_steps(*arguments, session);
     if (arguments->stack.empty()) arguments->stack = kNewestDTensor;

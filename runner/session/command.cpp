@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "costmodel/base/text.h"
 
@@ -23,9 +24,95 @@ std::optional<Number> number_of(const std::string& text) {
   return value;
 }
 
+// What the values of options are called in help texts. runner/completion.cpp says how a shell
+// completes each of them. An option that is not in this table takes a text or a number.
+constexpr std::pair<std::string_view, std::string_view> kValueNames[] = {
+    {"--stack", "STACK"},
+    {"--baseline", "STACK"},
+    {"--candidate", "STACK"},
+    {"--reference", "STACK"},
+    {"--topology", "TOPOLOGY"},
+    {"--suite", "SUITE"},
+    {"--recipe", "RECIPE"},
+    {"--rule-set", "RULES"},
+    {"--op", "OP"},
+    {"ops", "OP"},
+    {"ID", "CASE"},
+    {"--program", "PROGRAM"},
+    {"program", "PROGRAM"},
+    {"model", "MODEL"},
+    {"--model", "FORM"},
+    {"experiment", "EXPERIMENT"},
+    {"files", "MEASUREMENT"},
+    {"--out", "PATH"},
+    {"--file", "FILE"},
+    {"--plan", "FILE"},
+    {"--steps", "FILE"},
+    {"--trace", "FILE"},
+    {"--problem", "FILE"},
+    {"--export-problem", "FILE"},
+    {"--diff", "FILE"},
+    {"--tuner-csv", "FILE"},
+    {"--topology-xml", "FILE"},
+    {"--nccl-log", "FILE"},
+    {"file", "FILE"},
+    {"name", "ENTRY"},
+    {"command", "COMMAND"},
+    {"records", "FILE"},
+    {"--mesh", "MESH"},
+    {"--tensor", "TENSOR"},
+    {"--inputs", "TENSOR"},
+    {"--args", "JSON"},
+    {"--from", "LAYOUT"},
+    {"--to", "LAYOUT"},
+    {"--pin", "NAME=LAYOUT"},
+    {"--then", "NAME=LAYOUT"},
+    {"--pin-inputs", "LAYOUT"},
+    {"--pin-outputs", "LAYOUT"},
+    {"--explain", "LAYOUT"},
+    {"--flatten", "NAMES"},
+    {"--set", "PATH=VALUE"},
+    {"--part", "I/N"},
+    {"--memory", "SIZE"},
+    {"--memory-budget", "SIZE"},
+    {"--min-bytes", "SIZE"},
+    {"--max-bytes", "SIZE"},
+    {"--kernel-bytes", "SIZE"},
+};
+
 template <class Value>
 CommandOption add(CLI::App& app, const std::string& name, Value& value, const std::string& help) {
-  return CommandOption(app.add_option(name, value, help));
+  CLI::Option* option = app.add_option(name, value, help);
+  const auto* const named = std::find_if(std::begin(kValueNames), std::end(kValueNames),
+                                         [&](const auto& row) { return row.first == name; });
+  // CLI11 calls the type of a std::optional by its mangled name.
+  if (named != std::end(kValueNames)) option->type_name(std::string(named->second));
+  return CommandOption(option);
+}
+
+// CLI11 keeps the values that are valid behind the name of the type: "TEXT:{text,json}".
+OptionInfo info_of(const CLI::Option& option) {
+  OptionInfo info;
+  info.name = option.get_name();
+  info.help = option.get_description();
+  info.default_text = option.get_default_str();
+  info.is_positional = option.get_positional();
+  info.is_required = option.get_required();
+  info.is_repeatable = option.get_items_expected_max() > 1;
+  info.takes_several = info.is_repeatable && option.get_allow_extra_args();
+  if (option.get_items_expected_max() == 0) return info;
+  const std::string type = option.get_type_name();
+  info.value = type.substr(0, type.find(':'));
+  if (info.value.size() < type.size()) info.valid = type.substr(info.value.size() + 1);
+  if (info.valid.starts_with('{')) {
+    const std::string words = info.valid.substr(1, info.valid.find('}') - 1);
+    for (std::size_t begin = 0; begin <= words.size();) {
+      const std::size_t end = std::min(words.find(',', begin), words.size());
+      info.words.push_back(words.substr(begin, end - begin));
+      begin = end + 1;
+    }
+  }
+  return info;
 }
 
 }  // namespace
@@ -109,6 +196,25 @@ std::string CommandOption::name() const { return option_->get_name(); }
 
 Command Command::subcommand(const std::string& name, const std::string& help) const {
   return Command(app_->add_subcommand(name, help));
+}
+
+std::vector<Command> Command::subcommands() const {
+  std::vector<Command> commands;
+  for (CLI::App* command : app_->get_subcommands({})) commands.emplace_back(command);
+  return commands;
+}
+
+CommandInfo Command::info() const {
+  CommandInfo info{.name = app_->get_name(), .help = app_->get_description(), .options = {}};
+  for (const CLI::Option* option : app_->get_options()) {
+    if (!option->get_group().empty()) info.options.push_back(info_of(*option));
+  }
+  return info;
+}
+
+std::string Command::help_text() const {
+  const CLI::App* program = app_->get_parent();
+  return app_->help(program == nullptr ? "" : program->get_name());
 }
 
 CommandOption Command::option(const std::string& name, std::string& value,

@@ -6,8 +6,10 @@
 //   command.option("--rank", rank, "whose shapes to show").check(integer_from(0, 63)).show_default();
 //   command.flag("--all", all, "list every question");
 //   command.runs([&] { ... });
+//   command.info().options[0].name      // what help texts, man pages and completion describe
 //
-// A name without dashes declares a positional argument. Variables are kept by reference: they hold
+// A name without dashes declares a positional argument. What the value of an option is called, and how
+// a shell completes it, follows from the option's name (kValueNames in command.cpp). Variables are kept by reference: they hold
 // the default until the command line has been parsed, and must live until the command has run.
 // Nothing here throws an error of its own; usage.h describes what is wrong with a command line.
 #pragma once
@@ -46,6 +48,27 @@ template <class Enum>
   return one_of(std::vector<std::string>(names.begin(), names.end()));
 }
 
+// What help texts, man pages and shell completion say about one option.
+struct OptionInfo {
+  std::string name;                // "--stack", or "program" for a positional argument
+  std::string value;               // what it takes: "STACK", "INT"; "" for a flag
+  std::string valid;               // the values that are valid: "{text,json}", "[0 to 1024]", or ""
+  std::vector<std::string> words;  // the values, if they are a closed list
+  std::string help;
+  std::string default_text;  // "" if the help shows none
+  bool is_positional = false;
+  bool is_required = false;
+  bool is_repeatable = false;  // it may be given several times, or takes several values
+  bool takes_several = false;  // it takes all words up to the next option
+};
+
+// The same of a command, whose help begins with one line that says what it does.
+struct CommandInfo {
+  std::string name;
+  std::string help;
+  std::vector<OptionInfo> options;  // without hidden ones; "--help" is the first
+};
+
 // A handle to a declared option. It can be copied, and is valid as long as its command.
 class CommandOption {
  public:
@@ -73,6 +96,10 @@ class Command {
 
   // `help` says what the command does; further lines hold examples.
   [[nodiscard]] Command subcommand(const std::string& name, const std::string& help) const;
+  // The commands that were added so far, in the order in which they were.
+  [[nodiscard]] std::vector<Command> subcommands() const;
+  [[nodiscard]] CommandInfo info() const;
+  [[nodiscard]] std::string help_text() const;  // what --help prints
 
   CommandOption option(const std::string& name, std::string& value, const std::string& help) const;
   CommandOption option(const std::string& name, double& value, const std::string& help) const;

@@ -95,24 +95,29 @@ double parse_memory_option(std::string_view option, std::string_view text) {
                    "GB\"?); valid: a size with its unit, such as 80GB or 80B");
 }
 
-void add_common_options(const Command& command, Session& session) {
+void add_common_options(const Command& command, Session& session, const CommonOptions& read) {
   command.option("--format", session.format, "text for people, or json: exactly one document")
       .check(one_of({"text", "json"}))
       .show_default();
-  command.option("--seed", session.seed, "seed of all random choices")
-      .check(integer_from(0, std::numeric_limits<std::uint64_t>::max()))
-      .show_default();
-  command
-      .option("--jobs", session.jobs,
-              "number of threads; 0 means one per core. The result is the same for any number")
-      .check(integer_from(0, 1024))
-      .show_default();
-  command
-      .option(
-          "--set", session.sets,
-          "PATH=VALUE, such as devices_per_host=1 (of the topology) or stack.planner=graph; may be "
-          "repeated")
-      .repeatable();
+  if (read.seed) {
+    command.option("--seed", session.seed, "seed of all random choices")
+        .check(integer_from(0, std::numeric_limits<std::uint64_t>::max()))
+        .show_default();
+  }
+  if (read.jobs) {
+    command
+        .option("--jobs", session.jobs,
+                "number of threads; 0 means one per core. The result is the same for any number")
+        .check(integer_from(0, 1024))
+        .show_default();
+  }
+  if (read.sets) {
+    command
+        .option("--set", session.sets,
+                "a change of the topology, such as devices_per_host=1, or of the stack, such as "
+                "stack.planner=graph; may be repeated")
+        .repeatable();
+  }
   command.flag("--quiet", session.quiet, "print no progress on stderr");
   command.flag("--no-timing", session.no_timing, "leave clock readings out of the result");
 }

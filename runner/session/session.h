@@ -35,6 +35,22 @@ enum ExitCode : int {
   kBug = 5
 };
 
+// What the exit codes mean, for help texts and man pages.
+struct ExitMeaning {
+  ExitCode code;
+  std::string_view meaning;
+};
+inline constexpr ExitMeaning kExitMeanings[] = {
+    {kDone, "done"},
+    {kGateSaidNo,
+     "a gate said no: a case failed, a bound was passed, a verification failed; the result is "
+     "printed first"},
+    {kUsage, "the command line is wrong"},
+    {kBadInput, "a file is wrong"},
+    {kNoEnvironment, "the environment lacks something: a GPU, NCCL, PyTorch, space on the disk"},
+    {kBug, "a bug in shardlab"},
+};
+
 struct Session {
   // Common options.
   std::string format = "text";
@@ -63,7 +79,7 @@ struct Session {
   [[nodiscard]] ConfigStore store() const;
   [[nodiscard]] ConfigStore experiment_store() const;  // for commands that read an experiment
   [[nodiscard]] ConfigStore topology_store() const;    // for commands that read no stack
-  // For commands that read no configuration. Throws InputError if --set was given.
+  // For ways of using a command that read no configuration. Throws InputError if --set was given.
   void expect_no_sets(std::string_view command) const;
   [[nodiscard]] int threads() const;  // jobs, or the number of cores
   // Tells the sources of these stacks what will be asked under them (StackSource::prepare).
@@ -77,8 +93,16 @@ struct Session {
   void print(const std::string& text) const;
 };
 
-// Adds --format, --seed, --jobs, --set, --quiet and --no-timing.
-void add_common_options(const Command& command, Session& session);
+// Which of the options that many commands have a command reads. Every command has --format, --quiet
+// and --no-timing.
+struct CommonOptions {
+  bool seed = false;  // it makes random choices
+  bool jobs = false;  // it computes with several threads
+  bool sets = false;  // it reads a topology, a stack or an experiment
+};
+
+// Adds these options. One that the command does not read is a usage error, which says so (usage.h).
+void add_common_options(const Command& command, Session& session, const CommonOptions& read);
 CommandOption add_topology_option(const Command& command, Session& session);
 // Adds --verify, for commands that ask questions under stacks.
 void add_verify_option(const Command& command, Session& session);

@@ -764,7 +764,7 @@ TEST_P(SameBytes, ForOneThreadForFourAndTwice) {
 
 INSTANTIATE_TEST_SUITE_P(
     Commands, SameBytes,
-    testing::Values(kPlan, kTies, kCompare,
+    testing::Values(kTies, kCompare,
                     Words{"simulate", "--mesh", "2x4", "--tensor", "f32[33,8]", "--from", "S(0)P",
                           "--to", "RS(1)", "--values", "uniform"},
                     Words{"regress", "R01", "R02", "R03", "R04", "R05", "R07", "R12"}),

@@ -85,14 +85,15 @@ TEST(SolveNetworkCommand, HasNoneOfTheOptionsOfPrograms) {
   EXPECT_EQ(result.err,
             "shardlab: solve-network: unknown option \"--mesh\" (did you mean \"--best\"?); valid: "
             "--help, --margins, --best, "
-            "--format, --seed, --jobs, --set, --quiet, --no-timing\n");
+            "--format, --jobs, --quiet, --no-timing\n");
 }
 
 TEST(SolveNetworkCommand, ReadsNoConfiguration) {
   const ProcessResult result = run_shardlab({"solve-network", "gone.cfn", "--set", "foo=1"});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_EQ(result.err,
-            "shardlab: --set foo=1: solve-network reads no configuration; valid: without --set\n");
+            "shardlab: solve-network: --set: solve-network reads no configuration; valid: without "
+            "--set\n");
 }
 
 TEST(SolveNetworkCommand, AnInfeasibleNetworkIsAnAnswerWithItsConflict) {

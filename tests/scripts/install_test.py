@@ -90,6 +90,16 @@ class Installed(unittest.TestCase):
         self.assertEqual({path.relative_to(installed) for path in installed.rglob("*") if path.is_file()}, shipped)
         self.assertTrue((installed.parent / "torch_worker" / "worker.py").is_file())
 
+    def test_shells_and_man_find_what_they_read_in_the_folders_where_they_look(self):
+        share = self.prefix / "share"
+        for shell, place in (("bash", "bash-completion/completions/shardlab"), ("zsh", "zsh/vendor-completions/_shardlab"),
+                             ("zsh", "zsh/site-functions/_shardlab"),
+                             ("fish", "fish/vendor_completions.d/shardlab.fish")):
+            self.assertEqual((share / place).read_text(), self.shardlab("completion", shell), place)
+        pages = {path.name for path in (share / "man" / "man1").iterdir()}
+        self.assertIn("shardlab.1", pages)
+        self.assertIn("shardlab-compare.1", pages)
+
     def test_the_version_is_that_of_the_project(self):
         version = re.search(r"project\(shardlab VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text()).group(1)
         self.assertTrue(self.shardlab("--version").startswith(f"shardlab {version} (commit "))
