@@ -325,12 +325,14 @@ double StackEvaluator::kernel_us_under(const ComputeModel& kernels, const OpRule
                                        std::span<const Placements> outputs) const {
   const auto tensors = call.tensors();
   std::vector<Shape> shapes;
-  KernelQuery query{.kind = rule.kernel, .dtype = tensors[0]->meta.dtype};
+  const std::vector<TensorMeta> out = rule.outputs(call);
+  // An op that makes a tensor out of nothing, such as full, has no input.
+  KernelQuery query{.kind = rule.kernel,
+                    .dtype = tensors.empty() ? out.at(0).dtype : tensors[0]->meta.dtype};
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     shapes.push_back(largest_local_shape(tensors[i]->meta.shape, inputs[i], mesh));
     query.bytes += element_count(shapes.back()) * itemsize(tensors[i]->meta.dtype);
   }
-  const std::vector<TensorMeta> out = rule.outputs(call);
   for (std::size_t o = 0; o < out.size(); ++o) {
     query.bytes +=
         element_count(largest_local_shape(out[o].shape, outputs[o], mesh)) * itemsize(out[o].dtype);

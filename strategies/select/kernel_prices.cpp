@@ -17,7 +17,9 @@ KernelPrices::KernelPrices(const OpRule& rule, const OpCall& call, const DeviceM
 
 double KernelPrices::price(std::size_t candidate) {
   const std::size_t outputs = expansion_.outputs();
-  KernelQuery query{.kind = rule_.kernel, .dtype = tensors_[outputs].meta.dtype};
+  // An op that makes a tensor out of nothing, such as full, has no input.
+  const Tensor& first = tensors_.at(expansion_.inputs() > 0 ? outputs : 0);
+  KernelQuery query{.kind = rule_.kernel, .dtype = first.meta.dtype};
   for (std::size_t i = 0; i < expansion_.inputs(); ++i) {
     const Held& held = held_by(outputs + i, candidate);
     if (reads_shapes_) input_shapes_[i] = held.shape;

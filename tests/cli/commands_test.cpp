@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -248,6 +249,17 @@ TEST(SimulateCommand, HasTheKeysOfItsContract) {
   EXPECT_EQ(document["steps"][0]["bytes_moved"], 64 * 7 * 256 * 256 * 4 / 64);
   // Each of the three steps is rounded to a picosecond.
   EXPECT_NEAR(document["time_us"]["max"].get<double>(), document["price_us"].get<double>(), 1.5e-6);
+}
+
+// The block has ops such as full, which make a tensor out of nothing: their kernels have no input.
+TEST(SimulateCommand, PricesKernelsThatReadNoTensor) {
+  const json result = json_of(
+      {"simulate", "transformer-block", "--mesh", "2x4", "--stack", "alpha-beta", "--data", "off"});
+  const auto is_full = [](const json& step) { return step.value("op", "") == "aten.full.default"; };
+  const json& steps = result["steps"];
+  const auto full = std::find_if(steps.begin(), steps.end(), is_full);
+  ASSERT_NE(full, steps.end());
+  EXPECT_GT((*full)["price_us"].get<double>(), 0.0);
 }
 
 TEST(SimulateCommand, ShapesAloneGiveTheSameTimesAndBytes) {
