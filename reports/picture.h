@@ -43,7 +43,7 @@ struct Timeline {
   std::string id;  // unique in its document
   std::string title;
   std::string unit;  // of the bars' ends: "ms"
-  double end = 0.0;  // of the picture; it begins at 0
+  double end = 0.0;  // the time at which the picture ends; it begins at 0
   std::vector<Track> tracks;
   std::vector<std::string> series;  // what each series is
 };

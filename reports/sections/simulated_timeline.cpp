@@ -13,12 +13,12 @@ namespace simulated_timeline_section {
 using namespace reports;
 
 constexpr std::size_t kMostWaits = 8;    // of each rank, in the table
-constexpr std::size_t kWaitsSeries = 7;  // the quiet colour
+constexpr std::size_t kWaitsSeries = 7;  // page.css draws this series in a quiet colour
 
 // The unit in which the whole run has few digits.
 struct Unit {
   std::string name;
-  double us = 1.0;  // microseconds of one
+  double us = 1.0;  // how many microseconds one unit has
 };
 Unit unit_of(double end_us) {
   if (end_us >= 1e6) return {"s", 1e6};

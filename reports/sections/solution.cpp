@@ -180,7 +180,7 @@ std::vector<Stretch> stretches_of(const SolutionRecord& record, const Places& pl
     stretch.plan += " -> " + node.layout_out + "\n";
   }
   std::vector<Stretch> ordered;
-  std::vector<std::vector<std::int64_t>> layers;  // of each of them
+  std::vector<std::vector<std::int64_t>> layers;  // the layers that each stretch stands for
   for (auto& [place, stretch] : stretches) {
     const bool is_layer = place != kBefore && place != kAfter;
     const auto known = std::find_if(ordered.begin(), ordered.end(), [&](const Stretch& other) {

@@ -28,7 +28,7 @@ inline constexpr std::string_view kCompleteWord = "__complete";
 
 // "bash", "fish" and "zsh".
 [[nodiscard]] std::vector<std::string> completion_shells();
-// Assumes one of them.
+// The script of one of these shells. Assumes that `shell` is one of them.
 [[nodiscard]] std::string completion_script(std::string_view shell);
 
 }  // namespace shardlab

@@ -17,7 +17,7 @@
 
 namespace shardlab {
 
-// What a user wants of a command.
+// What a user wants to do with a command.
 enum class Purpose : std::uint8_t { kDecision, kComparison, kProgram, kMeasurement, kGuide };
 template <>
 struct EnumNames<Purpose> {

@@ -62,7 +62,7 @@ struct OptionInfo {
   bool takes_several = false;  // it takes all words up to the next option
 };
 
-// The same of a command, whose help begins with one line that says what it does.
+// What they say about a command. Its help begins with one line that says what it does.
 struct CommandInfo {
   std::string name;
   std::string help;

@@ -490,7 +490,7 @@ TEST(RunRecord, ASimulatedRunIsPicturedWithItsWaitsAndItsMesh) {
   EXPECT_NE(files.markdown.find("16 ranks on 2 hosts of `h100`; dim 0 has the slowest links, "
                                 "network at 50 GB/s."),
             std::string::npos);
-  // Of many hosts, one is drawn.
+  // A mesh on many hosts is drawn with one host and the number of the others.
   run["ranks"] = 1024;
   run["hosts"]["dims"][0]["size"] = 128;
   const ReportFiles large = write_report(record_of(kSimulateKind, run));

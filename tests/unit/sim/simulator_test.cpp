@@ -117,7 +117,7 @@ TEST(Simulator, ASlowHostDelaysThoseWhoMeetIt) {
   EXPECT_EQ(met.kernels[1].wait_us, 2.5);  // half of the ranks wait for 5 us
 }
 
-// As above, the ranks of host 0 each wait 5 us for their partner on host 1, which arrives last.
+// As in the test above, each rank of host 0 waits 5 us for its partner on host 1, which arrives last.
 TEST(Simulator, SaysWhoWaitsForWhomAndForHowLong) {
   const Schedule across = schedule_of({compute(5), collective(10, 0, {0}, {0})});
   const SimulationResult run =
