@@ -7,7 +7,20 @@
 namespace shardlab {
 namespace {
 
-std::string gigabytes(double bytes) { return format_fixed(bytes / 1e9, 2); }
+// The decimal unit in which a peak of this size has digits to show.
+struct MemoryUnit {
+  explicit MemoryUnit(double peak_bytes) {
+    if (peak_bytes >= 1e8) return;
+    bytes = peak_bytes >= 1e5 ? 1e6 : 1e3;
+    name = peak_bytes >= 1e5 ? " MB" : " kB";
+  }
+  [[nodiscard]] std::string figure(double of_bytes) const {
+    return format_fixed(of_bytes / bytes, 2);
+  }
+
+  double bytes = 1e9;
+  const char* name = " GB";
+};
 
 }  // namespace
 
@@ -21,17 +34,19 @@ nlohmann::json DeviceMemory::json() const {
 }
 
 std::string DeviceMemory::text() const {
+  const MemoryUnit unit(peak_bytes);
+  const std::string device =
+      MemoryUnit(device_bytes).figure(device_bytes) + MemoryUnit(device_bytes).name;
   std::string by_part;
   for (std::size_t p = 0; p < kMemoryParts; ++p) {
     if (parts[p] <= 0.0) continue;
     by_part += (by_part.empty() ? "" : ", ") + std::string(to_string(static_cast<MemoryPart>(p))) +
-               " " + gigabytes(parts[p]);
+               " " + unit.figure(parts[p]);
   }
-  return "  memory " + gigabytes(peak_bytes) + " GB at the peak, " +
-         (fits() ? "which fits into " + gigabytes(device_bytes) + " GB"
-                 : "MORE THAN THE " + gigabytes(device_bytes) + " GB that there are") +
+  return "  memory " + unit.figure(peak_bytes) + unit.name + " at the peak, " +
+         (fits() ? "which fits into " + device : "MORE THAN THE " + device + " that there are") +
          " (" + printable(peak_at) + "): " + by_part + "; PyTorch's allocator reserves " +
-         gigabytes(reserved_bytes) + "\n";
+         unit.figure(reserved_bytes) + "\n";
 }
 
 DeviceMemory device_memory(const TrainingStep& step, const Program& program, double device_bytes) {
