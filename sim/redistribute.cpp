@@ -7,6 +7,7 @@
 #include "costmodel/base/index.h"
 #include "costmodel/base/units.h"
 #include "sim/plan_price.h"
+#include "sim/planners/graph_spread.h"
 #include "sim/planners/greedy.h"
 
 namespace shardlab {
@@ -100,6 +101,7 @@ Redistributor::Redistributor(DeviceMesh mesh, const Topology& topology,
       options_(options),
       pricer_(mesh_, topology_, options_.semantics, collectives, kernels),
       follows_plan_(options_.semantics->follows_plan()),
+      plans_cost_as_planned_(LayoutSpread::bounds_prices(pricer_)),
       graph_(pricer_),
       steps_(pricer_) {}
 
@@ -219,7 +221,7 @@ double Redistributor::cost_us(const TensorMeta& meta, const Layout& from, const 
 }
 
 void Redistributor::costs_us(const TensorMeta& meta, const Layout& from, std::span<const Layout> to,
-                             std::span<double> out) {
+                             std::span<double> out, double limit_us) {
   SHARDLAB_CHECK(to.size() == out.size(), to.size(), " layouts, ", out.size(), " prices");
   // One exploration pays when it replaces many searches. Strided layouts are searched one by one.
   const bool explore = options_.planner == PlannerKind::kGraph && follows_plan_ &&
@@ -230,8 +232,11 @@ void Redistributor::costs_us(const TensorMeta& meta, const Layout& from, std::sp
       if (p.is_partial()) targets.push_back(p);
     }
   };
+  // The sums of a plan's price and of the planner's cost may be rounded differently.
+  constexpr double kRounding = 1 + 1e-9;
+  const double limit = plans_cost_as_planned_ ? limit_us * kRounding : kInfinity;
   const auto explore_targets = [&] {
-    graph_.explore(meta, from, targets);
+    graph_.explore(meta, from, targets, limit);
     path_prices_.assign(graph_.nodes(), {});
     made_partials_.clear();
   };

@@ -95,9 +95,10 @@ class Redistributor {
   // The price of the same plan; infinity when it is impossible.
   [[nodiscard]] double cost_us(const TensorMeta& meta, const Layout& from, const Layout& to);
   // The prices from one layout to many, in microseconds. With the graph planner this is much
-  // cheaper than asking for them one by one.
+  // cheaper than asking for them one by one. A price above `limit_us` may be given as infinity,
+  // which saves the planner the way there.
   void costs_us(const TensorMeta& meta, const Layout& from, std::span<const Layout> to,
-                std::span<double> out);
+                std::span<double> out, double limit_us = kInfinity);
 
   // Asks the models for every price again from here on: their factors have changed
   // (costmodel/cost_factors.h). What the planner knows about the moves between layouts stays known.
@@ -144,7 +145,8 @@ class Redistributor {
   Topology topology_;
   RedistributionOptions options_;
   TransitionPricer pricer_;
-  bool follows_plan_;  // a copy of what the semantics say, for speed
+  bool follows_plan_;           // a copy of what the semantics say, for speed
+  bool plans_cost_as_planned_;  // whether no plan has a price below what it costs the graph planner
   // The price of the path to each layout that an exploration reached: that of the path to the layout
   // before it, and of one step more. Paths share their beginnings, so each step is priced once.
   struct PathPrice {

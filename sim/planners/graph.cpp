@@ -494,8 +494,9 @@ struct GraphPlanner::State {
     }
   };
 
-  // The same search as run_by_cost() without a target, with the same path to every node.
-  void explore_web(const Key& from) {
+  // The same search as run_by_cost() without a target, with the same path to every node that costs
+  // at most the limit.
+  void explore_web(const Key& from, double limit) {
     std::vector<Node>& nodes = web->table.nodes;
     for (Node& node : nodes) {
       node.cost = kInfinity;
@@ -512,6 +513,7 @@ struct GraphPlanner::State {
       const auto entry = by_cost.pop();
       const std::uint32_t here = entry.node;
       if (nodes[here].visited) continue;
+      if (nodes[here].cost > limit) break;
       nodes[here].visited = true;
       ++visited;
       web->moves.resize(nodes.size());
@@ -618,7 +620,7 @@ GraphSearchResult GraphPlanner::search(const TensorMeta& meta, const Layout& fro
 }
 
 void GraphPlanner::explore(const TensorMeta& meta, const Layout& from,
-                           std::span<const Placement> targets) {
+                           std::span<const Placement> targets, double limit_us) {
   State& s = *state_;
   s.begin(meta, from, targets);
   s.count_paths = false;
@@ -628,7 +630,7 @@ void GraphPlanner::explore(const TensorMeta& meta, const Layout& from,
     return;
   }
   s.enter_web();
-  s.explore_web(*s.find_key(from));
+  s.explore_web(*s.find_key(from), limit_us);
 }
 
 GraphSearchResult GraphPlanner::path_to(const Layout& to) const {

@@ -25,6 +25,7 @@
 #include <span>
 #include <vector>
 
+#include "costmodel/base/units.h"
 #include "sim/placement.h"
 #include "sim/tensor_spec.h"
 #include "sim/transition.h"
@@ -58,10 +59,11 @@ class GraphPlanner {
   [[nodiscard]] GraphSearchResult search(const TensorMeta& meta, const Layout& from,
                                          const Layout& to, bool count_paths = false);
 
-  // Explores once all layouts that can be reached from `from`, so that path_to() only looks paths
-  // up. `targets` has the partials and strided shards that may occur. The next search or
-  // exploration ends this one.
-  void explore(const TensorMeta& meta, const Layout& from, std::span<const Placement> targets);
+  // Explores once all layouts that can be reached from `from` at a cost of at most `limit_us`, so
+  // that path_to() only looks paths up; layouts beyond the limit may be left out. `targets` has the
+  // partials and strided shards that may occur. The next search or exploration ends this one.
+  void explore(const TensorMeta& meta, const Layout& from, std::span<const Placement> targets,
+               double limit_us = kInfinity);
   [[nodiscard]] GraphSearchResult path_to(const Layout& to) const;
 
   // The layouts that the exploration reached are the nodes of a tree: the path to a layout is the

@@ -202,7 +202,7 @@ class GreedyPrices {
 // in microseconds. Assumes that `prices` holds zeros.
 void price_codes(Redistributor& redistributor, const Expansion& expansion, std::size_t input,
                  const TensorSpec& tensor, std::span<const std::uint32_t> codes,
-                 std::span<double> prices) {
+                 std::span<double> prices, double limit_us = kInfinity) {
   if (redistributor.options().semantics->replicated_source_is_free() &&
       tensor.layout.is_replicated())
     return;
@@ -217,7 +217,7 @@ void price_codes(Redistributor& redistributor, const Expansion& expansion, std::
   std::vector<Layout> layouts;
   layouts.reserve(codes.size());
   for (const std::uint32_t code : codes) layouts.emplace_back(expansion.input_layout(input, code));
-  redistributor.costs_us(tensor.meta, tensor.layout, layouts, prices);
+  redistributor.costs_us(tensor.meta, tensor.layout, layouts, prices, limit_us);
 }
 
 // Prices kernels with a scaled launch floor. The evaluator owns the factors and may change them
@@ -411,7 +411,7 @@ Pricing StackEvaluator::given_prices(const Expansion& expansion, const OpCall& c
 }
 
 Pricing StackEvaluator::price(const Expansion& expansion, const OpRule* rule, const OpCall& call,
-                              const DeviceMesh& mesh) {
+                              const DeviceMesh& mesh, double limit_us) {
   if (is_decided_elsewhere(call)) return given_prices(expansion, call, mesh);
   const auto tensors = call.tensors();
   Redistributor& redistributor = on(mesh);
@@ -422,7 +422,7 @@ Pricing StackEvaluator::price(const Expansion& expansion, const OpRule* rule, co
   for (std::size_t i = 0; i < expansion.inputs(); ++i) {
     const std::vector<std::uint32_t> codes = expansion.used_codes(i);
     prices.assign(codes.size(), 0.0);
-    price_codes(redistributor, expansion, i, *tensors[i], codes, prices);
+    price_codes(redistributor, expansion, i, *tensors[i], codes, prices, limit_us);
     std::vector<double>& by_code = pricing.by_code[i];
     by_code.assign(expansion.codes(i), std::numeric_limits<double>::quiet_NaN());
     for (std::size_t c = 0; c < codes.size(); ++c) {

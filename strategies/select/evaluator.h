@@ -121,8 +121,10 @@ class StackEvaluator {
   [[nodiscard]] Decision decide(const Expansion& expansion, const Pricing& pricing,
                                 const OpRule* rule, const OpCall& call, const DeviceMesh& mesh);
 
+  // Where only cheap candidates matter, moves of one input that cost more than `limit_us` may be
+  // given as infinite, and so may the totals of candidates that need them.
   [[nodiscard]] Pricing price(const Expansion& expansion, const OpRule* rule, const OpCall& call,
-                              const DeviceMesh& mesh);
+                              const DeviceMesh& mesh, double limit_us = kInfinity);
   [[nodiscard]] Candidate candidate(const Expansion& expansion, const Pricing& pricing,
                                     std::size_t index) const;
   // The time that the local kernel of an op takes in these layouts, on the rank with the largest

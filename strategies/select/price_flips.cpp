@@ -14,6 +14,9 @@ namespace {
 
 constexpr double kEqual = 1e-12;
 constexpr int kMostBisections = 64;
+// How far a price may be above the line of the choice, relatively, and still be looked at: slopes
+// have an error of about 1e-9, which grows by up to kMostFactor along a line.
+constexpr double kLineError = 1e-6;
 
 double most_of(const ScaledParameter& parameter) {
   return parameter.factor == &CostFactors::launch ? kMostLaunchFactor : kMostFactor;
@@ -24,6 +27,11 @@ double most_of(const ScaledParameter& parameter) {
 constexpr std::array<double, 4> kBands = {2.0, kMostLaunchFactor, 128.0, kMostFactor};
 
 bool has_value(const std::optional<PriceFlip>& flip) { return flip.has_value(); }
+
+// Whether `a` needs a smaller change than `b`, by more than the errors of both.
+bool is_nearer(const PriceFlip& a, const PriceFlip& b) {
+  return a.distance() < b.distance() - kSameDistance;
+}
 
 }  // namespace
 
@@ -121,21 +129,36 @@ class PriceFlips::Search {
     return *thresholds_;
   }
 
-  // The totals of all candidates. Kernels keep their prices unless the launch floor is scaled.
-  [[nodiscard]] std::vector<double> totals_at(double f) {
+  // The totals of all candidates, of which those above the limit may be infinite. Kernels keep their
+  // prices unless the launch floor is scaled.
+  [[nodiscard]] std::vector<double> totals_at(double f, double limit) {
     set(f);
     const std::vector<double>& kernels = question_.pricing.compute_us;
+    // A kernel takes at least its price at factor 1, times the factor if that is below 1.
+    const double moves =
+        kernels.empty() ? limit : limit - least_kernel() * std::min(1.0, factors_.launch);
     if (kernels.empty() || factors_.launch != 1.0) {
-      return evaluator_.price(expansion_, &rule_, call_, mesh_).totals;
+      return evaluator_.price(expansion_, &rule_, call_, mesh_, moves).totals;
     }
-    std::vector<double> totals = evaluator_.price(expansion_, nullptr, call_, mesh_).totals;
+    std::vector<double> totals = evaluator_.price(expansion_, nullptr, call_, mesh_, moves).totals;
     for (std::size_t c = 0; c < totals.size(); ++c) {
       if (totals[c] < kInfinity && !(question_.pricing.totals[c] < kInfinity)) {
-        return evaluator_.price(expansion_, &rule_, call_, mesh_).totals;  // it has no price yet
+        return evaluator_.price(expansion_, &rule_, call_, mesh_, moves).totals;  // no price yet
       }
       totals[c] += kernels[c];
     }
     return totals;
+  }
+
+  // What the cheapest kernel of any candidate costs at factors of 1; 0 if some were not priced.
+  [[nodiscard]] double least_kernel() {
+    if (least_kernel_) return *least_kernel_;
+    double least = kInfinity;
+    for (std::size_t c = 0; c < expansion_.size(); ++c) {
+      if (!(question_.pricing.totals[c] < kInfinity)) return *(least_kernel_ = 0.0);
+      least = std::min(least, question_.pricing.compute_us[c]);
+    }
+    return *(least_kernel_ = least);
   }
 
   void set(double f) {
@@ -170,9 +193,11 @@ class PriceFlips::Search {
     return {candidate, f, value, (price_of(candidate, f + step) - value) / step};
   }
 
-  // The cheapest candidate at `f`; the chosen one if no other is cheaper.
-  [[nodiscard]] std::size_t cheapest_at(double f, double& least) {
-    const std::vector<double> totals = totals_at(f);
+  // The cheapest candidate at `f`; the chosen one if no other is cheaper. The chosen one costs
+  // `chosen_at_most` or less there.
+  [[nodiscard]] std::size_t cheapest_at(double f, double chosen_at_most, double& least) {
+    std::vector<double> totals = totals_at(f, chosen_at_most * (1.0 + kLineError));
+    if (!(totals[*chosen_] < kInfinity)) totals = totals_at(f, kInfinity);
     const auto first = std::min_element(totals.begin(), totals.end());
     least = *first;
     if (totals[*chosen_] <= least * (1.0 + kEqual)) {
@@ -185,27 +210,29 @@ class PriceFlips::Search {
   [[nodiscard]] std::optional<PriceFlip> first_flip(double begin, double end) {
     if (parameter_->factor != &CostFactors::launch) return flip_between(begin, end);
     if (thresholds().empty()) return std::nullopt;
-    std::vector<Ends> knots = {ends_at(begin)};
+    const double limit = price_of(*chosen_, std::max(begin, end));
+    std::vector<Ends> knots = {ends_at(begin, limit)};
     for (const double threshold : thresholds()) {
       if (threshold > std::min(begin, end) && threshold < std::max(begin, end)) {
         knots.push_back({threshold});
       }
     }
     if (end < begin) std::reverse(knots.begin() + 1, knots.end());
-    knots.push_back(ends_at(end));
+    knots.push_back(ends_at(end, limit));
     return flip_among(knots, 0, knots.size() - 1);
   }
 
-  // What the choice costs, and the least that any other candidate costs, at a factor of the launch
-  // floor.
+  // What the choice costs at a factor of the launch floor, and what any other candidate costs at
+  // least.
   struct Ends {
     double f;
     double chosen = kInfinity;
     double others = kInfinity;
   };
-  [[nodiscard]] Ends ends_at(double f) {
-    const std::vector<double> totals = totals_at(f);
-    Ends ends{f, totals[*chosen_], kInfinity};
+  // Prices of other candidates above the limit are not looked at.
+  [[nodiscard]] Ends ends_at(double f, double limit) {
+    const std::vector<double> totals = totals_at(f, limit);
+    Ends ends{f, price_of(*chosen_, f), limit};
     for (std::size_t c = 0; c < totals.size(); ++c) {
       if (c != *chosen_) ends.others = std::min(ends.others, totals[c]);
     }
@@ -223,7 +250,7 @@ class PriceFlips::Search {
     if (higher.chosen <= lower.others) return std::nullopt;
     if (end == begin + 1) return flip_between(knots[begin].f, knots[end].f);
     const std::size_t middle = begin + (end - begin) / 2;
-    knots[middle] = ends_at(knots[middle].f);
+    knots[middle] = ends_at(knots[middle].f, higher.chosen);
     if (auto found = flip_among(knots, begin, middle)) return found;
     return flip_among(knots, middle, end);
   }
@@ -232,7 +259,7 @@ class PriceFlips::Search {
   [[nodiscard]] std::optional<PriceFlip> flip_between(double begin, double end) {
     Line chosen = line_of(*chosen_, begin, end);
     double least = 0.0;
-    std::size_t winner = cheapest_at(end, least);
+    std::size_t winner = cheapest_at(end, chosen(end), least);
     Line other = line_of(winner, end, begin);
     for (int step = 0; step < kMostBisections; ++step) {
       if (least >= chosen(other.factor) * (1.0 - 1e-9) || chosen.slope == other.slope) {
@@ -244,7 +271,7 @@ class PriceFlips::Search {
           meet > std::min(begin, other.factor) && meet < std::max(begin, other.factor);
       const double crossing = between ? meet : begin;
       if (!between && other.candidate != *chosen_) return found(other.candidate, crossing);
-      winner = cheapest_at(crossing, least);
+      winner = cheapest_at(crossing, chosen(crossing), least);
       if (least < chosen(crossing) * (1.0 - 1e-9)) {
         other = line_of(winner, crossing, begin);
         continue;
@@ -253,7 +280,7 @@ class PriceFlips::Search {
       // The chosen candidate is still the cheapest, by another path.
       begin = crossing;
       chosen = other;
-      winner = cheapest_at(end, least);
+      winner = cheapest_at(end, chosen(end), least);
       other = line_of(winner, end, begin);
     }
     return std::nullopt;
@@ -283,6 +310,7 @@ class PriceFlips::Search {
   const Expansion& expansion_;
   std::optional<std::size_t> chosen_;
   std::optional<std::vector<double>> thresholds_;
+  std::optional<double> least_kernel_;
   const ScaledParameter* parameter_ = nullptr;
 };
 
@@ -316,28 +344,40 @@ std::vector<PriceFlip> PriceFlips::nearest(const OpCall& call, const DeviceMesh&
   return nearest({rule, call, mesh, expansion, pricing, decision}, only_first);
 }
 
-// Searches the bands from factor 1 outwards, since pricing takes longer at factors far from 1.
+// Searches the bands from factor 1 outwards, since pricing takes longer at factors far from 1. Where
+// only the first flip is asked for, no search goes beyond the nearest one found so far.
 std::vector<PriceFlip> PriceFlips::nearest(const PricedCall& question, bool only_first) {
   Search search(evaluator_, proves_ ? &bounds_ : nullptr, ruled_out_, question);
   std::array<std::optional<PriceFlip>, kScaledParameters.size()> found;
+  double nearest = kInfinity;  // the distance of the nearest flip so far
   double begin = 1.0;
   for (const double end : kBands) {
     for (std::size_t p = 0; p < kScaledParameters.size(); ++p) {
       if (found[p] || begin >= most_of(kScaledParameters[p])) continue;
-      std::optional<PriceFlip> above = search.flip(kScaledParameters[p], begin, end);
-      std::optional<PriceFlip> below = search.flip(kScaledParameters[p], 1.0 / begin, 1.0 / end);
-      found[p] = below && (!above || below->distance() < above->distance()) ? below : above;
+      const auto follow = [&](bool upwards) -> std::optional<PriceFlip> {
+        const double reach = only_first ? std::min(end, std::exp(nearest - kSameDistance)) : end;
+        if (reach <= begin) return std::nullopt;
+        std::optional<PriceFlip> flip =
+            upwards ? search.flip(kScaledParameters[p], begin, reach)
+                    : search.flip(kScaledParameters[p], 1.0 / begin, 1.0 / reach);
+        if (flip) nearest = std::min(nearest, flip->distance());
+        return flip;
+      };
+      std::optional<PriceFlip> above = follow(/*upwards=*/true);
+      std::optional<PriceFlip> below = follow(/*upwards=*/false);
+      found[p] = below && (!above || is_nearer(*below, *above)) ? below : above;
     }
     if (only_first && std::any_of(found.begin(), found.end(), has_value)) break;
     begin = end;
   }
   std::vector<PriceFlip> flips;
   for (std::optional<PriceFlip>& flip : found) {
-    if (flip) flips.push_back(std::move(*flip));
+    if (!flip) continue;
+    const auto further = std::find_if(flips.begin(), flips.end(), [&](const PriceFlip& other) {
+      return is_nearer(*flip, other);
+    });
+    flips.insert(further, std::move(*flip));
   }
-  std::stable_sort(flips.begin(), flips.end(), [](const PriceFlip& a, const PriceFlip& b) {
-    return a.distance() < b.distance();
-  });
   return flips;
 }
 

@@ -32,6 +32,10 @@ namespace shardlab {
 // The search looks at factors from 1/1024 to 1024; for the launch floor, from 1/16 to 16.
 inline constexpr double kMostFactor = 1024.0;
 inline constexpr double kMostLaunchFactor = 16.0;
+// Flips whose |ln factor| agree to this are equally near, since factors have errors of their own.
+// This is not rare: where a latency weighs against a launch floor, twice the one flips the choice as
+// half the other does.
+inline constexpr double kSameDistance = 1e-6;
 
 struct PriceFlip {
   std::string_view parameter;  // latency, bandwidth, launch_floor
@@ -46,8 +50,9 @@ class PriceFlips {
   PriceFlips(const Stack& stack, const Topology& topology);
 
   // For each parameter that has a flip, the one on the nearer side of 1. The flip that needs the
-  // smallest change comes first (least |ln factor|, then the order of the parameters). Empty when
-  // nothing in range flips the choice. Throws InputError as StackEvaluator::select does.
+  // smallest change comes first: the least |ln factor|, and where those agree to kSameDistance, the
+  // order of the parameters. Empty when nothing in range flips the choice. Throws InputError as
+  // StackEvaluator::select does.
   [[nodiscard]] std::vector<PriceFlip> of(const OpCall& call, const DeviceMesh& mesh);
 
   // The first element of `of`, found sooner: no parameter is followed far beyond the nearest flip.

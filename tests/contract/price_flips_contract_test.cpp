@@ -162,8 +162,11 @@ TEST(PriceFlips, ProofsFindTheFlipsThatTheSearchFinds) {
     const std::optional<PriceFlip> first = proved.first_of(call, mesh);
     const std::optional<PriceFlip> expected_first = searched.first_of(call, mesh);
     ASSERT_EQ(first.has_value(), expected_first.has_value()) << where;
+    ASSERT_EQ(first.has_value(), !expected.empty()) << where;
     if (first) {
       EXPECT_EQ(first->factor, expected_first->factor) << where;
+      EXPECT_EQ(first->parameter, expected.front().parameter) << where;
+      EXPECT_NEAR(first->distance(), expected.front().distance(), kSameDistance) << where;
     }
     flips += static_cast<int>(expected.size());
     proofs += static_cast<int>(proved.ruled_out());

@@ -56,6 +56,17 @@ class PriceAgreement : public testing::TestWithParam<Agreement> {
             << mesh.text() << ": in a list of " << targets.size() << " " << prices[t] << ", alone "
             << one;
       }
+      // Under a limit, each price stays what it is, or is infinite because it is above the limit.
+      const double limit = random.pick(prices);
+      std::vector<double> limited(targets.size());
+      bench.redistributor().costs_us(meta, from, targets, limited, limit);
+      for (std::size_t t = 0; t < targets.size(); ++t) {
+        const bool beyond = prices[t] > limit && limited[t] == kInfinity;
+        EXPECT_TRUE(beyond || limited[t] == prices[t])
+            << meta.text() << " " << from.text() << " to " << targets[t].text() << " on "
+            << mesh.text() << ": " << prices[t] << ", with the limit " << limit << " "
+            << limited[t];
+      }
       if (HasFailure()) return;
     }
   }

@@ -249,6 +249,27 @@ TEST(GraphExplore, FindsEveryTargetThatASearchFindsWithTheSamePathAndCost) {
   }
 }
 
+TEST(GraphExplore, StopsAtTheLimit) {
+  Bench bench({.mesh = "2x4", .devices_per_host = 4, .planner = PlannerKind::kGraph});
+  GraphPlanner planner(bench.pricer());
+  const TensorMeta meta = TensorMeta::parse("f32[1024,1024]");
+  const std::vector<Layout> layouts = all_layouts(2, 2, {});
+  planner.explore(meta, bench.layout("S(0)S(1)"), {});
+  std::vector<double> costs;
+  for (const Layout& to : layouts) costs.push_back(planner.path_to(to).cost_us);
+  std::vector<double> sorted = costs;
+  std::sort(sorted.begin(), sorted.end());
+  const double limit = sorted[sorted.size() / 2];
+  planner.explore(meta, bench.layout("S(0)S(1)"), {}, limit);
+  for (std::size_t i = 0; i < layouts.size(); ++i) {
+    const GraphSearchResult limited = planner.path_to(layouts[i]);
+    EXPECT_EQ(limited.found, costs[i] <= limit) << layouts[i].text() << ": " << costs[i];
+    if (limited.found) {
+      EXPECT_EQ(limited.cost_us, costs[i]) << layouts[i].text();
+    }
+  }
+}
+
 TEST(GraphExplore, DoesNotFindAPartialThatNobodyNamed) {
   Bench bench({.mesh = "2", .planner = PlannerKind::kGraph});
   GraphPlanner planner(bench.pricer());
