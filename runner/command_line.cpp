@@ -103,7 +103,7 @@ int run_command_line(const std::vector<std::string>& words, Session& session) {
   } catch (const CLI::ParseError& error) {
     throw InputError(usage_message(app, error, words));
   }
-  return session.exit_code;
+  return session.interruption.empty() ? session.exit_code : kInterrupted;
 }
 
 }  // namespace shardlab

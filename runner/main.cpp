@@ -27,6 +27,7 @@ void keep_freed_memory() {
 
 int run(int argc, char** argv) {
   Session session;
+  session.takes_interrupts = true;
   const int exit_code = run_command_line({argv + 1, argv + argc}, session);
   std::cout.flush();
   if (!std::cout) throw EnvironmentError("writing to stdout failed");

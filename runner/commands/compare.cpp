@@ -20,6 +20,7 @@
 #include "runner/config/configs.h"
 #include "runner/evaluation/explained_flips.h"
 #include "runner/evaluation/program_steps.h"
+#include "runner/session/long_loop.h"
 #include "runner/session/run_reports.h"
 #include "strategies/select/evaluator.h"
 #include "strategies/select/invariants.h"
@@ -191,7 +192,7 @@ std::string program_of(const Suite& suite, const Comparison& comparison) {
 }
 
 // Asks all questions, and returns those with an answer, in the order of record.questions.
-std::vector<const Question*> ask_all(const Comparison& comparison, const Session& session,
+std::vector<const Question*> ask_all(const Comparison& comparison, Session& session,
                                      ComparisonRecord& record) {
   std::vector<const Question*> questions;
   std::size_t total = 0;
@@ -202,10 +203,11 @@ std::vector<const Question*> ask_all(const Comparison& comparison, const Session
   }
   session.prepare(comparison.stacks, to_ask, comparison.topology);
   session.prepare({&comparison.reference, 1}, to_ask, comparison.topology);
-  Progress progress("questions", total, session.quiet);
+  LongLoop loop(session, "questions", total);
   for (const Suite& suite : comparison.suites) {
+    if (loop.was_left()) break;
     std::vector<std::optional<reports::RecordQuestion>> asked(suite.questions.size());
-    parallel_for(
+    const std::size_t done = parallel_for(
         suite.questions.size(), session.threads(),
         [&] {
           return std::make_unique<Questionnaire>(comparison.stacks, comparison.reference,
@@ -216,11 +218,12 @@ std::vector<const Question*> ask_all(const Comparison& comparison, const Session
           if (result.error.empty()) {
             asked[i] = to_record(suite.questions[i], suite.name, result);
           }
-          progress.advance();
-        });
+          loop.advance();
+        },
+        loop.stop());
     std::size_t not_asked = 0;
     std::map<std::string, std::size_t> not_asked_by_op;
-    for (std::size_t i = 0; i < asked.size(); ++i) {
+    for (std::size_t i = 0; i < done; ++i) {
       if (asked[i]) {
         record.questions.push_back(std::move(*asked[i]));
         questions.push_back(&suite.questions[i]);
@@ -230,16 +233,19 @@ std::vector<const Question*> ask_all(const Comparison& comparison, const Session
       }
     }
     std::string source = suite.source;
+    if (done < suite.questions.size()) {
+      source += "; interrupted after " + std::to_string(done) + " of " +
+                std::to_string(suite.questions.size()) + " questions";
+    }
     if (not_asked > 0) {
-      source += "; " + std::to_string(not_asked) + " of " + std::to_string(suite.questions.size()) +
+      source += "; " + std::to_string(not_asked) + " of " + std::to_string(done) +
                 " not asked: a stack's rules do not cover the op or leave no candidate (" +
                 counts_text(not_asked_by_op) + ")";
     }
-    record.configuration.suites.push_back(
-        {.name = suite.name,
-         .questions = static_cast<std::int64_t>(suite.questions.size() - not_asked),
-         .source = source,
-         .program = program_of(suite, comparison)});
+    record.configuration.suites.push_back({.name = suite.name,
+                                           .questions = static_cast<std::int64_t>(done - not_asked),
+                                           .source = source,
+                                           .program = program_of(suite, comparison)});
   }
   return questions;
 }
@@ -381,14 +387,20 @@ void run_compare(const CompareArguments& arguments, Session& session) {
                       .label = reference_label(comparison.reference)};
 
   const std::vector<const Question*> questions = ask_all(comparison, session, record);
-  explain_flips({.stacks = comparison.stacks,
-                 .reference = comparison.reference,
-                 .topology = comparison.topology,
-                 .questions = questions,
-                 .threads = session.threads(),
-                 .quiet = session.quiet},
-                record);
+  if (questions.empty() && !session.interruption.empty()) {
+    if (session.json()) session.print(nlohmann::json::object());
+    if (!session.json()) session.print(std::string());
+    return;
+  }
+  if (session.interruption.empty()) {
+    explain_flips({.stacks = comparison.stacks,
+                   .reference = comparison.reference,
+                   .topology = comparison.topology,
+                   .questions = questions},
+                  session, record);
+  }
   for (const ProgramCase& program : comparison.programs) {
+    if (!session.interruption.empty()) break;
     std::vector<reports::StepComparison> steps =
         compare_steps(program, comparison.stacks, comparison.reference, comparison.topology);
     std::move(steps.begin(), steps.end(), std::back_inserter(record.steps));

@@ -6,13 +6,13 @@
 
 #include "costmodel/base/parallel.h"
 #include "costmodel/base/units.h"
-#include "runner/base/terminal.h"
 #include "runner/base/version.h"
 #include "runner/base/write_file.h"
 #include "runner/choices/choices_file.h"
 #include "runner/choices/question_text.h"
 #include "runner/commands/commands.h"
 #include "runner/config/configs.h"
+#include "runner/session/long_loop.h"
 #include "runner/session/session.h"
 #include "strategies/rules/expansion.h"
 #include "strategies/select/evaluator.h"
@@ -126,21 +126,27 @@ void run_record(const RecordArguments& arguments, Session& session) {
   }
   session.prepare({&stack, 1}, questions, topology);
   std::vector<Recorded> recorded(questions.size());
-  Progress progress("questions", questions.size(), session.quiet);
-  parallel_for(
-      questions.size(), session.threads(),
-      [&] { return std::make_unique<StackEvaluator>(stack, topology); },
-      [&](StackEvaluator& evaluator, std::size_t i) {
-        recorded[i] = record_question(evaluator, *questions[i]);
-        progress.advance();
-      });
+  {
+    LongLoop loop(session, "questions", questions.size());
+    const std::size_t done = parallel_for(
+        questions.size(), session.threads(),
+        [&] { return std::make_unique<StackEvaluator>(stack, topology); },
+        [&](StackEvaluator& evaluator, std::size_t i) {
+          recorded[i] = record_question(evaluator, *questions[i]);
+          loop.advance();
+        },
+        loop.stop());
+    questions.resize(done);
+    recorded.resize(done);
+  }
 
-  ChoiceList file{
-      .stack = stack.name,
-      .source = "shardlab record " + std::string(version()) + ", topology " + topology.name(),
-      .devices_per_host = topology.domain_devices(),
-      .provenance = session.provenance(),
-      .choices = {}};
+  ChoiceList file{.stack = stack.name,
+                  .source = "shardlab record " + std::string(version()) + ", topology " +
+                            topology.name() +
+                            (session.interruption.empty() ? "" : ", " + session.interruption),
+                  .devices_per_host = topology.domain_devices(),
+                  .provenance = session.provenance(),
+                  .choices = {}};
   std::set<std::string> known;
   nlohmann::json refused = nlohmann::json::array();
   for (std::size_t i = 0; i < recorded.size(); ++i) {

@@ -10,6 +10,7 @@
 #include "runner/base/terminal.h"
 #include "runner/commands/commands.h"
 #include "runner/config/configs.h"
+#include "runner/session/long_loop.h"
 #include "strategies/cases/case.h"
 
 namespace shardlab {
@@ -409,7 +410,7 @@ std::string story_text(const Case& one, const CaseReport& report) {
 
 void run_regress(const RegressArguments& arguments, Session& session) {
   const ConfigStore store = session.store();
-  const std::vector<Case> cases = chosen_cases(arguments, store);
+  std::vector<Case> cases = chosen_cases(arguments, store);
   std::optional<std::string> stack;
   if (!arguments.stack.empty()) {
     stack = arguments.stack;
@@ -417,14 +418,19 @@ void run_regress(const RegressArguments& arguments, Session& session) {
         arguments.stack));  // so that an unknown name is reported once, not for every case
   }
   std::vector<CaseReport> reports(cases.size());
-  Progress progress("cases", cases.size(), session.quiet);
-  parallel_for(
-      cases.size(), session.threads(),
-      [&] { return std::make_unique<CaseSources>(sources_from(store)); },
-      [&](const CaseSources& sources, std::size_t i) {
-        reports[i] = cases[i].run(sources, stack);
-        progress.advance();
-      });
+  {
+    LongLoop loop(session, "cases", cases.size());
+    const std::size_t done = parallel_for(
+        cases.size(), session.threads(),
+        [&] { return std::make_unique<CaseSources>(sources_from(store)); },
+        [&](const CaseSources& sources, std::size_t i) {
+          reports[i] = cases[i].run(sources, stack);
+          loop.advance();
+        },
+        loop.stop());
+    cases.erase(cases.begin() + static_cast<std::ptrdiff_t>(done), cases.end());
+    reports.resize(done);
+  }
   const auto count = [&](CaseStatus status) {
     return std::count_if(reports.begin(), reports.end(),
                          [&](const CaseReport& report) { return report.status == status; });

@@ -8,6 +8,7 @@
 #include "runner/base/terminal.h"
 #include "runner/commands/commands.h"
 #include "runner/config/configs.h"
+#include "runner/session/long_loop.h"
 #include "sim/mesh.h"
 #include "strategies/proof/rule_proof.h"
 #include "strategies/rules/rule_table.h"
@@ -155,12 +156,13 @@ struct Refusal {
 // Proves the rules. An op whose rules refuse all sample calls is an error if it was named, and is
 // listed otherwise: a release of PyTorch has such ops.
 std::pair<std::vector<RuleProof>, std::vector<Refusal>> prove_all(
-    const std::vector<const OpRule*>& rules, const RuleProofOptions& options,
-    const RulesArguments& arguments, const Session& session) {
+    const std::vector<const OpRule*>& rules, RuleProofOptions options,
+    const RulesArguments& arguments, Session& session) {
   std::vector<RuleProof> proofs(rules.size());
   std::vector<std::string> reasons(rules.size());
-  Progress progress("ops", rules.size(), session.quiet);
-  parallel_for(
+  LongLoop loop(session, "ops", rules.size());
+  options.stop = loop.stop();
+  const std::size_t done = parallel_for(
       rules.size(), session.threads(), [] { return std::make_unique<char>(); },
       [&](char&, std::size_t i) {
         try {
@@ -169,11 +171,13 @@ std::pair<std::vector<RuleProof>, std::vector<Refusal>> prove_all(
           if (!arguments.ops.empty()) throw;
           reasons[i] = error.what();
         }
-        progress.advance();
-      });
+        if (proofs[i].complete) loop.advance();
+      },
+      loop.stop());
   std::vector<RuleProof> proved;
   std::vector<Refusal> refusals;
-  for (std::size_t i = 0; i < rules.size(); ++i) {
+  for (std::size_t i = 0; i < done; ++i) {
+    if (!proofs[i].complete) continue;
     if (reasons[i].empty()) {
       proved.push_back(std::move(proofs[i]));
     } else {

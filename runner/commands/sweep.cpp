@@ -12,6 +12,7 @@
 #include "runner/commands/commands.h"
 #include "runner/config/configs.h"
 #include "runner/launch/place.h"
+#include "runner/session/long_loop.h"
 
 namespace shardlab {
 namespace {
@@ -65,16 +66,20 @@ void run_sweep(const SweepArguments& arguments, Session& session) {
   }
   Sweep sweep(experiment, session.out, part);
   const bool was_merged = sweep.is_merged();
-  Progress progress("rows", sweep.rows(), session.quiet || (launched && part.part > 0));
-  bool first = true;
-  const std::size_t resumed = sweep.run(session.threads(), arguments.resume, [&](std::size_t rows) {
-    if (first) {
-      progress.skip(rows);
-      first = false;
-    } else {
-      progress.advance(rows);
-    }
-  });
+  std::size_t resumed = 0;
+  {
+    LongLoop loop(session, "rows", sweep.rows(), session.quiet || (launched && part.part > 0));
+    bool first = true;
+    const auto advance = [&](std::size_t rows) {
+      if (first) {
+        loop.skip(rows);
+        first = false;
+      } else {
+        loop.advance(rows);
+      }
+    };
+    resumed = sweep.run(session.threads(), arguments.resume, advance, loop.stop());
+  }
   const Sweep::Merge merge = sweep.merge();
   const bool merged = merge != Sweep::Merge::kPartsMissing;
   // If a launcher started several processes, only one of them prints: the one that merged the
@@ -104,8 +109,12 @@ void run_sweep(const SweepArguments& arguments, Session& session) {
     text += " of part " + std::to_string(part.part + 1) + " of " + std::to_string(part.parts);
   }
   if (resumed > 0) text += ", " + std::to_string(resumed) + " of them from an earlier run";
-  text += merged ? ", all in " + sweep.results().string() + "\n" + summary_text(json["summary"])
-                 : "; other parts are not complete yet\n";
+  if (merged) {
+    text += ", all in " + sweep.results().string() + "\n" + summary_text(json["summary"]);
+  } else {
+    text += session.interruption.empty() ? "; other parts are not complete yet\n"
+                                         : "; --resume goes on where this run ended\n";
+  }
   session.print(text);
 }
 

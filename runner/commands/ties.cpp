@@ -15,6 +15,7 @@
 #include "runner/base/terminal.h"
 #include "runner/commands/commands.h"
 #include "runner/config/configs.h"
+#include "runner/session/long_loop.h"
 #include "runner/session/run_reports.h"
 #include "strategies/select/decision_source.h"
 
@@ -57,7 +58,7 @@ bool is_listed(const TieItem& item) {
   return item.exact > 1 || item.near > 0 || item.order_dependent;
 }
 
-Audit audit(const TiesArguments& arguments, const Session& session) {
+Audit audit(const TiesArguments& arguments, Session& session) {
   const ConfigStore store = session.store();
   const Topology topology = store.topology(session.topology);
   const Stack stack = store.stack(arguments.stack);
@@ -84,15 +85,24 @@ Audit audit(const TiesArguments& arguments, const Session& session) {
   std::vector<const Question*> to_ask;
   for (const Question& question : audit.questions) to_ask.push_back(&question);
   session.prepare({&stack, 1}, to_ask, topology);
-  Progress progress("questions", audit.questions.size(), session.quiet);
-  parallel_for(
+  LongLoop loop(session, "questions", audit.questions.size());
+  const std::size_t done = parallel_for(
       audit.questions.size(), session.threads(),
       [&] { return std::make_unique<Auditor>(stack, topology); },
       [&](Auditor& auditor, std::size_t i) {
         audit.items[i] = audit_ties(audit.questions[i], auditor.evaluator, arguments.within_percent,
                                     arguments.no_flips ? nullptr : &auditor.flips);
-        progress.advance();
-      });
+        loop.advance();
+      },
+      loop.stop());
+  if (done < audit.questions.size()) {
+    for (reports::SuiteSource& suite : audit.suites) {
+      suite.source += "; interrupted after " + std::to_string(done) + " of " +
+                      std::to_string(audit.questions.size()) + " questions in all";
+    }
+  }
+  audit.questions.resize(done);
+  audit.items.resize(done);
   for (const TieItem& item : audit.items) {
     if (!item.error.empty()) {
       ++audit.not_asked;

@@ -7,7 +7,7 @@
 
 #include "costmodel/base/parallel.h"
 #include "reports/comparison.h"
-#include "runner/base/terminal.h"
+#include "runner/session/long_loop.h"
 #include "strategies/select/explanation.h"
 
 namespace shardlab {
@@ -51,11 +51,12 @@ std::vector<Job> jobs_of(const reports::ComparisonRecord& record) {
 
 }  // namespace
 
-void explain_flips(const FlipExplanations& what, reports::ComparisonRecord& record) {
+void explain_flips(const FlipExplanations& what, Session& session,
+                   reports::ComparisonRecord& record) {
   const std::vector<Job> jobs = jobs_of(record);
-  Progress progress("explanations", jobs.size(), what.quiet);
+  LongLoop loop(session, "explanations", jobs.size());
   parallel_for(
-      jobs.size(), what.threads, [&] { return std::make_unique<Explainers>(what); },
+      jobs.size(), session.threads(), [&] { return std::make_unique<Explainers>(what); },
       [&](Explainers& explainers, std::size_t i) {
         const Job& job = jobs[i];
         reports::RecordQuestion& asked = record.questions[job.question];
@@ -65,8 +66,9 @@ void explain_flips(const FlipExplanations& what, reports::ComparisonRecord& reco
           asked.answers[stack].detail = explainers.of_stack[stack]->explain(
               *what.questions[job.question], choices, job.looks_for_flip);
         }
-        progress.advance();
-      });
+        loop.advance();
+      },
+      loop.stop());
 }
 
 }  // namespace shardlab

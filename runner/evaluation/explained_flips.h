@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "reports/records/record.h"
+#include "runner/session/session.h"
 #include "strategies/select/stack.h"
 #include "strategies/select/suite.h"
 
@@ -26,10 +27,10 @@ struct FlipExplanations {
   const Stack& reference;
   const Topology& topology;
   std::span<const Question* const> questions;  // in the order of record.questions
-  int threads = 1;
-  bool quiet = false;
 };
 
-void explain_flips(const FlipExplanations& what, reports::ComparisonRecord& record);
+// Ctrl-C leaves the flips that are not explained by then without an explanation.
+void explain_flips(const FlipExplanations& what, Session& session,
+                   reports::ComparisonRecord& record);
 
 }  // namespace shardlab

@@ -236,7 +236,8 @@ std::string Sweep::row_text(std::size_t row, Answers& answers) const {
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
-std::size_t Sweep::run(int threads, bool resume, const Advance& advance) {
+std::size_t Sweep::run(int threads, bool resume, const Advance& advance,
+                       const std::atomic<bool>* stop) {
   std::error_code error;
   fs::create_directories(folder_, error);
   if (error) throw EnvironmentError(folder_.string() + ": can't be made: " + error.message());
@@ -289,7 +290,8 @@ std::size_t Sweep::run(int threads, bool resume, const Advance& advance) {
           ++next;
         }
         advance(end - block * kBlock);
-      });
+      },
+      stop);
   return done;
 }
 

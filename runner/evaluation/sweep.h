@@ -17,6 +17,7 @@
 // is locked while it is written (flock(2)), so that no two processes write the same part.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -40,12 +41,13 @@ class Sweep {
   Sweep(const Experiment& experiment, std::filesystem::path folder, SweepPart part);
 
   [[nodiscard]] std::size_t rows() const { return rows_.size(); }  // number of rows in this part
-  // Answers the rows that are missing, and calls `advance` once per row, from any thread. Returns
-  // how many rows were there already. Throws InputError if the file exists and `resume` is false,
+  // Answers the rows that are missing, and calls `advance` once per row, from any thread. Once `*stop`
+  // is set, no more rows are begun. Returns how many rows were there already. Throws InputError if the file exists and `resume` is false,
   // or if it belongs to another sweep. Throws EnvironmentError if the file can't be written or
   // another process writes it.
   using Advance = std::function<void(std::size_t rows)>;
-  [[nodiscard]] std::size_t run(int threads, bool resume, const Advance& advance);
+  [[nodiscard]] std::size_t run(int threads, bool resume, const Advance& advance,
+                                const std::atomic<bool>* stop = nullptr);
 
   // Writes results.jsonl if all parts are complete and it does not exist yet.
   enum class Merge : std::uint8_t { kPartsMissing, kMade, kWasThere };

@@ -78,10 +78,17 @@ void Session::print(const nlohmann::json& document) const {
   if (const std::optional<nlohmann::json> from = provenance(); from && document.is_object()) {
     printed["provenance"] = *from;
   }
+  if (!interruption.empty() && document.is_object()) printed["interrupted"] = interruption;
   stream_of(*this) << printed.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
 }
 
-void Session::print(const std::string& text) const { stream_of(*this) << text << std::flush; }
+void Session::print(const std::string& text) const {
+  stream_of(*this) << text;
+  if (!interruption.empty()) {
+    stream_of(*this) << interruption << "; the result is of these alone\n";
+  }
+  stream_of(*this) << std::flush;
+}
 
 double parse_memory_option(std::string_view option, std::string_view text) {
   const double bytes = parse_option(option, [&] { return parse_bytes(text); });

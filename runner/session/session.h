@@ -32,7 +32,8 @@ enum ExitCode : int {
   kUsage = 2,          // the command line is wrong
   kBadInput = 3,       // a file is wrong
   kNoEnvironment = 4,  // no GPU, no NCCL, no space on the disk, ...
-  kBug = 5
+  kBug = 5,
+  kInterrupted = 130  // what shells report of programs that SIGINT ended: 128 + 2
 };
 
 // What the exit codes mean, for help texts and man pages.
@@ -49,6 +50,7 @@ inline constexpr ExitMeaning kExitMeanings[] = {
     {kBadInput, "a file is wrong"},
     {kNoEnvironment, "the environment lacks something: a GPU, NCCL, PyTorch, space on the disk"},
     {kBug, "a bug in shardlab"},
+    {kInterrupted, "Ctrl-C ended the command; what was known by then is printed first"},
 };
 
 struct Session {
@@ -70,6 +72,10 @@ struct Session {
   // How many questions a live PyTorch is asked to check its stack; nothing means as many as ten
   // seconds allow.
   std::optional<std::int64_t> verify;
+
+  // Whether Ctrl-C ends a long loop with what is known by then (long_loop.h).
+  bool takes_interrupts = false;
+  std::string interruption;  // "interrupted after 120 of 1000 questions"; empty if nothing was
 
   int exit_code = kDone;
   std::ostream* results = nullptr;        // null means stdout

@@ -212,6 +212,11 @@ RuleProof prove_rule(const OpRule& rule, const RuleProofOptions& options) {
   RuleProver prover(rule);
   for (const SampleCall& sample : sample_calls_of(rule.op, 1)) {
     for (const std::int64_t ranks : options.mesh_sizes) {
+      if (options.stop != nullptr && *options.stop) {
+        RuleProof stopped = prover.take();
+        stopped.complete = false;
+        return stopped;
+      }
       prover.add_call(sample, ranks, options.data_sets);
     }
   }

@@ -25,6 +25,7 @@
 // combinations that differ from a listed row in at most two tensors are tried.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -41,6 +42,8 @@ struct RuleProofOptions {
   // A combination must be right for all of these data sets. Small outputs get more
   // (sample_execution.h).
   int data_sets = 6;
+  // Once this is set, no further sample call is looked at; null means that nothing stops the proof.
+  const std::atomic<bool>* stop = nullptr;
 };
 
 struct RuleFinding {
@@ -57,6 +60,7 @@ struct RuleFinding {
 
 struct RuleProof {
   std::string op;
+  bool complete = true;          // false if the proof was stopped
   std::size_t calls = 0;         // sample calls times meshes
   std::size_t combinations = 0;  // how many were tried
   std::size_t accepted = 0;      // how many distinct rows the rules list

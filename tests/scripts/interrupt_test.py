@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""Ctrl-C ends a long command with what is known by then, and with the exit code 130."""
+
+import json
+import re
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+from console import BINARY
+
+NOTE = re.compile(r"interrupted after (\d+) of (\d+) (questions|explanations|ops|cases|rows)")
+
+
+def interrupted(*words: str) -> str:
+    """What a command prints that gets SIGINT some time after its start.
+
+    A signal that comes before the loop ends the command as any program: then the next try waits longer.
+    """
+    wait = 0.25
+    while wait < 60:
+        with subprocess.Popen([BINARY, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as command:
+            time.sleep(wait)
+            command.send_signal(signal.SIGINT)
+            printed, errors = command.communicate()
+        if command.returncode == 130:
+            return printed
+        if command.returncode != -signal.SIGINT:
+            raise AssertionError(f"{words}: exit {command.returncode} after {wait} s\n{printed}{errors}")
+        wait *= 1.5
+    raise AssertionError(f"{words}: no loop that could be interrupted within {wait} s")
+
+
+@unittest.skipUnless(BINARY, "SHARDLAB_BINARY names no program")
+class Interrupted(unittest.TestCase):
+    def done(self, printed: str) -> tuple[int, int]:
+        note = NOTE.search(printed)
+        self.assertIsNotNone(note, printed)
+        done, total = int(note[1]), int(note[2])
+        self.assertLess(done, total)
+        return done, total
+
+    def test_ties_counts_the_questions_that_it_asked(self):
+        result = json.loads(
+            interrupted("ties", "--suite", "ops-full", "--stack", "alpha-beta", "--jobs", "1", "--format", "json")
+        )
+        done, total = self.done(result["interrupted"])
+        self.assertEqual(result["questions"], done)
+        self.assertEqual(total, 23625)
+
+    def test_compare_reports_on_the_questions_that_it_asked(self):
+        with tempfile.TemporaryDirectory() as out:
+            words = ["compare", "--baseline", "alpha-beta", "--candidate", "dtensor-v3g", "--suite", "ops-full"]
+            printed = interrupted(*words, "--jobs", "1", "--out", out)
+            done, _ = self.done(printed)
+            if done > 0:
+                record = json.loads((Path(out) / "record.json").read_text())
+                self.assertIn("interrupted after", record["configuration"]["suites"][0]["source"])
+                self.assertLessEqual(len(record["questions"]), done)
+                self.assertTrue((Path(out) / "report.html").exists())
+
+    def test_rules_lists_the_ops_that_it_proved(self):
+        result = json.loads(interrupted("rules", "--jobs", "1", "--format", "json"))
+        done, _ = self.done(result["interrupted"])
+        self.assertEqual(len(result["ops"]) + len(result["refused"]), done)
+
+    def test_regress_lists_the_cases_that_it_checked(self):
+        result = json.loads(interrupted("regress", "--jobs", "1", "--format", "json"))
+        done, _ = self.done(result["interrupted"])
+        self.assertEqual(len(result["cases"]), done)
+        self.assertEqual(result["failed"], 0)
+
+    def test_a_sweep_goes_on_where_it_was_interrupted(self):
+        with tempfile.TemporaryDirectory() as out:
+            experiment = Path(out) / "experiment.json"
+            experiment.write_text(
+                json.dumps(
+                    {
+                        "schema": "shardlab/experiment/1",
+                        "name": "long",
+                        "title": "Long enough to be interrupted",
+                        "topologies": ["h100"],
+                        "suites": ["ops-full"],
+                        "stacks": ["dtensor-v3", "alpha-beta"],
+                        "reference": "alpha-beta",
+                    }
+                )
+            )
+            words = ["sweep", str(experiment), "--out", str(Path(out) / "sweep"), "--jobs", "1"]
+            self.assertIn("--resume goes on", interrupted(*words))
+            rows = len((Path(out) / "sweep" / "part-0001-of-0001.jsonl").read_text().splitlines()) - 1
+            words += ["--resume", "--format", "json"]
+            resumed = json.loads(subprocess.run([BINARY, *words], stdout=subprocess.PIPE, check=True).stdout)
+            self.assertEqual(resumed["resumed_rows"], rows)
+            self.assertLess(rows, resumed["rows"])
+            self.assertTrue(resumed["complete"])
+
+
+if __name__ == "__main__":
+    unittest.main()
