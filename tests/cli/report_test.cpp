@@ -88,6 +88,10 @@ INSTANTIATE_TEST_SUITE_P(
                     Run{"SimulateOp",
                         {"simulate", "--mesh", "4", "--op", "aten.mm.default", "--inputs",
                          "f32[8,8] S(1)", "f32[8,8] R"}},
+                    Run{"Plan",
+                        {"plan", "--mesh", "2x4", "--tensor", "bf16[8192,4096]", "--from",
+                         "S(0)S(0)", "--to", "RS(0)", "--stack", "dtensor-v3g", "--against",
+                         "dtensor-v3"}},
                     Run{"Solve", {"solve", "transformer-block", "--mesh", "4"}}),
     [](const testing::TestParamInfo<Run>& test) { return std::string(test.param.name); });
 
@@ -138,7 +142,7 @@ TEST_F(ReportCommand, DamageIsNamedByFileAndPointer) {
   damaged["kind"] = "guess";
   EXPECT_EQ(error_of(damaged),
             "shardlab: bad.json:/kind: found \"guess\"; valid: compare, ties, validate, solve, "
-            "simulate, step\n");
+            "simulate, step, plan\n");
   damaged = record;
   damaged["schema"] = "shardlab/record/2";
   EXPECT_EQ(error_of(damaged),
