@@ -637,7 +637,8 @@ TEST(TiesCommand, RedistributionsAreNoChoicesOfAPlannerThatMakesOnePlan) {
   Words every = kTies;
   every.insert(every.end(), {"--all", "--no-flips"});
   std::int64_t alone = 0;
-  for (const json& item : json_of(every)["items"]) {
+  const json items = json_of(every)["items"];
+  for (const json& item : items) {
     const bool is_priced = !item["total_us"].is_null() && item["op"] != "redistribute";
     alone += is_priced && item["exact_ties"] == 1 && item["margin_us"].is_null() ? 1 : 0;
   }
