@@ -184,7 +184,7 @@ struct Listing {
 };
 
 using Block = std::variant<Paragraph, Figures, Table, Browser, Charts, Timeline, HostPicture,
-                           AreaPicture, Listing>;
+                           AreaPicture, LayoutPicture, Listing>;
 
 struct SectionContent {
   std::vector<Block> blocks;

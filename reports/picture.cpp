@@ -107,6 +107,37 @@ Table picture_table(const AreaPicture& picture) {
   return table;
 }
 
+Table picture_table(const LayoutPicture& picture) {
+  Table table;
+  table.caption = picture.title;
+  table.columns = {{"after", ColumnKind::kText},
+                   {"layout", ColumnKind::kName},
+                   {"part", ColumnKind::kText},
+                   {"values", ColumnKind::kText},
+                   {"ranks", ColumnKind::kText}};
+  for (std::size_t s = 0; s < picture.stages.size(); ++s) {
+    const LayoutStage& stage = picture.stages[s];
+    std::vector<std::pair<const HeldTile*, std::string>> parts;  // with the ranks that hold it
+    for (const HeldTile& tile : stage.tiles) {
+      const auto same = std::find_if(parts.begin(), parts.end(), [&](const auto& each) {
+        return each.first->part == tile.part && each.first->partial == tile.partial;
+      });
+      if (same == parts.end()) {
+        parts.emplace_back(&tile, tile.name);
+      } else {
+        same->second += ", " + tile.name;
+      }
+    }
+    const std::string after =
+        s == 0 ? "before" : "step " + std::to_string(s) + ", " + picture.moves[s - 1].name;
+    for (const auto& [tile, ranks] : parts) {
+      table.rows.push_back({Cell(after), Cell(stage.name), Cell(tile->part),
+                            Cell(tile->partial.empty() ? "final" : tile->partial), Cell(ranks)});
+    }
+  }
+  return table;
+}
+
 std::vector<double> axis_marks(double end, int most) {
   std::vector<double> marks = {0.0};
   if (!(end > 0.0) || !std::isfinite(end) || most < 1) return marks;

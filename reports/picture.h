@@ -3,6 +3,7 @@
 //
 //   Timeline     what runs when: a lane for each stream, a bar for each task
 //   HostPicture  the ranks of a mesh in boxes of hosts, with the groups of its dims
+//   LayoutPicture  which device holds what of a tensor, stage by stage
 //   AreaPicture  bytes over time, its parts stacked, with the peak marked
 //
 // A caption is a sentence. Every axis begins at 0.
@@ -12,6 +13,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace shardlab::reports {
@@ -93,10 +95,45 @@ struct AreaPicture {
       const;  // the moment with the largest sum, the first of equal ones
 };
 
+// Who holds what of a tensor, on a grid of devices, between the moves that change it. Devices that
+// hold the same part look alike; the label says which part it is.
+struct HeldTile {
+  // What the device holds, in shares of the tensor's box.
+  struct Area {
+    double left = 0.0, top = 0.0, width = 1.0, height = 1.0;
+  };
+  std::string name;     // "5", the rank
+  std::string part;     // "3/8", "all" or "none"
+  std::string partial;  // "sum 2/4": the areas are striped; empty: the values are final
+  std::size_t series = 0;
+  std::vector<Area> areas;
+};
+enum class TileGroups { kNone, kRows, kColumns, kAll };
+struct LayoutStage {
+  std::string name;  // the layout, set as code
+  std::string note;
+  std::vector<HeldTile> tiles;            // row by row
+  TileGroups joined = TileGroups::kNone;  // which tiles the next move frames together
+  // Where parts lie in the tensor: "1/2" and "[0:4096, :]".
+  std::vector<std::pair<std::string, std::string>> parts;
+};
+struct LayoutMove {
+  std::string name;
+  std::vector<std::string> notes;
+};
+struct LayoutPicture {
+  std::string id;
+  std::string title;
+  std::size_t columns = 1;
+  std::vector<LayoutStage> stages;
+  std::vector<LayoutMove> moves;  // one between each two stages
+};
+
 // The numbers of a picture, for readers who cannot see it.
 [[nodiscard]] Table picture_table(const Timeline& timeline);
 [[nodiscard]] Table picture_table(const HostPicture& picture);
 [[nodiscard]] Table picture_table(const AreaPicture& picture);
+[[nodiscard]] Table picture_table(const LayoutPicture& picture);
 
 // Values at which an axis from 0 to `end` has its marks: up to about `most` of them, at even steps
 // of 1, 2 or 5 times a power of ten. The first is 0.

@@ -17,7 +17,7 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-constexpr std::string_view kKinds = "compare, ties, validate, solve, simulate, step";
+constexpr std::string_view kKinds = "compare, ties, validate, solve, simulate, step, plan";
 
 // Writes each key of the result; arrays are long, and each of their elements has a line of its own.
 void write_result(const json& result, JsonObjectText& text) {
@@ -60,6 +60,7 @@ RunRecord make_run_record(std::string_view kind, ResultRecord record, std::strin
   if (kind == kValidateKind) return read_validation_record(std::move(record), file);
   if (kind == kSimulateKind) return read_simulation_record(std::move(record), file);
   if (kind == kStepKind) return read_step_record(std::move(record), file);
+  if (kind == kPlanKind) return read_plan_record(std::move(record), file);
   if (kind == kSolveKind) return read_solution_record(std::move(record), file);
   throw ConfigError(file, "/kind",
                     "found \"" + std::string(kind) + "\"; valid: " + std::string(kKinds));

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <variant>
 
+#include "reports/records/plan_record.h"
 #include "reports/records/record.h"
 #include "reports/records/simulation_record.h"
 #include "reports/records/solution_record.h"
@@ -25,7 +26,7 @@
 namespace shardlab::reports {
 
 using RunRecord = std::variant<ComparisonRecord, TiesRecord, ValidationRecord, SolutionRecord,
-                               SimulationRecord, StepRecord>;
+                               SimulationRecord, StepRecord, PlanRecord>;
 
 // Throws ConfigError, naming `file` and the JSON pointer or the line, for text that is no record or a
 // damaged one.

@@ -68,4 +68,11 @@ RenderedReport render_report(const StepRecord& record) {
           sections_of<SectionContent (*)(const StepRecord&)>(record, record)};
 }
 
+RenderedReport render_report(const PlanRecord& record) {
+  return {"plan of a redistribution",
+          code(record.from) + " to " + code(record.to) + " on " + code(record.mesh),
+          plan_sentence(record),
+          sections_of<SectionContent (*)(const PlanRecord&)>(record, record)};
+}
+
 }  // namespace shardlab::reports

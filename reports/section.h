@@ -21,6 +21,7 @@
 
 #include "reports/comparison.h"
 #include "reports/document.h"
+#include "reports/records/plan_record.h"
 #include "reports/records/record.h"
 #include "reports/records/simulation_record.h"
 #include "reports/records/solution_record.h"
@@ -39,7 +40,7 @@ using Render =
                  SectionContent (*)(const TiesRecord&), SectionContent (*)(const ValidationRecord&),
                  SectionContent (*)(const SolutionRecord&),
                  SectionContent (*)(const SimulationRecord&), SectionContent (*)(const StepRecord&),
-                 SectionContent (*)(const RunHeader&)>;
+                 SectionContent (*)(const PlanRecord&), SectionContent (*)(const RunHeader&)>;
 
 }  // namespace reports
 
@@ -77,6 +78,7 @@ struct RenderedReport {
 [[nodiscard]] RenderedReport render_report(const SolutionRecord& record);
 [[nodiscard]] RenderedReport render_report(const SimulationRecord& record);
 [[nodiscard]] RenderedReport render_report(const StepRecord& record);
+[[nodiscard]] RenderedReport render_report(const PlanRecord& record);
 
 }  // namespace reports
 }  // namespace shardlab

@@ -116,4 +116,28 @@ std::string simulation_sentence(const SimulationRecord& record) {
   return text + ".";
 }
 
+std::string plan_sentence(const PlanRecord& record) {
+  const std::string what = code(record.tensor) + " on " + code(record.mesh);
+  const std::string way = " from " + code(record.from) + " to " + code(record.to);
+  if (!record.impossible.empty()) {
+    return what + " does not get" + way + " under " + code(record.stack) + ": " +
+           record.impossible + ".";
+  }
+  if (record.steps.empty()) return what + " stays as it is: it has its layout already.";
+  std::string text = what + " goes" + way + " in " + duration_text(record.price_us.value_or(0.0)) +
+                     " under " + code(record.stack) + ": ";
+  const std::int64_t collectives = record.collectives();
+  if (collectives == 0) {
+    text += "each device makes its part from what it holds, and nothing is sent";
+  } else {
+    text += counted(collectives, "collective", "collectives");
+    if (const auto bytes = record.bytes_moved()) {
+      text += (collectives == 1 ? " moves " : " move ") + bytes_text(static_cast<double>(*bytes)) +
+              " between devices";
+    }
+  }
+  if (!record.unexecutable.empty()) text += ". The plan cannot run: " + record.unexecutable;
+  return text + ".";
+}
+
 }  // namespace shardlab::reports

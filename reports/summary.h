@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "reports/comparison.h"
+#include "reports/records/plan_record.h"
 #include "reports/records/record.h"
 #include "reports/records/simulation_record.h"
 #include "reports/records/solution_record.h"
@@ -48,6 +49,10 @@ namespace shardlab::reports {
 // "`llama3-8b` on 8 ranks of `h100` (`fsdp=8`) is predicted to run at 6,667 tokens per second and GPU: a step
 // takes 2.457 s, 43.2 % of the peak rate in bf16."
 [[nodiscard]] std::string step_sentence(const StepRecord& record);
+
+// "`bf16[8192,4096]` goes from `S(0)S(0)` to `RS(0)` on `2x4` in 315.5 us under `dtensor-v3g`: 3 collectives
+// move 117 MB between devices."
+[[nodiscard]] std::string plan_sentence(const PlanRecord& record);
 
 // "`dtensor-v3` to `dtensor-v4`", or "`dtensor-v3` against 3 candidates".
 [[nodiscard]] std::string report_title(const ComparisonRecord& record);

@@ -31,6 +31,9 @@ OPEN_FIRST = "document.querySelector('#flips tr.row .opener').click()"
 # A redistribution whose second host takes twice as long.
 SLOW_HOST = ["simulate", "--mesh", "dp=2,tp=8", "--tensor", "f32[1024,512]", "--from", "S(0)P", "--to", "RS(1)", "--stack",
              "alpha-beta", "--straggler", "host:1:2"]
+# A redistribution in three steps, beside the plan that another planner makes.
+PLAN = ["plan", "--mesh", "dp=2,tp=4", "--tensor", "bf16[8192,4096]", "--from", "S(0)S(0)", "--to", "RS(0)", "--stack",
+        "dtensor-v3g", "--against", "dtensor-v3"]
 
 # picture -> command, colours, the element at its upper edge, what to do before it is taken, and its height. All are
 # 1280 pixels wide except those of a narrow window.
@@ -49,6 +52,7 @@ PICTURES = {
                                  "llama3-8b.json"],
                      "command": ["solve", "llama3-8b.json", "--mesh", "2x8"], "scheme": "light", "from": "#solved_memory",
                      "height": 680},
+    "plan": {"command": PLAN, "scheme": "light", "from": "body", "height": 1730},
     "simulate": {"command": SLOW_HOST, "scheme": "light", "from": "#simulated_timeline", "height": 1280},
     "ties": {"command": ["ties", "--stack", "dtensor-2.13", "--suite", "ops-small"], "scheme": "light", "from": "body",
              "height": 900},

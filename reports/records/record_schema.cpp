@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "costmodel/base/fields_json.h"
+#include "reports/records/plan_record.h"
 #include "reports/records/record.h"
 #include "reports/records/simulation_record.h"
 #include "reports/records/solution_record.h"
@@ -81,6 +82,7 @@ std::string record_schema_text() {
   add_kind<SolutionRecord>(schema, kSolveKind, definitions);
   add_kind<SimulationRecord>(schema, kSimulateKind, definitions);
   add_kind<StepRecord>(schema, kStepKind, definitions);
+  add_kind<PlanRecord>(schema, kPlanKind, definitions);
   // At the top level the schema allows the keys of all kinds. The condition of each kind then
   // limits them to its own.
   for (const auto& [name, definition] : definitions.items()) {

@@ -45,6 +45,9 @@ struct MarginsOfChoices {
   std::int64_t exact = 0;  // another candidate has the same price
   std::int64_t alone = 0;  // no other candidate is possible
   std::int64_t free = 0;   // the choice costs nothing, and the next candidate something
+  // Redistributions whose planner makes one plan and weighs no other, and those of which one path
+  // alone is the cheapest; missing in older records, which count both as `alone`.
+  std::optional<std::int64_t> one_plan, one_path;
   std::vector<MarginBand> bands;
 };
 
@@ -104,6 +107,10 @@ struct Fields<reports::MarginsOfChoices> {
                  field("alone", &Self::alone, "choices without another possible candidate"),
                  field("free", &Self::free,
                        "choices that cost nothing, where the next candidate costs something"),
+                 optional_field("one_plan", &Self::one_plan,
+                                "redistributions whose planner makes one plan and weighs no other"),
+                 optional_field("one_path", &Self::one_path,
+                                "redistributions of which one path alone is the cheapest"),
                  field("bands", &Self::bands, "by margin, the smallest first"));
 };
 

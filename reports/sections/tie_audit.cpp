@@ -120,6 +120,12 @@ SectionContent render(const TiesRecord& record) {
     content.answer = "Most ties are of " + code(most.op) + ": " + grouped(most.exact) + " exact, " +
                      grouped(most.near) + " near.";
   }
+  if (record.margins && record.margins->one_plan.value_or(0) > 0) {
+    content.blocks.emplace_back(
+        Paragraph{counted(*record.margins->one_plan, "question is a redistribution",
+                          "questions are redistributions") +
+                  " with one plan, because the planner weighs no other, and cannot be a tie."});
+  }
   if (record.impossible + record.not_asked > 0) {
     content.blocks.emplace_back(Paragraph{
         grouped(record.impossible) + " decisions are impossible under the stack, and " +

@@ -33,9 +33,21 @@ SectionContent render(const TiesRecord& record) {
   table.columns = {{"margin", ColumnKind::kText},
                    {"choices", ColumnKind::kCount},
                    {"of all, %", ColumnKind::kNumber, 1}};
-  std::int64_t all = margins.exact + margins.alone + margins.free;
+  const std::int64_t one_plan = margins.one_plan.value_or(0);
+  const std::int64_t one_path = margins.one_path.value_or(0);
+  std::int64_t all = margins.exact + margins.alone + margins.free + one_path;
   for (const MarginBand& band : margins.bands) all += band.choices;
-  if (all == 0) return content;
+  if (one_plan > 0) {
+    content.blocks.emplace_back(
+        Paragraph{counted(one_plan, "redistribution has", "redistributions have") +
+                  " one plan each, because the planner weighs no other: they have no tie to break, "
+                  "and are not counted below."});
+  }
+  if (all == 0) {
+    if (one_plan > 0)
+      content.answer = "Nothing is chosen: every question is a redistribution with one plan.";
+    return content;
+  }
   const auto add = [&](const std::string& label, std::int64_t choices) {
     chart.labels.push_back(label);
     chart.series[0].values.emplace_back(static_cast<double>(choices));
@@ -49,11 +61,20 @@ SectionContent render(const TiesRecord& record) {
     if (band.below_percent && *band.below_percent <= 1.0) close += band.choices;
   }
   if (margins.free > 0) add("the choice is free", margins.free);
-  if (margins.alone > 0) add("nothing to compare with", margins.alone);
+  if (one_path > 0) add("redistribution with one cheapest path", one_path);
+  if (margins.alone > 0) add("no other candidate is possible", margins.alone);
   content.blocks.emplace_back(Paragraph{
       "The margin of a choice is what the next candidate costs more. Each band is ten times as "
       "wide as "
-      "the one before; all choices that have a price are counted, also those without a tie."});
+      "the one before; all choices that have a price are counted, also those without a tie." +
+      std::string(one_path > 0 ? " Of a redistribution the planner counts the paths of the lowest "
+                                 "price; it does not say what the next path costs."
+                               : "")});
+  if (margins.alone > 0) {
+    content.blocks.emplace_back(
+        Paragraph{counted(margins.alone, "choice has", "choices have") +
+                  " no other possible candidate: the rules list one, or no other can be priced."});
+  }
   content.blocks.emplace_back(Charts{{std::move(chart)}});
   content.blocks.emplace_back(std::move(table));
   const auto share = [&](std::int64_t choices) {

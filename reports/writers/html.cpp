@@ -12,6 +12,7 @@
 #include "reports/records/json_text.h"
 #include "reports/writers/assets.h"
 #include "reports/writers/inline_text.h"
+#include "reports/writers/layouts_html.h"
 #include "reports/writers/picture_svg.h"
 
 namespace shardlab::reports {
@@ -518,6 +519,11 @@ class HtmlBlockWriter {
 
   std::string operator()(const AreaPicture& picture) {
     return picture_html("area", picture.id, picture.title, area_svg(picture), area_legend(picture),
+                        picture_table(picture));
+  }
+
+  std::string operator()(const LayoutPicture& picture) {
+    return picture_html("layouts", picture.id, picture.title, layouts_html(picture), "",
                         picture_table(picture));
   }
 

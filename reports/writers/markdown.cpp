@@ -155,6 +155,51 @@ std::string more_text(std::size_t left, std::string_view one, std::string_view m
          " in report.json\n";
 }
 
+// The tiles of a stage as lines of "rank: part", with the contributions to a reduction below them.
+std::string stage_text(const LayoutStage& stage, std::size_t columns) {
+  std::size_t rank_width = 0;
+  std::size_t width = 0;
+  bool is_partial = false;
+  for (const HeldTile& tile : stage.tiles) rank_width = std::max(rank_width, tile.name.size());
+  for (const HeldTile& tile : stage.tiles) {
+    width =
+        std::max({width, rank_width + 2 + tile.part.size(), rank_width + 2 + tile.partial.size()});
+    is_partial = is_partial || !tile.partial.empty();
+  }
+  std::string text = stage.name + ": " + stage.note + "\n";
+  for (std::size_t row = 0; row < stage.tiles.size(); row += columns) {
+    const std::size_t end = std::min(row + columns, stage.tiles.size());
+    for (int line = 0; line < (is_partial ? 2 : 1); ++line) {
+      std::string cells;
+      for (std::size_t i = row; i < end; ++i) {
+        const HeldTile& tile = stage.tiles[i];
+        std::string cell = line == 0 ? std::string(rank_width - tile.name.size(), ' ') + tile.name +
+                                           ": " + tile.part
+                                     : std::string(rank_width + 2, ' ') + tile.partial;
+        if (i + 1 < end) cell += std::string(width + 2 - cell.size(), ' ');
+        cells += cell;
+      }
+      text += "  " + cells + "\n";
+    }
+  }
+  for (const auto& [label, slice] : stage.parts) text += "  " + label + " is " + slice + "\n";
+  return text;
+}
+
+std::string layouts_text(const LayoutPicture& picture) {
+  std::string text;
+  for (std::size_t s = 0; s < picture.stages.size(); ++s) {
+    if (s > 0 && s <= picture.moves.size()) {
+      const LayoutMove& move = picture.moves[s - 1];
+      text += "    |\n    |  " + move.name;
+      for (const std::string& note : move.notes) text += "; " + note;
+      text += "\n    v\n";
+    }
+    text += stage_text(picture.stages[s], std::max<std::size_t>(picture.columns, 1));
+  }
+  return text;
+}
+
 class MarkdownBlockWriter {
  public:
   explicit MarkdownBlockWriter(const Detail& detail) : detail_(detail) {}
@@ -233,6 +278,10 @@ class MarkdownBlockWriter {
     return (*this)(picture_table(picture));
   }
 
+  std::string operator()(const LayoutPicture& picture) const {
+    return caption(picture.title) + "```\n" + layouts_text(picture) + "```\n";
+  }
+
   std::string operator()(const Listing& listing) const {
     if (listing.text.size() > detail_.listing_bytes) return {};
     // The fence must be longer than any run of backticks inside it.
@@ -243,7 +292,9 @@ class MarkdownBlockWriter {
 
  private:
   static std::string caption(const std::string& text) {
-    return text.empty() ? "" : inline_markdown(text, false) + ":\n\n";
+    if (text.empty()) return {};
+    const std::string_view title(text.data(), text.size() - (text.ends_with('.') ? 1 : 0));
+    return inline_markdown(title, false) + ":\n\n";
   }
 
   const Detail& detail_;

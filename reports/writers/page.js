@@ -676,6 +676,14 @@
   };
   const drawAll = () => data.charts.filter(isVisible).forEach(draw);
 
+  // How wide a grid of devices is depends on the mesh, so the page measures it.
+  const showHints = () => document.querySelectorAll('.layouts').forEach((figure) => {
+    const box = figure.querySelector('.scroll');
+    figure.classList.toggle('scrolls', box.scrollWidth > box.clientWidth + 1);
+  });
+  showHints();
+  window.addEventListener('resize', showHints);
+
   Chart.defaults.font.family = getComputedStyle(document.body).fontFamily;
   Chart.defaults.font.size = 12.5;
   data.browsers.forEach((table) => new Browser(table));

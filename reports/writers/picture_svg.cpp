@@ -15,20 +15,8 @@ namespace {
 constexpr double kLeastWidth = 704.0;
 constexpr double kLetter = 6.6;
 
-// At most two digits after the point and no separators, as attributes have them.
-std::string attribute(double number) {
-  std::string text = fixed(number, 2);
-  text.erase(std::remove(text.begin(), text.end(), ','), text.end());
-  while (text.find('.') != std::string::npos && (text.back() == '0' || text.back() == '.')) {
-    const bool ends = text.back() == '.';
-    text.pop_back();
-    if (ends) break;
-  }
-  return text;
-}
-
 std::string percent_of(double part, double all) {
-  return attribute(all > 0.0 ? 100.0 * part / all : 0.0) + "%";
+  return svg_number(all > 0.0 ? 100.0 * part / all : 0.0) + "%";
 }
 
 std::string series_class(std::size_t series) { return "series-" + std::to_string(series % 8 + 1); }
@@ -36,7 +24,7 @@ std::string series_class(std::size_t series) { return "series-" + std::to_string
 // x and y are attributes with their units: "12.5%", "40".
 std::string text_at(const std::string& x, double y, const std::string& text,
                     const std::string& more = "") {
-  return "<text x=\"" + x + "\" y=\"" + attribute(y) + "\"" + more + ">" + html_escape(text) +
+  return "<text x=\"" + x + "\" y=\"" + svg_number(y) + "\"" + more + ">" + html_escape(text) +
          "</text>\n";
 }
 
@@ -62,9 +50,9 @@ std::string bar_svg(const Timeline& timeline, const Bar& bar, double y) {
   const double share = timeline.end > 0.0 ? (bar.end - bar.start) / timeline.end : 0.0;
   const std::string name = bar.waits ? "waits for " + bar.name : bar.name;
   // A bar that is hardly there is still one tenth of a percent wide.
-  std::string html = "<svg x=\"" + percent_of(bar.start, timeline.end) + "\" y=\"" + attribute(y) +
-                     "\" width=\"" + attribute(std::max(0.1, 100.0 * share)) + "%\" height=\"" +
-                     attribute(kBar) + "\"><title>" + html_escape(name) + ", " +
+  std::string html = "<svg x=\"" + percent_of(bar.start, timeline.end) + "\" y=\"" + svg_number(y) +
+                     "\" width=\"" + svg_number(std::max(0.1, 100.0 * share)) + "%\" height=\"" +
+                     svg_number(kBar) + "\"><title>" + html_escape(name) + ", " +
                      html_escape(span_text(timeline, bar)) + "</title><rect class=\"" +
                      series_class(bar.series) + (bar.waits ? " waits" : "") +
                      "\" width=\"100%\" height=\"100%\"/>";
@@ -84,8 +72,8 @@ std::string marks_svg(const Timeline& timeline, double y) {
   std::string html;
   for (const double mark : axis_marks(timeline.end, kMarks)) {
     const std::string x = percent_of(mark, timeline.end);
-    html += "<line class=\"mark\" x1=\"" + x + "\" x2=\"" + x + "\" y1=\"" + attribute(y) +
-            "\" y2=\"" + attribute(y + kBar + 4) + "\"/>";
+    html += "<line class=\"mark\" x1=\"" + x + "\" x2=\"" + x + "\" y1=\"" + svg_number(y) +
+            "\" y2=\"" + svg_number(y + kBar + 4) + "\"/>";
   }
   return html + "\n";
 }
@@ -162,22 +150,22 @@ std::string group_svg(const HostPicture& picture, const HostPlaces& places, std:
     const HostGroup::Member& member = group.members[i];
     const double x = x_of(member);
     const double y = y_of(member);
-    dots += "<circle class=\"" + colour + "\" cx=\"" + attribute(x) + "\" cy=\"" + attribute(y) +
+    dots += "<circle class=\"" + colour + "\" cx=\"" + svg_number(x) + "\" cy=\"" + svg_number(y) +
             "\" r=\"3.2\"/>";
     if (i == 0) {
-      path = "M" + attribute(x) + " " + attribute(y);
+      path = "M" + svg_number(x) + " " + svg_number(y);
     } else if (y_of(group.members[i - 1]) == y) {
-      path += "H" + attribute(x);
+      path += "H" + svg_number(x);
     } else {
       // Down between two columns of ranks, so that no rank is crossed.
       const double lane = places.x(member.rank) - kTileGap / 2 - 1;
-      path += "H" + attribute(lane) + "V" + attribute(y) + "H" + attribute(x);
+      path += "H" + svg_number(lane) + "V" + svg_number(y) + "H" + svg_number(x);
     }
   }
   if (group.goes_on && !group.members.empty()) {
     const HostGroup::Member& last = group.members.back();
-    path += "H" + attribute(places.x(last.rank) - kTileGap / 2 - 1) + "V" +
-            attribute(places.height - 20);
+    path += "H" + svg_number(places.x(last.rank) - kTileGap / 2 - 1) + "V" +
+            svg_number(places.height - 20);
   }
   return "<path class=\"group " + colour + "\" d=\"" + path + "\"/>" + dots + "\n";
 }
@@ -207,9 +195,9 @@ ByteAxis byte_axis(double peak) {
 std::string area_path(const AreaPicture& picture, const std::vector<double>& low,
                       const std::vector<double>& high, double top) {
   const auto x = [&](double at) {
-    return attribute(picture.end > 0.0 ? at / picture.end * kAreaScale : 0.0);
+    return svg_number(picture.end > 0.0 ? at / picture.end * kAreaScale : 0.0);
   };
-  const auto y = [&](double bytes) { return attribute(kAreaScale * (1.0 - bytes / top)); };
+  const auto y = [&](double bytes) { return svg_number(kAreaScale * (1.0 - bytes / top)); };
   const std::size_t moments = picture.starts.size();
   const auto until = [&](std::size_t i) {
     return i + 1 < moments ? picture.starts[i + 1] : picture.end;
@@ -221,6 +209,14 @@ std::string area_path(const AreaPicture& picture, const std::vector<double>& low
 }
 
 }  // namespace
+
+std::string svg_number(double number) {
+  std::string text = fixed(number, 2);
+  text.erase(std::remove(text.begin(), text.end(), ','), text.end());
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.back() == '.') text.pop_back();
+  return text;
+}
 
 std::string timeline_svg(const Timeline& timeline) {
   std::string html;
@@ -237,15 +233,15 @@ std::string timeline_svg(const Timeline& timeline) {
                       "busy " + percent(timeline.end > 0.0 ? lane.busy() / timeline.end : 0.0),
                       " text-anchor=\"end\"");
       y += kLabel;
-      html += "<rect class=\"lane\" y=\"" + attribute(y) + "\" width=\"100%\" height=\"" +
-              attribute(kBar) + "\"/>" + marks_svg(timeline, y);
+      html += "<rect class=\"lane\" y=\"" + svg_number(y) + "\" width=\"100%\" height=\"" +
+              svg_number(kBar) + "\"/>" + marks_svg(timeline, y);
       for (const Bar& bar : lane.bars) html += bar_svg(timeline, bar, y);
       y += kBar;
       last_bar = y;
       y += kGap;
     }
   }
-  return "<svg class=\"lanes\" width=\"100%\" height=\"" + attribute(last_bar + kAxis) +
+  return "<svg class=\"lanes\" width=\"100%\" height=\"" + svg_number(last_bar + kAxis) +
          "\" role=\"img\" aria-label=\"" + html_escape(plain_text(timeline.title)) + "\">\n" +
          html + axis_svg(timeline, last_bar + 19) + "</svg>";
 }
@@ -266,32 +262,32 @@ std::string timeline_legend(const Timeline& timeline) {
 
 std::string host_svg(const HostPicture& picture) {
   const HostPlaces places = places_of(picture);
-  std::string html = "<svg class=\"mesh\" width=\"" + attribute(places.width) + "\" height=\"" +
-                     attribute(places.height) + "\" role=\"img\" aria-label=\"" +
+  std::string html = "<svg class=\"mesh\" width=\"" + svg_number(places.width) + "\" height=\"" +
+                     svg_number(places.height) + "\" role=\"img\" aria-label=\"" +
                      html_escape(plain_text(picture.title)) + "\">\n";
   for (std::size_t h = 0; h < picture.hosts.size(); ++h) {
     const HostBox& host = picture.hosts[h];
     const std::size_t rows = (std::max<std::size_t>(host.ranks.size(), 1) - 1) / kRanksPerRow + 1;
-    html += "<rect class=\"host\" x=\"1\" y=\"" + attribute(places.top[h]) + "\" width=\"" +
-            attribute(places.box_width) + "\" height=\"" +
-            attribute(kHostTitle + static_cast<double>(rows) * places.row_height + 4) +
-            "\" rx=\"6\"/>" + text_at(attribute(kPad), places.top[h] + kHostTitle - 7, host.title);
+    html += "<rect class=\"host\" x=\"1\" y=\"" + svg_number(places.top[h]) + "\" width=\"" +
+            svg_number(places.box_width) + "\" height=\"" +
+            svg_number(kHostTitle + static_cast<double>(rows) * places.row_height + 4) +
+            "\" rx=\"6\"/>" + text_at(svg_number(kPad), places.top[h] + kHostTitle - 7, host.title);
     for (std::size_t r = 0; r < host.ranks.size(); ++r) {
       const double x = places.x(r);
       const double y = places.y(h, r);
-      html += "<rect class=\"tile\" x=\"" + attribute(x) + "\" y=\"" + attribute(y) +
-              "\" width=\"" + attribute(kTile) + "\" height=\"" + attribute(kTile) +
+      html += "<rect class=\"tile\" x=\"" + svg_number(x) + "\" y=\"" + svg_number(y) +
+              "\" width=\"" + svg_number(kTile) + "\" height=\"" + svg_number(kTile) +
               "\" rx=\"4\"/>" +
-              text_at(attribute(x + kTile / 2), y + (host.ranks[r].note.empty() ? 23 : 16),
+              text_at(svg_number(x + kTile / 2), y + (host.ranks[r].note.empty() ? 23 : 16),
                       host.ranks[r].name, " class=\"name\" text-anchor=\"middle\"");
       if (host.ranks[r].note.empty()) continue;
-      html += text_at(attribute(x + kTile / 2), y + 29, host.ranks[r].note,
+      html += text_at(svg_number(x + kTile / 2), y + 29, host.ranks[r].note,
                       " class=\"small\" text-anchor=\"middle\"");
     }
   }
   for (std::size_t g = 0; g < picture.groups.size(); ++g) html += group_svg(picture, places, g);
   if (!picture.more.empty()) {
-    html += text_at(attribute(kPad), places.height - 6, picture.more);
+    html += text_at(svg_number(kPad), places.height - 6, picture.more);
   }
   return html + "</svg>";
 }
@@ -311,15 +307,15 @@ std::string host_legend(const HostPicture& picture) {
 
 std::string area_svg(const AreaPicture& picture) {
   const double height = kPeakLabel + kAreaHeight + kAxis;
-  std::string html = "<svg class=\"bytes\" width=\"100%\" height=\"" + attribute(height) +
+  std::string html = "<svg class=\"bytes\" width=\"100%\" height=\"" + svg_number(height) +
                      "\" role=\"img\" aria-label=\"" + html_escape(plain_text(picture.title)) +
                      "\">\n";
   if (picture.starts.empty()) return html + "</svg>";
   const std::size_t peak = picture.peak();
   const double most = picture.sum_at(peak);
   const ByteAxis axis = byte_axis(most);
-  html += "<svg y=\"" + attribute(kPeakLabel) + "\" width=\"100%\" height=\"" +
-          attribute(kAreaHeight) + "\" viewBox=\"0 0 1000 1000\" preserveAspectRatio=\"none\">\n";
+  html += "<svg y=\"" + svg_number(kPeakLabel) + "\" width=\"100%\" height=\"" +
+          svg_number(kAreaHeight) + "\" viewBox=\"0 0 1000 1000\" preserveAspectRatio=\"none\">\n";
   std::vector<double> low(picture.starts.size(), 0.0);
   for (std::size_t p = 0; p < picture.parts.size(); ++p) {
     const AreaPicture::Part& part = picture.parts[p];
@@ -335,15 +331,15 @@ std::string area_svg(const AreaPicture& picture) {
     return kPeakLabel + kAreaHeight * (1.0 - bytes / axis.top);
   };
   for (const double mark : axis.marks) {
-    html += "<line class=\"mark\" x1=\"0\" x2=\"100%\" y1=\"" + attribute(y_of(mark)) + "\" y2=\"" +
-            attribute(y_of(mark)) + "\"/>";
+    html += "<line class=\"mark\" x1=\"0\" x2=\"100%\" y1=\"" + svg_number(y_of(mark)) +
+            "\" y2=\"" + svg_number(y_of(mark)) + "\"/>";
   }
   const double share = picture.end > 0.0 ? picture.starts[peak] / picture.end : 0.0;
-  const std::string x = attribute(100.0 * share) + "%";
+  const std::string x = svg_number(100.0 * share) + "%";
   const char* anchor = share < 0.2 ? "start" : share > 0.8 ? "end" : "middle";
   html += "\n<line class=\"peak\" x1=\"" + x + "\" x2=\"" + x + "\" y1=\"" +
-          attribute(kPeakLabel - 6) + "\" y2=\"" + attribute(y_of(most)) +
-          "\"/><circle class=\"peak\" cx=\"" + x + "\" cy=\"" + attribute(y_of(most)) +
+          svg_number(kPeakLabel - 6) + "\" y2=\"" + svg_number(y_of(most)) +
+          "\"/><circle class=\"peak\" cx=\"" + x + "\" cy=\"" + svg_number(y_of(most)) +
           "\" r=\"4\"/>" +
           text_at(x, kPeakLabel - 9, "peak: " + bytes_text(most),
                   " class=\"name\" text-anchor=\"" + std::string(anchor) + "\"");

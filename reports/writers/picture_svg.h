@@ -15,6 +15,9 @@
 
 namespace shardlab::reports {
 
+// A number as attributes have it: at most two digits after the point, and no separators.
+[[nodiscard]] std::string svg_number(double number);
+
 [[nodiscard]] std::string timeline_svg(const Timeline& timeline);
 [[nodiscard]] std::string timeline_legend(const Timeline& timeline);
 

@@ -1,19 +1,30 @@
-// shardlab plan: shows the steps of one redistribution and their price.
+// shardlab plan: shows the steps of one redistribution and their price, which device holds what between
+// them, and how the plans of other stacks and planners differ.
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "costmodel/base/text.h"
+#include "reports/number_text.h"
 #include "runner/base/optional_values.h"
+#include "runner/base/stop_watch.h"
 #include "runner/base/terminal.h"
 #include "runner/commands/commands.h"
 #include "runner/config/configs.h"
 #include "runner/session/layout_names.h"
+#include "runner/session/run_reports.h"
+#include "runner/simulate/drawn_plan.h"
 #include "runner/simulate/redistribution.h"
 #include "sim/bounds.h"
 #include "strategies/select/evaluator.h"
 
 namespace shardlab {
 namespace {
+
+struct PlanArguments {
+  RedistributionArguments redistribution;
+  std::vector<std::string> against;
+  bool draws = false;
+};
 
 nlohmann::json parts_json(const Price& price) {
   return {{"latency", price.latency.value()},
@@ -134,23 +145,85 @@ std::string plan_text(const Plan& plan, const LayoutNames& names, const PlanBoun
   return out;
 }
 
-void run_plan(const RedistributionArguments& arguments, Session& session) {
-  const ConfigStore store = session.store();
-  const RedistributionQuestion question = arguments.read();
+nlohmann::json price_json(const Plan& plan) {
+  return plan.impossible.empty() ? finite_or_null(plan.price.total.value())
+                                 : nlohmann::json(nullptr);
+}
+
+// The plan of another stack or planner for the same redistribution.
+struct OtherPlan {
+  std::string name;
+  Plan plan;
+  Plan here;  // the same plan with the prices of the stack that was asked first
+};
+
+OtherPlan other_plan(const std::string& name, const RedistributionQuestion& question,
+                     StackEvaluator& asked, const Session& session) {
+  OtherPlan other{name, {}, {}};
   const auto& [mesh, meta, from, to, options] = question;
-  const Topology topology = store.topology(session.topology);
-  StackEvaluator evaluator(store.stack(arguments.stack), topology);
-  const Plan plan = evaluator.plan(mesh, meta, from, to, options);
-  const PlanBounds bounds = bounds_of(plan, mesh, topology);
-  std::vector<std::vector<Alternative>> alternatives;
-  for (const PlanStep& step : plan.steps) {
-    alternatives.push_back(alternatives_of(step, evaluator, mesh));
+  PlanOptions other_options = options;
+  if (const auto planner = from_name<PlannerKind>(name)) {
+    other_options.planner = planner;
+    other.plan = asked.plan(mesh, meta, from, to, other_options);
+  } else {
+    const Stack stack = parse_option("--against", [&] { return session.store().stack(name); });
+    StackEvaluator evaluator(stack, asked.topology());
+    other.plan = evaluator.plan(mesh, meta, from, to, other_options);
   }
-  if (!session.json()) {
-    session.print(plan_text(plan, LayoutNames(session), bounds, transition_us(plan, evaluator),
-                            alternatives));
-    return;
+  other.here = asked.on(mesh).repriced(other.plan);
+  return other;
+}
+
+nlohmann::json other_json(const OtherPlan& other, const DeviceMesh& mesh) {
+  const PlanTraffic traffic = traffic_of(other.plan, mesh);
+  nlohmann::json steps = nlohmann::json::array();
+  for (const PlanStep& step : other.here.steps) {
+    steps.push_back({{"collective", to_string(step.collective)},
+                     {"from", step.from.text()},
+                     {"to", step.to.text()},
+                     {"price_us", finite_or_null(step.price.total.value())}});
   }
+  return {{"name", other.name},
+          {"path", other.plan.path()},
+          {"price_us", price_json(other.plan)},
+          {"here_us", other.plan.impossible.empty()
+                          ? finite_or_null(other.here.executed_price().total.value())
+                          : nlohmann::json(nullptr)},
+          {"collectives", traffic.collectives},
+          {"bytes_moved", or_null(traffic.bytes_moved)},
+          {"impossible", text_or_null(other.plan.impossible)},
+          {"unexecutable", text_or_null(other.plan.unexecutable)},
+          {"steps", std::move(steps)}};
+}
+
+std::string traffic_text(const PlanTraffic& traffic) {
+  return reports::counted(traffic.collectives, "collective", "collectives") +
+         (traffic.bytes_moved
+              ? ", " + reports::bytes_text(static_cast<double>(*traffic.bytes_moved)) + " moved"
+              : std::string());
+}
+
+// "against dtensor-v3: S(0)S(0)->S(0)R->RR" and how it differs from the plan that was asked for.
+std::string other_text(const OtherPlan& other, const Plan& plan, const DeviceMesh& mesh,
+                       const std::string& stack, const LayoutNames& names) {
+  std::string out = "against " + other.name + ": " + names.path(other.plan) + "\n";
+  if (!other.plan.impossible.empty()) return out + "  impossible: " + other.plan.impossible + "\n";
+  if (!other.plan.unexecutable.empty()) out += "  can't run: " + other.plan.unexecutable + "\n";
+  if (other.plan.path() == plan.path()) return out + "  the same plan\n";
+  const double here = other.here.executed_price().total.value();
+  const double own = plan.executed_price().total.value();
+  out += "  " + reports::duration_text(here) + " by the prices of " + stack;
+  if (here != own) {
+    out += ", " + reports::duration_text(std::abs(here - own)) + (here > own ? " more" : " less");
+    if (own > 0.0) out += " (" + reports::change_percent(100.0 * (here - own) / own) + ")";
+  }
+  return out + "; " + traffic_text(traffic_of(other.plan, mesh)) + " instead of " +
+         traffic_text(traffic_of(plan, mesh)) + "\n";
+}
+
+nlohmann::json plan_json(const Plan& plan, const RedistributionQuestion& question,
+                         const PlanBounds& bounds, StackEvaluator& evaluator,
+                         std::span<const std::vector<Alternative>> alternatives) {
   nlohmann::json steps = nlohmann::json::array();
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     steps.push_back(step_json(plan.steps[i], alternatives[i]));
@@ -162,41 +235,98 @@ void run_plan(const RedistributionArguments& arguments, Session& session) {
          {"mesh_dims", std::vector<int>(warning.mesh_dims.begin(), warning.mesh_dims.end())},
          {"steps", warning.steps}});
   }
-  session.print(
-      nlohmann::json{{"stack", evaluator.stack().name},
-                     {"topology", topology.name()},
-                     {"mesh", mesh.text()},
-                     {"tensor", meta.text()},
-                     {"from", from.text()},
-                     {"to", to.text()},
-                     {"path", plan.path()},
-                     {"steps", steps},
-                     {"price_us", plan.impossible.empty() ? finite_or_null(plan.price.total.value())
-                                                          : nlohmann::json(nullptr)},
-                     {"parts_us", parts_json(plan.price)},
-                     {"transition_us", transition_us(plan, evaluator)},
-                     {"executed_us", finite_or_null(plan.executed_price().total.value())},
-                     {"impossible", text_or_null(plan.impossible)},
-                     {"unexecutable", text_or_null(plan.unexecutable)},
-                     {"optimal_paths", plan.optimal_paths},
-                     {"warnings", warnings},
-                     {"bounds",
-                      {{"volume_ratio", or_null(bounds.volume_ratio)},
-                       {"time_ratio", or_null(bounds.time_ratio)},
-                       {"memory_ratio", or_null(bounds.memory_ratio)}}}});
+  return {{"stack", evaluator.stack().name},
+          {"topology", evaluator.topology().name()},
+          {"mesh", question.mesh.text()},
+          {"tensor", question.meta.text()},
+          {"from", question.from.text()},
+          {"to", question.to.text()},
+          {"path", plan.path()},
+          {"steps", steps},
+          {"price_us", price_json(plan)},
+          {"parts_us", parts_json(plan.price)},
+          {"transition_us", transition_us(plan, evaluator)},
+          {"executed_us", finite_or_null(plan.executed_price().total.value())},
+          {"impossible", text_or_null(plan.impossible)},
+          {"unexecutable", text_or_null(plan.unexecutable)},
+          {"optimal_paths", plan.optimal_paths},
+          {"warnings", warnings},
+          {"bounds",
+           {{"volume_ratio", or_null(bounds.volume_ratio)},
+            {"time_ratio", or_null(bounds.time_ratio)},
+            {"memory_ratio", or_null(bounds.memory_ratio)}}}};
+}
+
+void run_plan(const PlanArguments& arguments, Session& session) {
+  const StopWatch watch;
+  prepare_out(session);
+  const ConfigStore store = session.store();
+  const RedistributionQuestion question = arguments.redistribution.read();
+  const auto& [mesh, meta, from, to, options] = question;
+  const Topology topology = store.topology(session.topology);
+  StackEvaluator evaluator(store.stack(arguments.redistribution.stack), topology);
+  const Plan plan = evaluator.plan(mesh, meta, from, to, options);
+  const PlanBounds bounds = bounds_of(plan, mesh, topology);
+  std::vector<std::vector<Alternative>> alternatives;
+  for (const PlanStep& step : plan.steps) {
+    alternatives.push_back(alternatives_of(step, evaluator, mesh));
+  }
+  std::vector<OtherPlan> others;
+  for (const std::string& name : arguments.against) {
+    others.push_back(other_plan(name, question, evaluator, session));
+  }
+  nlohmann::json document = plan_json(plan, question, bounds, evaluator, alternatives);
+  for (const OtherPlan& other : others) document["against"].push_back(other_json(other, mesh));
+  const bool draws = arguments.draws || writes_report(session);
+  const DrawnPlan drawn = draws ? drawn_plan(plan, mesh) : DrawnPlan();
+  if (writes_report(session)) {
+    nlohmann::json result = document;
+    result["drawing"] = drawing_json(drawn, plan, mesh);
+    reports::RunHeader header = header_of(session);
+    header.configuration.topology = topology.to_json();
+    header.configuration.stacks = {evaluator.stack().to_json()};
+    write_run(session, {.kind = reports::kPlanKind,
+                        .header = std::move(header),
+                        .result = std::move(result),
+                        .wall_ms = watch.ms()});
+  }
+  if (session.json()) {
+    if (arguments.draws) document["drawing"] = drawing_json(drawn, plan, mesh);
+    session.print(document);
+    return;
+  }
+  if (session.summary) return;
+  const LayoutNames names(session);
+  std::string text = plan_text(plan, names, bounds, transition_us(plan, evaluator), alternatives);
+  for (const OtherPlan& other : others) {
+    text += other_text(other, plan, mesh, evaluator.stack().name, names);
+  }
+  if (arguments.draws) text += drawn_text(drawn, plan, mesh, names);
+  session.print(text + report_line(session));
 }
 
 }  // namespace
 
 void add_plan_command(const Command& root, Session& session) {
-  auto arguments = std::make_shared<RedistributionArguments>();
-  const Command command = root.subcommand("plan",
-                                          "plan and price one redistribution\n"
-                                          "  shardlab plan --mesh 2x4 --tensor \"bf16[8192,4096]\" "
-                                          "--from \"S(0)R\" --to \"RS(1)\" --stack dtensor-v3");
-  arguments->add_options(command, true);
+  auto arguments = std::make_shared<PlanArguments>();
+  const Command command =
+      root.subcommand("plan",
+                      "plan and price one redistribution\n"
+                      "  shardlab plan --mesh 2x4 --tensor \"bf16[8192,4096]\" "
+                      "--from \"S(0)R\" --to \"RS(1)\" --stack dtensor-v3\n"
+                      "  shardlab plan --mesh 2x4 --tensor \"bf16[8192,4096]\" "
+                      "--from \"S(0)S(0)\" --to \"RS(0)\" --against graph --draw");
+  arguments->redistribution.add_options(command, true);
+  command
+      .option("--against", arguments->against,
+              "another stack, or the planner greedy or graph, whose plan is compared; repeatable")
+      .repeatable();
+  command.flag("--draw", arguments->draws,
+               "draw which device holds which part of the tensor before, between and after the "
+               "steps");
   add_topology_option(command, session);
   add_torch_names_option(command, session);
+  add_report_options(command, session);
   add_common_options(command, session, {.sets = true});
   command.runs([arguments, &session] { run_plan(*arguments, session); });
 }

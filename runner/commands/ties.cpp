@@ -10,6 +10,7 @@
 
 #include "costmodel/base/parallel.h"
 #include "costmodel/base/text.h"
+#include "reports/number_text.h"
 #include "runner/base/optional_values.h"
 #include "runner/base/stop_watch.h"
 #include "runner/base/terminal.h"
@@ -44,6 +45,9 @@ struct Audit {
       flips;  // for each parameter, how many choices its change flips first
   std::size_t impossible = 0;
   std::size_t not_asked = 0;
+  std::size_t one_plan = 0;  // redistributions whose planner weighs no other plan
+  std::size_t one_path = 0;  // redistributions of which one path is the cheapest
+  std::size_t alone = 0;     // choices of an op without another possible candidate
 };
 
 // Each thread has its own auditor, because evaluators keep caches.
@@ -56,6 +60,11 @@ struct Auditor {
 
 bool is_listed(const TieItem& item) {
   return item.exact > 1 || item.near > 0 || item.order_dependent;
+}
+
+// Whether no other candidate of an op is possible.
+bool is_alone(const TieItem& item) {
+  return !item.paths && item.exact < 2 && (!item.margin_us || !std::isfinite(*item.margin_us));
 }
 
 Audit audit(const TiesArguments& arguments, Session& session) {
@@ -112,6 +121,9 @@ Audit audit(const TiesArguments& arguments, Session& session) {
       audit.exact += item.exact > 1 ? 1U : 0U;
       audit.near += item.near > 0 ? 1U : 0U;
       audit.order_dependent += item.order_dependent ? 1U : 0U;
+      audit.one_plan += item.paths == 0U ? 1U : 0U;
+      audit.one_path += item.paths == 1U ? 1U : 0U;
+      audit.alone += is_alone(item) ? 1U : 0U;
       if (item.flip) ++audit.flips[std::string(item.flip->parameter)];
     }
   }
@@ -146,6 +158,31 @@ std::string flip_text(const std::optional<PriceFlip>& flip) {
   return std::string(flip->parameter) + " x" + format_fixed(flip->factor, 3);
 }
 
+// The questions that leave nothing to choose, and why.
+std::string without_choice_text(const Audit& audit) {
+  std::string text;
+  if (audit.one_plan > 0) {
+    text += "  " +
+            reports::counted(static_cast<std::int64_t>(audit.one_plan),
+                             "question is a redistribution", "questions are redistributions") +
+            " for which the planner makes one plan: there is no tie to break\n";
+  }
+  if (audit.alone > 0) {
+    text += "  " +
+            reports::counted(static_cast<std::int64_t>(audit.alone), "choice has", "choices have") +
+            " no other possible candidate: the rules list one, or no other can be priced\n";
+  }
+  if (audit.one_path > 0) {
+    text +=
+        "  " +
+        reports::counted(static_cast<std::int64_t>(audit.one_path), "question is a redistribution",
+                         "questions are redistributions") +
+        " of which one path alone is the cheapest; how much dearer the next path is, the planner "
+        "does not say\n";
+  }
+  return text;
+}
+
 std::string audit_text(const Audit& audit, const TiesArguments& arguments) {
   std::string text =
       std::to_string(audit.questions.size()) + " questions under " + arguments.stack + ": " +
@@ -154,7 +191,7 @@ std::string audit_text(const Audit& audit, const TiesArguments& arguments) {
       std::to_string(audit.order_dependent) + " choices that change with the candidates' order";
   if (audit.impossible > 0) text += ", " + std::to_string(audit.impossible) + " impossible";
   if (audit.not_asked > 0) text += ", " + std::to_string(audit.not_asked) + " not asked";
-  text += "\n";
+  text += "\n" + without_choice_text(audit);
   for (const auto& [parameter, choices] : audit.flips) {
     text += "  for " + std::to_string(choices) + (choices == 1 ? " choice, " : " choices, ") +
             parameter + " is the parameter whose smallest change flips " +
@@ -194,7 +231,9 @@ nlohmann::json margins_json(const Audit& result) {
     if (!item.error.empty() || !has_price) continue;
     if (item.exact > 1) {
       ++exact;
-    } else if (!item.margin_us || !std::isfinite(*item.margin_us)) {
+    } else if (item.paths) {
+      continue;  // a redistribution, which is counted apart
+    } else if (is_alone(item)) {
       ++alone;
     } else if (!(item.total_us > 0.0)) {
       ++free;
@@ -210,7 +249,12 @@ nlohmann::json margins_json(const Audit& result) {
                      {"below_percent", b < kLimits.size() ? nlohmann::json(kLimits[b]) : nullptr},
                      {"choices", choices[b]}});
   }
-  return {{"exact", exact}, {"alone", alone}, {"free", free}, {"bands", std::move(bands)}};
+  return {{"exact", exact},
+          {"alone", alone},
+          {"free", free},
+          {"one_plan", result.one_plan},
+          {"one_path", result.one_path},
+          {"bands", std::move(bands)}};
 }
 
 nlohmann::json audit_json(const Audit& result, const TiesArguments& arguments) {

@@ -31,6 +31,7 @@ constexpr std::pair<std::string_view, std::string_view> kValueNames[] = {
     {"--baseline", "STACK"},
     {"--candidate", "STACK"},
     {"--reference", "STACK"},
+    {"--against", "STACK"},
     {"--topology", "TOPOLOGY"},
     {"--suite", "SUITE"},
     {"--recipe", "RECIPE"},

@@ -16,6 +16,7 @@ TieItem audit_plan(const Question& question, StackEvaluator& evaluator) {
   item.choice = plan.path();
   item.tied = {item.choice};
   item.total_us = plan.impossible.empty() ? plan.price.total.value() : kInfinity;
+  item.paths = static_cast<std::size_t>(plan.optimal_paths);
   if (plan.optimal_paths > 1) item.exact = static_cast<std::size_t>(plan.optimal_paths);
   return item;
 }

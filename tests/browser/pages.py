@@ -144,6 +144,11 @@ REPORTS = {
                       "alpha-beta", "--straggler", "host:1:2"],
     "simulate-many": ["simulate", "--mesh", "dp=128,tp=8", "--tensor", "bf16[8192,8192]", "--from", "S(0)S(1)", "--to", "RR",
                       "--data", "off"],
+    "plan": ["plan", "--mesh", "dp=2,tp=4", "--tensor", "bf16[8192,4096]", "--from", "S(0)S(0)", "--to", "RS(0)", "--stack",
+             "dtensor-v3g", "--against", "dtensor-v3"],
+    "plan-partial": ["plan", "--mesh", "2x4", "--tensor", "f32[1024,512]", "--from", "S(0)P", "--to", "RS(1)", "--stack",
+                     "alpha-beta"],
+    "plan-large": ["plan", "--mesh", "2x32x64", "--tensor", "bf16[8192,4096,64]", "--from", "RS(0)P", "--to", "S(1)RR"],
     "validate": ["validate", "--stack", "calibrated-h100"],
 }
 

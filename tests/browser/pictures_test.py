@@ -11,7 +11,7 @@ import pages
 # Texts of a picture whose boxes overlap each other or leave the picture by more than a pixel.
 MISPLACED = """
 const bad = [];
-for (const svg of document.querySelectorAll('.picture .scroll > svg')) {
+for (const svg of document.querySelectorAll('.picture svg[role=img]')) {
   const frame = svg.getBoundingClientRect();
   const texts = [...svg.querySelectorAll('text')].map((node) => [node, node.getBoundingClientRect()]);
   for (const [node, box] of texts) {
@@ -41,7 +41,7 @@ const lum = ([r, g, b]) => {
 const rgb = (text) => text.match(/[\\d.]+/g).slice(0, 3).map(Number);
 const mix = (top, share, below) => top.map((v, i) => v * share + below[i] * (1 - share));
 const poor = [];
-for (const text of document.querySelectorAll('.picture .scroll > svg text')) {
+for (const text of document.querySelectorAll('.picture svg[role=img] text')) {
   const figure = rgb(getComputedStyle(text.closest('figure')).backgroundColor);
   let ground = figure;
   const box = text.getBoundingClientRect();
@@ -73,7 +73,7 @@ return [...document.querySelectorAll('.picture')].filter((figure) => {
 
 # Pictures without a single shape that is wider and higher than a pixel.
 EMPTY = """
-return [...document.querySelectorAll('.picture .scroll > svg')].filter((svg) =>
+return [...document.querySelectorAll('.picture svg[role=img]')].filter((svg) =>
   ![...svg.querySelectorAll('rect:not(.lane), path, circle')].some((shape) => {
     const box = shape.getBoundingClientRect();
     return box.width > 1 && box.height > 1;
@@ -87,6 +87,9 @@ PICTURES = {
     "simulate": ["picture-run", "picture-mesh"],
     "simulate-slow": ["picture-run", "picture-mesh"],
     "simulate-many": ["picture-run", "picture-mesh"],
+    "plan": ["picture-layouts"],
+    "plan-partial": ["picture-layouts"],
+    "plan-large": ["picture-layouts"],
 }
 
 
@@ -135,6 +138,47 @@ class Pictures(unittest.TestCase):
             .filter((chart) => chart.config.type === 'line')
             .flatMap((chart) => [chart.scales.x, chart.scales.y]).filter((axis) => axis.type === 'linear').map((axis) => axis.min)""")
         self.assertEqual(axes, [0, 0])
+
+    def test_a_device_is_a_tile_whose_fill_is_to_scale(self):
+        self.page.open(pages.report("plan") / "report.html")
+        shares = self.page.script("""return [...document.querySelectorAll('.stage')].map((stage) =>
+            [...stage.querySelectorAll('g')].map((tile) => {
+              const whole = tile.querySelector('.tensor').getBoundingClientRect();
+              const parts = [...tile.querySelectorAll('.held')].map((held) => held.getBoundingClientRect());
+              return parts.reduce((sum, box) => sum + box.width * box.height, 0) / (whole.width * whole.height);
+            }))""")
+        expected = [1 / 8, 1 / 8, 1 / 4, 1 / 4]  # S(0)S(0), S(0)S(1), RS(1) and RS(0) on 2 x 4 devices
+        self.assertEqual([len(stage) for stage in shares], [8] * len(expected))
+        for stage, share in zip(shares, expected):
+            for tile in stage:
+                self.assertAlmostEqual(tile, share, delta=0.25 * share)  # the outline is a pixel wide
+
+    def test_parts_replicas_and_partial_sums_differ_by_more_than_colour(self):
+        self.page.open(pages.report("plan-partial") / "report.html")
+        stages = self.page.script("""return [...document.querySelectorAll('.stage')].map((stage) => ({
+            layout: stage.querySelector('code').textContent,
+            labels: [...stage.querySelectorAll('text.small')].map((text) => text.textContent),
+            striped: stage.querySelectorAll('.stripes').length,
+            frames: stage.querySelectorAll('.frame').length}))""")
+        self.assertEqual([stage["layout"] for stage in stages], ["S(0)P(sum)", "S(0)S(1)", "RS(1)"])
+        self.assertEqual([stage["striped"] for stage in stages], [8, 0, 0])
+        self.assertEqual([stage["frames"] for stage in stages], [2, 4, 0])  # rows reduce, then columns gather
+        self.assertIn("sum 2/4", stages[0]["labels"])
+        self.assertEqual(stages[2]["labels"], ["1/4", "2/4", "3/4", "4/4"] * 2)
+
+    def test_a_slice_of_a_large_mesh_says_so(self):
+        self.page.open(pages.report("plan-large") / "report.html")
+        text = self.page.script("return document.querySelector('#planned_layouts').textContent")
+        self.assertIn("Only 64 devices of 4,096 are drawn", text)
+        self.assertEqual(self.page.script("return document.querySelector('.stage').querySelectorAll('.tile').length"), 64)
+
+    def test_stages_stand_below_each_other_in_a_narrow_window_and_beside_each_other_in_a_wide_one(self):
+        tops = "return [...document.querySelectorAll('.stage')].map((stage) => stage.getBoundingClientRect().top)"
+        self.page.open(pages.report("plan") / "report.html", width=400)
+        narrow = self.page.script(tops)
+        self.assertEqual(len(set(narrow)), len(narrow))
+        self.page.open(pages.report("plan") / "report.html", width=1280)
+        self.assertLess(len(set(self.page.script(tops))), len(narrow))
 
     def test_a_wait_is_lighter_than_a_task_and_named(self):
         self.page.open(pages.report("simulate-slow") / "report.html")

@@ -140,6 +140,78 @@ TEST(PlanCommand, RankAndPlannerAndFlattenAreHeard) {
   EXPECT_EQ(plan["steps"][0]["flattened_mesh"], "dp_tp");
 }
 
+TEST(PlanCommand, DrawsWhoHoldsWhatIfAsked) {
+  const std::string plain = output_of(kPlan);
+  Words words = kPlan;
+  words.emplace_back("--draw");
+  const std::string drawn = output_of(words);
+  ASSERT_TRUE(drawn.starts_with(plain)) << "what was printed before is printed still";
+  EXPECT_NE(drawn.find("  S(0)R: 2 parts, each held by 4 devices\n"
+                       "    0: 1/2  1: 1/2  2: 1/2  3: 1/2\n"
+                       "    4: 2/2  5: 2/2  6: 2/2  7: 2/2\n"
+                       "    1/2 is [0:4096, :], 2/2 is [4096:8192, :]\n"),
+            std::string::npos)
+      << drawn;
+  EXPECT_NE(drawn.find("  RS(1): 4 parts, each held by 2 devices\n"), std::string::npos) << drawn;
+  const json document = json_of(words);
+  EXPECT_FALSE(json_of(kPlan).contains("drawing"));
+  EXPECT_EQ(document["drawing"]["layouts"].size(), document["steps"].size() + 1);
+  EXPECT_EQ(document["drawing"]["moves"].size(), document["steps"].size());
+  EXPECT_EQ(document["drawing"]["layouts"][0]["devices"].size(), 8U);
+  words.emplace_back("--torch-names");
+  EXPECT_NE(output_of(words).find("  (Shard(dim=0), Replicate()): 2 parts"), std::string::npos);
+}
+
+// What moves between devices in a drawing is what a run on virtual ranks counts while it moves them.
+TEST(PlanCommand, DrawnBytesAreThoseThatARunMoves) {
+  for (const Words& ends :
+       {Words{"S(0)S(0)", "RS(0)"}, {"S(0)P", "RS(1)"}, {"PP", "RR"}, {"S(1)S(0)", "S(0)R"}}) {
+    const Words what = {"--mesh", "2x4",  "--tensor", "f32[24,16]", "--from",
+                        ends[0],  "--to", ends[1],    "--stack",    "alpha-beta"};
+    Words plan = {"plan", "--draw"};
+    Words run = {"simulate", "--no-timing"};
+    plan.insert(plan.end(), what.begin(), what.end());
+    run.insert(run.end(), what.begin(), what.end());
+    const json moves = json_of(plan)["drawing"]["moves"];
+    const json steps = json_of(run)["steps"];
+    ASSERT_EQ(moves.size(), steps.size()) << ends[0];
+    for (std::size_t i = 0; i < moves.size(); ++i) {
+      EXPECT_EQ(moves[i]["bytes_moved"], steps[i]["bytes_moved"]) << ends[0] << " " << i;
+    }
+  }
+}
+
+TEST(PlanCommand, SaysHowOtherPlansDiffer) {
+  const Words words = {"plan",        "--mesh",    "2x4",        "--tensor",  "bf16[8192,4096]",
+                       "--from",      "S(0)S(0)",  "--to",       "RS(0)",     "--stack",
+                       "dtensor-v3g", "--against", "dtensor-v3", "--against", "graph"};
+  const json plan = json_of(words);
+  ASSERT_EQ(plan["against"].size(), 2U);
+  const json& other = plan["against"][0];
+  EXPECT_EQ(other["name"], "dtensor-v3");
+  EXPECT_EQ(other["collectives"], 2);
+  // Both stacks have the prices of v3, so the other plan costs here what its own stack says.
+  EXPECT_EQ(other["here_us"], other["price_us"]);
+  const json alone = json_of({"plan", "--mesh", "2x4", "--tensor", "bf16[8192,4096]", "--from",
+                              "S(0)S(0)", "--to", "RS(0)", "--stack", "dtensor-v3"});
+  EXPECT_EQ(other["path"], alone["path"]);
+  EXPECT_EQ(other["price_us"], alone["price_us"]);
+  EXPECT_EQ(plan["against"][1]["path"], plan["path"]);
+  const std::string text = output_of(words);
+  EXPECT_NE(text.find("against dtensor-v3: S(0)[0]S(0)[1]->S(0)R->RR->RS(0)\n"
+                      "  639.2 us by the prices of dtensor-v3g, 323.7 us more (+102.6 %); 2 "
+                      "collectives, 470 MB moved instead of 3 collectives, 218 MB moved\n"
+                      "against graph: S(0)[0]S(0)[1]->S(0)S(1)->RS(1)->RS(0)\n  the same plan\n"),
+            std::string::npos)
+      << text;
+  Words wrong = kPlan;
+  wrong.insert(wrong.end(), {"--against", "dtensor-v33"});
+  const ProcessResult result = run_shardlab(wrong);
+  EXPECT_NE(result.exit_code, 0);
+  EXPECT_EQ(result.out, "");
+  EXPECT_NE(result.err.find("dtensor-v33"), std::string::npos) << result.err;
+}
+
 TEST(PlanCommand, WorksFromAnyFolder) {
   const TemporaryFolder folder;
   EXPECT_EQ(json_of(kPlan, folder.path()), json_of(kPlan, "/"));
@@ -520,8 +592,10 @@ TEST(TiesCommand, HasTheKeysOfItsContract) {
   std::size_t order_dependent = 0;
   // Every choice that has a price is in one place of the distribution.
   const json& margins = ties["margins"];
-  std::int64_t choices = margins["exact"].get<std::int64_t>() +
-                         margins["alone"].get<std::int64_t>() + margins["free"].get<std::int64_t>();
+  std::int64_t choices =
+      margins["exact"].get<std::int64_t>() + margins["alone"].get<std::int64_t>() +
+      margins["free"].get<std::int64_t>() + margins["one_plan"].get<std::int64_t>() +
+      margins["one_path"].get<std::int64_t>();
   for (const json& band : margins["bands"]) choices += band["choices"].get<std::int64_t>();
   EXPECT_EQ(choices, ties["questions"].get<std::int64_t>() -
                          ties["impossible"].get<std::int64_t>() -
@@ -533,6 +607,50 @@ TEST(TiesCommand, HasTheKeysOfItsContract) {
   }
   EXPECT_EQ(ties["exact_ties"], exact);
   EXPECT_EQ(ties["order_dependent"], order_dependent);
+}
+
+// The greedy planner makes one plan; the graph planner counts the paths that share the lowest price.
+TEST(TiesCommand, RedistributionsAreNoChoicesOfAPlannerThatMakesOnePlan) {
+  const json questions = json_of({"describe", "suite", "ops-small", "--questions"})["questions"];
+  std::int64_t redistributions = 0;
+  for (const json& question : questions) redistributions += question.contains("from") ? 1 : 0;
+  ASSERT_GT(redistributions, 50);
+  const json greedy = json_of(kTies);
+  EXPECT_EQ(greedy["margins"]["one_plan"].get<std::int64_t>() +
+                greedy["margins"]["one_path"].get<std::int64_t>(),
+            redistributions);
+  EXPECT_GT(greedy["margins"]["one_plan"], 0);
+  const std::string text = output_of(kTies);
+  EXPECT_NE(
+      text.find("  " + greedy["margins"]["one_plan"].dump() +
+                " questions are redistributions for which the planner makes one plan: there is "
+                "no tie to break\n"),
+      std::string::npos)
+      << text.substr(0, 600);
+  EXPECT_NE(
+      text.find("  " + greedy["margins"]["alone"].dump() +
+                " choices have no other possible candidate: the rules list one, or no other can "
+                "be priced\n"),
+      std::string::npos)
+      << text.substr(0, 600);
+  // What the line says, counted from the items.
+  Words every = kTies;
+  every.insert(every.end(), {"--all", "--no-flips"});
+  std::int64_t alone = 0;
+  const json items = json_of(every)["items"];
+  for (const json& item : items) {
+    const bool is_priced = !item["total_us"].is_null() && item["op"] != "redistribute";
+    alone += is_priced && item["exact_ties"] == 1 && item["margin_us"].is_null() ? 1 : 0;
+  }
+  EXPECT_EQ(greedy["margins"]["alone"], alone);
+  Words words = kTies;
+  words.back() = "dtensor-v3g";
+  const json graph = json_of(words);
+  EXPECT_LT(graph["margins"]["one_plan"], greedy["margins"]["one_plan"]);
+  EXPECT_GT(graph["margins"]["one_path"], greedy["margins"]["one_path"]);
+  EXPECT_NE(output_of(words).find(" questions are redistributions of which one path alone is the "
+                                  "cheapest; "),
+            std::string::npos);
 }
 
 TEST(DescribeCommand, TheQuestionsOfASuiteAreASuite) {

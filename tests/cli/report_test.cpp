@@ -15,6 +15,7 @@ constexpr const char* kFiles[] = {"report.html", "report.md", "report.json", "re
 struct Run {
   const char* name;
   Words words;
+  bool has_jobs = true;  // whether the command has work for several threads
 };
 void PrintTo(const Run& run, std::ostream* out) { *out << run.name; }
 
@@ -36,19 +37,21 @@ class Reports : public testing::TestWithParam<Run> {
 };
 
 TEST_P(Reports, ARecordGivesItsReportAgainByteForByte) {
-  Words words = GetParam().words;
-  words.insert(words.end(), {"--out", "one", "--jobs", "1"});
-  run(words);
-  words.back() = "3";
-  words[words.size() - 3] = "three";
-  run(words);
+  const auto run_into = [&](const char* out, const char* jobs) {
+    Words words = GetParam().words;
+    words.insert(words.end(), {"--out", out});
+    if (GetParam().has_jobs) words.insert(words.end(), {"--jobs", jobs});
+    run(words);
+  };
+  run_into("one", "1");
+  run_into("three", "3");
   expect_same("one", "three");
   run({"report", "one/record.json", "--out", "again"});
   expect_same("one", "again");
   const json report = json::parse(read_text(folder.path() / "one/report.json"));
   EXPECT_EQ(report["schema"], "shardlab/report/1");
   EXPECT_FALSE(report.contains("timing"));
-  EXPECT_EQ(json::parse(read_text(folder.path() / "one/record.json"))["kind"], words[0]);
+  EXPECT_EQ(json::parse(read_text(folder.path() / "one/record.json"))["kind"], GetParam().words[0]);
 }
 
 TEST_P(Reports, StayWithinTheirLimits) {
@@ -88,6 +91,11 @@ INSTANTIATE_TEST_SUITE_P(
                     Run{"SimulateOp",
                         {"simulate", "--mesh", "4", "--op", "aten.mm.default", "--inputs",
                          "f32[8,8] S(1)", "f32[8,8] R"}},
+                    Run{"Plan",
+                        {"plan", "--mesh", "2x4", "--tensor", "bf16[8192,4096]", "--from",
+                         "S(0)S(0)", "--to", "RS(0)", "--stack", "dtensor-v3g", "--against",
+                         "dtensor-v3"},
+                        false},
                     Run{"Solve", {"solve", "transformer-block", "--mesh", "4"}}),
     [](const testing::TestParamInfo<Run>& test) { return std::string(test.param.name); });
 
@@ -138,7 +146,7 @@ TEST_F(ReportCommand, DamageIsNamedByFileAndPointer) {
   damaged["kind"] = "guess";
   EXPECT_EQ(error_of(damaged),
             "shardlab: bad.json:/kind: found \"guess\"; valid: compare, ties, validate, solve, "
-            "simulate, step\n");
+            "simulate, step, plan\n");
   damaged = record;
   damaged["schema"] = "shardlab/record/2";
   EXPECT_EQ(error_of(damaged),

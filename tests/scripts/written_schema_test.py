@@ -15,7 +15,7 @@ from typing import Any
 
 from schemas import BINARY, UNKNOWN, jsonschema, run, validator, with_unknown_key
 
-KINDS = ["compare", "ties", "validate", "solve", "simulate"]
+KINDS = ["compare", "ties", "validate", "solve", "simulate", "plan"]
 # Two decisions that dtensor-v3-rp takes differently, one that neither stack can take, and a plan.
 SUITE = {
     "schema": "shardlab/suite/1", "name": "few",
@@ -35,7 +35,8 @@ RUNS = {
     "validate": ["h100_1x8_all_reduce_dgxc", "--stack", "alpha-beta"],
     "solve": ["mlp", "--mesh", "2x4", "--margins", "--best", "2", "--explain", "S(0)R", "--diff", "plan.json",
               "--greedy", "--sensitivity", "--budget-curve", "3", "--then", "h=RR"],
-    "simulate": ["--mesh", "2x4", "--tensor", "f32[16,8]", "--from", "S(0)P(sum)", "--to", "RS(1)"]}
+    "simulate": ["--mesh", "2x4", "--tensor", "f32[16,8]", "--from", "S(0)P(sum)", "--to", "RS(1)"],
+    "plan": ["--mesh", "2", "--tensor", "f32[16,8]", "--from", "P(sum)", "--to", "S(1)", "--against", "alpha-beta"]}
 # The program reads only a part of these, or nothing: the configuration is shown as it is, and what validate says of
 # errors is computed again from its rows.
 UNREAD = ["configuration/topology", "configuration/stacks/", "result/by", "result/worst/"]
@@ -107,6 +108,9 @@ class Written(unittest.TestCase):
             ["solve", "mlp", "--mesh", "2x4", "--memory-budget", "1B"],
             ["solve", "mlp", "--mesh", "2x4", "--compare-recipes"],
             ["simulate", "mlp", "--mesh", "2x4", "--pin-inputs", "S(0)R", "--data", "off"],
+            ["plan", "--mesh", "4x4x16", "--tensor", "f32[64,32]", "--from", "S(0)PR", "--to", "RS(1)S(1)", "--stack", "nccl"],
+            ["plan", "--mesh", "4", "--tensor", "f32[64,32]", "--from", "S(0)", "--to", "P", "--against", "graph"],
+            ["plan", "--mesh", "dp=2,tp=4", "--tensor", "f32[16,9]", "--from", "PP", "--to", "RR", "--flatten", "dp,tp"],
             ["simulate", "--mesh", "4", "--op", "aten.mm.default", "--inputs", "f32[8,8] S(1)", "f32[8,8] R"]]
         for number, arguments in enumerate(runs):
             with self.subTest(" ".join(arguments)):

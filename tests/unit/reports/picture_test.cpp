@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "reports/document.h"
+#include "reports/writers/layouts_html.h"
 #include "reports/writers/picture_svg.h"
 
 namespace shardlab::reports {
@@ -95,6 +96,70 @@ TEST(Picture, AnAxisBeginsAtZeroAndHasEvenMarks) {
   EXPECT_EQ(axis_text(0.2, 0.1), "0.2");
   EXPECT_EQ(axis_text(2000.0, 500.0), "2,000");
   EXPECT_EQ(axis_text(0.0, 0.25), "0.0");
+}
+
+// Two devices with a summand each of the upper half of a matrix, then one with all and one with none.
+LayoutPicture two_stages() {
+  LayoutPicture picture;
+  picture.id = "layouts";
+  picture.title = "Who holds what.";
+  picture.columns = 2;
+  const HeldTile::Area upper{0.0, 0.0, 1.0, 0.5};
+  picture.stages = {{"P(sum)",
+                     "two summands",
+                     {{"0", "1/2", "sum 1/2", 0, {upper}}, {"1", "1/2", "sum 2/2", 0, {upper}}},
+                     TileGroups::kRows,
+                     {{"1/2", "[0:4, :]"}}},
+                    {"<R>",
+                     "all or nothing",
+                     {{"0", "all", "", 7, {HeldTile::Area()}}, {"1", "none", "", 1, {}}},
+                     TileGroups::kNone,
+                     {}}};
+  picture.moves = {{"all_reduce", {"along mesh dim 0", "24 B moved"}}};
+  return picture;
+}
+
+TEST(Picture, StagesHoldTilesWithTheirPartsStripesAndFrames) {
+  const std::string html = layouts_html(two_stages());
+  EXPECT_EQ(count(html, "class=\"stage\""), 2U);
+  EXPECT_EQ(count(html, "class=\"move\""), 1U);
+  EXPECT_EQ(count(html, "<rect class=\"tile\""), 4U);
+  EXPECT_EQ(count(html, "<rect class=\"series-1 held partial\""), 2U);
+  EXPECT_EQ(count(html, "<rect class=\"series-8 held\""), 1U);
+  EXPECT_EQ(count(html, "class=\"stripes series-1\""), 2U);
+  EXPECT_EQ(count(html, "class=\"frame\""), 1U);
+  EXPECT_NE(html.find("<p>1/2 is <code>[0:4, :]</code></p>"), std::string::npos);
+  EXPECT_NE(html.find("<strong>all_reduce</strong></p><p>along mesh dim 0</p><p>24 B moved</p>"),
+            std::string::npos);
+  EXPECT_EQ(html.find("<R>"), std::string::npos);
+  EXPECT_NE(html.find("<code>&lt;R&gt;</code>"), std::string::npos);
+}
+
+TEST(Picture, FramesSurroundRowsColumnsOrAll) {
+  LayoutPicture picture = two_stages();
+  const auto frames = [&](TileGroups joined) {
+    picture.stages[0].joined = joined;
+    return count(layouts_html(picture), "class=\"frame\"");
+  };
+  EXPECT_EQ(frames(TileGroups::kNone), 0U);
+  EXPECT_EQ(frames(TileGroups::kRows), 1U);
+  EXPECT_EQ(frames(TileGroups::kColumns), 2U);
+  EXPECT_EQ(frames(TileGroups::kAll), 1U);
+}
+
+TEST(Picture, ATableOfStagesNamesTheRanksOfEachPart) {
+  const Table table = picture_table(two_stages());
+  const auto row = [&](std::size_t i) {
+    std::string text;
+    for (const Cell& cell : table.rows.at(i)) text += std::get<std::string>(cell.value) + "|";
+    return text;
+  };
+  ASSERT_EQ(table.rows.size(), 4U);
+  EXPECT_EQ(row(0), "before|P(sum)|1/2|sum 1/2|0|");
+  EXPECT_EQ(row(2), "step 1, all_reduce|<R>|all|final|0|");
+  LayoutPicture alike = two_stages();
+  alike.stages[0].tiles[1].partial = "sum 1/2";
+  EXPECT_EQ(std::get<std::string>(picture_table(alike).rows.at(0)[4].value), "0, 1");
 }
 
 HostPicture two_hosts() {

@@ -195,6 +195,98 @@ json step_result() {
            {"high", nullptr}}}}}}};
 }
 
+// A vector of 8 elements on 2 x 2 ranks: summands become shards along dim 1, which are then gathered.
+json plan_result() {
+  const json parts = {{"latency", 1.0}, {"transfer", 2.0}, {"compute", 0.0}, {"straggler", 0.0}};
+  const auto step = [&](const char* collective, const char* from, const char* to) -> json {
+    return {
+        {"collective", collective}, {"mesh_dims", {1}},   {"from", from},    {"to", to},
+        {"logical_shape", {8}},     {"full_bytes", 32.0}, {"price_us", 3.0}, {"parts_us", parts}};
+  };
+  const auto device = [](int rank, int part, int of, const char* partial, int begin,
+                         int end) -> json {
+    return {
+        {"rank", rank},
+        {"part", part},
+        {"parts", of},
+        {"label", of == 1 ? "all" : std::to_string(part + 1) + "/" + std::to_string(of)},
+        {"partial", partial},
+        {"slice", of == 1 ? "[:]" : "[" + std::to_string(begin) + ":" + std::to_string(end) + "]"},
+        {"ranges", {{{"dim", 0}, {"begin", begin}, {"end", end}}}}};
+  };
+  const json summands = {device(0, 0, 1, "sum 1/2", 0, 8), device(1, 0, 1, "sum 2/2", 0, 8),
+                         device(2, 0, 1, "sum 1/2", 0, 8), device(3, 0, 1, "sum 2/2", 0, 8)};
+  const json shards = {device(0, 0, 2, "", 0, 4), device(1, 1, 2, "", 4, 8),
+                       device(2, 0, 2, "", 0, 4), device(3, 1, 2, "", 4, 8)};
+  const json all = {device(0, 0, 1, "", 0, 8), device(1, 0, 1, "", 0, 8), device(2, 0, 1, "", 0, 8),
+                    device(3, 0, 1, "", 0, 8)};
+  const auto move = [](int bytes) -> json {
+    return {{"along", "mesh dim 1"}, {"along_row_dim", false}, {"along_column_dim", true},
+            {"groups", 2},           {"group_size", 2},        {"first_group", {0, 1}},
+            {"bytes_moved", bytes}};
+  };
+  return {
+      {"stack", "old"},
+      {"topology", "h100"},
+      {"mesh", "2x2"},
+      {"tensor", "f32[8]"},
+      {"from", "RP(sum)"},
+      {"to", "RR"},
+      {"path", "RP(sum)->RS(0)->RR"},
+      {"steps", {step("reduce_scatter", "P(sum)", "S(0)"), step("all_gather", "S(0)", "R")}},
+      {"price_us", 6.0},
+      {"parts_us", parts},
+      {"transition_us", 0.0},
+      {"executed_us", 6.0},
+      {"impossible", nullptr},
+      {"unexecutable", nullptr},
+      {"optimal_paths", 0.0},
+      {"warnings", json::array()},
+      {"bounds", {{"volume_ratio", 1.0}, {"time_ratio", 2.5}, {"memory_ratio", nullptr}}},
+      {"drawing",
+       {{"shape", {8}},
+        {"rows", 2},
+        {"columns", 2},
+        {"row_name", "mesh dim 0"},
+        {"column_name", "mesh dim 1"},
+        {"left_out", ""},
+        {"layouts",
+         {{{"layout", "RP(sum)"},
+           {"holds", "2 partial sums of the whole tensor, each held by 2 devices"},
+           {"devices", summands}},
+          {{"layout", "RS(0)"}, {"holds", "2 parts, each held by 2 devices"}, {"devices", shards}},
+          {{"layout", "RR"}, {"holds", "every device holds all of it"}, {"devices", all}}}},
+        {"moves", {move(64), move(64)}}}}};
+}
+
+// The record of a plan beside that of another stack, which reduces in one step.
+json compared_plan_result() {
+  json result = plan_result();
+  result["against"] = {
+      {{"name", "new"},
+       {"path", "RP(sum)->RR"},
+       {"price_us", 4.0},
+       {"here_us", 4.5},
+       {"collectives", 1},
+       {"bytes_moved", 128},
+       {"impossible", nullptr},
+       {"unexecutable", nullptr},
+       {"steps",
+        {{{"collective", "all_reduce"}, {"from", "P(sum)"}, {"to", "R"}, {"price_us", 4.5}}}}}};
+  return result;
+}
+
+json impossible_plan_result() {
+  json result = plan_result();
+  result["impossible"] = "no step makes summands";
+  result["price_us"] = nullptr;
+  result["executed_us"] = 0.0;
+  result["steps"] = json::array();
+  result["drawing"]["moves"] = json::array();
+  result["drawing"]["layouts"] = json::array({result["drawing"]["layouts"][0]});
+  return result;
+}
+
 RunRecord record_of(std::string_view kind, const json& result) {
   ResultRecord record;
   static_cast<RunHeader&>(record) = small_record();
@@ -237,7 +329,10 @@ std::vector<RunRecord> records() {
           record_of(kSimulateKind, simulation_result()),
           record_of(kSimulateKind, refused),
           record_of(kStepKind, step_result()),
-          record_of(kStepKind, empty_step)};
+          record_of(kStepKind, empty_step),
+          record_of(kPlanKind, plan_result()),
+          record_of(kPlanKind, compared_plan_result()),
+          record_of(kPlanKind, impossible_plan_result())};
 }
 
 TEST(RunRecord, ReadsBackAndReportsTheSameBytes) {
@@ -368,13 +463,29 @@ TEST(RunRecord, ParametersComeByNameTheLargestFirst) {
   result["assignment"].push_back(parameter("p_small", "", 1e3, 1e3));
   result["assignment"].push_back(parameter("p_large", "layers.0.wq", 4e6, 2e6));
   const std::string text = write_report(record_of(kSolveKind, result)).markdown;
-  const std::size_t large = text.find("| `layers.0.wq` | `f32[8]` | `S(0)R` | 4.00 MB | 2.00 MB |");
-  const std::size_t small = text.find("| `p_small` | `f32[8]` | `RR` | 1.00 kB | 1.00 kB |");
+  const std::size_t large =
+      text.find("| `layers.0.wq` | 1 | `f32[8]` | `S(0)R` | 4.00 MB | 2.00 MB |");
+  const std::size_t small = text.find("| `p_small` | 1 | `f32[8]` | `RR` | 1.00 kB | 1.00 kB |");
   EXPECT_LT(large, small) << text;
   EXPECT_NE(small, std::string::npos) << text;
   EXPECT_NE(text.find("1 is held whole by every rank; the largest is `layers.0.wq`"),
             std::string::npos)
       << text;
+  // The same weight of further layers shares its row; another layout or another name does not.
+  result["assignment"].push_back(parameter("p1", "layers.1.wq", 4e6, 2e6));
+  result["assignment"].push_back(parameter("p2", "layers.10.wq", 4e6, 2e6));
+  result["assignment"].push_back(parameter("p3", "layers.11.wq", 4e6, 4e6));
+  result["assignment"].push_back(parameter("p4", "layers.0.w1", 4e6, 2e6));
+  result["assignment"].push_back(parameter("p5", "layers.0.w2", 4e6, 2e6));
+  const std::string folded = write_report(record_of(kSolveKind, result)).markdown;
+  for (const char* row : {"| `layers.*.wq` | 3 | `f32[8]` | `S(0)R` | 12.0 MB | 6.00 MB |",
+                          "| `layers.11.wq` | 1 | `f32[8]` | `RR` | 4.00 MB | 4.00 MB |",
+                          "| `layers.0.w1` | 1 |", "| `layers.0.w2` | 1 |"}) {
+    EXPECT_NE(folded.find(row), std::string::npos) << row << folded;
+  }
+  EXPECT_NE(folded.find("7 parameters take 24.0 MB"), std::string::npos) << folded;
+  const std::string html = write_report(record_of(kSolveKind, result)).html;
+  EXPECT_NE(html.find("layers.0.wq\\nlayers.1.wq\\nlayers.10.wq"), std::string::npos);
 }
 
 TEST(RunRecord, TheMemoryOverAStepHasAValueOfEachPartForEachMoment) {
@@ -413,14 +524,46 @@ TEST(RunRecord, MarginsAreADistributionWithExactTiesApart) {
   const std::string text = write_report(record_of(kTiesKind, result)).markdown;
   for (const char* row :
        {"| exact tie | 3 | 30.0 |", "| below 0.1 % | 1 | 10.0 |", "| 0.1 to 1 % | 2 | 20.0 |",
-        "| 1 % or more | 3 | 30.0 |", "| nothing to compare with | 1 | 10.0 |"}) {
+        "| 1 % or more | 3 | 30.0 |", "| no other candidate is possible | 1 | 10.0 |"}) {
     EXPECT_NE(text.find(row), std::string::npos) << row << text;
   }
   EXPECT_EQ(text.find("the choice is free"), std::string::npos);
+  EXPECT_EQ(text.find("redistribution"), std::string::npos);
   EXPECT_NE(text.find("Of 10 choices, 30.0 % are exact ties, and 30.0 % are cheaper than the next "
                       "candidate by less than 1 %."),
             std::string::npos)
       << text;
+}
+
+// Redistributions with one plan are no choices: they are named, and not counted among them.
+TEST(RunRecord, RedistributionsWithOnePlanAreNotAmongTheChoices) {
+  json result = ties_result();
+  result["margins"] = {
+      {"exact", 3},
+      {"alone", 0},
+      {"free", 0},
+      {"one_plan", 7},
+      {"one_path", 1},
+      {"bands", {{{"from_percent", 0.0}, {"below_percent", nullptr}, {"choices", 6}}}}};
+  const std::string text = write_report(record_of(kTiesKind, result)).markdown;
+  for (const char* part :
+       {"7 redistributions have one plan each, because the planner weighs no other: they have no "
+        "tie "
+        "to break, and are not counted below.",
+        "| exact tie | 3 | 30.0 |", "| redistribution with one cheapest path | 1 | 10.0 |",
+        "it does not say what the next path costs.", "Of 10 choices, 30.0 % are exact ties",
+        "7 questions are redistributions with one plan, because the planner weighs no other, and "
+        "cannot be a tie."}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << text;
+  }
+  EXPECT_EQ(text.find("no other candidate is possible"), std::string::npos);
+  result["margins"]["exact"] = 0;
+  result["margins"]["one_path"] = 0;
+  result["margins"]["bands"] = json::array();
+  const std::string none = write_report(record_of(kTiesKind, result)).markdown;
+  EXPECT_NE(none.find("Nothing is chosen: every question is a redistribution with one plan."),
+            std::string::npos)
+      << none;
 }
 
 // A run of one time has no median, in no sentence, figure or table.
@@ -512,6 +655,86 @@ TEST(RunRecord, AStepIsPicturedToScale) {
       rendered<StepRecord>(record_of(kStepKind, step_result())).sentence,
       "`llama3-8b` on 8 ranks of `h100` (`fsdp=8`) is predicted to run at 6,667 tokens per second "
       "and GPU: a step takes 2.457 s, 43.2 % of the peak rate in bf16.");
+}
+
+TEST(RunRecord, APlanIsPicturedDeviceByDevice) {
+  const ReportFiles files = write_report(record_of(kPlanKind, plan_result()));
+  EXPECT_EQ(rendered<PlanRecord>(record_of(kPlanKind, plan_result())).sentence,
+            "`f32[8]` on `2x2` goes from `RP(sum)` to `RR` in 6.000 us under `old`: 2 collectives "
+            "move 128 B between devices.");
+  EXPECT_EQ(rendered<PlanRecord>(record_of(kPlanKind, impossible_plan_result())).sentence,
+            "`f32[8]` on `2x2` does not get from `RP(sum)` to `RR` under `old`: no step makes "
+            "summands.");
+  EXPECT_NE(files.html.find("<title>rank 1 holds all, sum 2/2</title>"), std::string::npos);
+  EXPECT_NE(files.html.find("<title>rank 3 holds 2/2</title>"), std::string::npos);
+  EXPECT_NE(files.html.find("<strong>reduce_scatter</strong></p><p>along mesh dim 1</p><p>2 groups "
+                            "of 2, the first: ranks 0, 1</p><p>64 B moved</p><p>3.000 us</p>"),
+            std::string::npos);
+  // The second half of a vector is the lower half of its box.
+  EXPECT_NE(files.html.find("<rect class=\"series-2 held\" x=\"63.95\" y=\"33\" width=\"34\" "
+                            "height=\"14\"/>"),
+            std::string::npos);
+  EXPECT_NE(
+      files.markdown.find(
+          "RP(sum): 2 partial sums of the whole tensor, each held by 2 devices\n"
+          "  0: all      1: all\n"
+          "     sum 1/2     sum 2/2\n"
+          "  2: all      3: all\n"
+          "     sum 1/2     sum 2/2\n"
+          "    |\n"
+          "    |  reduce_scatter; along mesh dim 1; 2 groups of 2, the first: ranks 0, 1; 64 B "
+          "moved; 3.000 us\n"
+          "    v\n"
+          "RS(0): 2 parts, each held by 2 devices\n"
+          "  0: 1/2  1: 2/2\n"
+          "  2: 1/2  3: 2/2\n"
+          "  1/2 is [0:4]\n"
+          "  2/2 is [4:8]\n"),
+      std::string::npos)
+      << files.markdown;
+  EXPECT_NE(files.markdown.find("| 1 | reduce_scatter (along mesh dim 1) | `P(sum) -> S(0)` | 32 B "
+                                "| 64 B | 3.000 | 1.000 | 2.000 |"),
+            std::string::npos)
+      << files.markdown;
+}
+
+TEST(RunRecord, APlanSaysHowAnotherOneDiffers) {
+  const ReportFiles files = write_report(record_of(kPlanKind, compared_plan_result()));
+  EXPECT_NE(files.markdown.find(
+                "The plan of `new` takes 1.500 us less (-25.0 %) with 1 collective instead of 2, "
+                "which move as much."),
+            std::string::npos)
+      << files.markdown;
+  json same = compared_plan_result();
+  same["against"][0]["path"] = same["path"];
+  EXPECT_NE(
+      write_report(record_of(kPlanKind, same)).markdown.find("The plan of `new` is the same plan."),
+      std::string::npos);
+}
+
+TEST(RunRecord, ADamagedDrawingIsRefused) {
+  const auto error_of = [](const json& damaged) -> std::string {
+    try {
+      (void)record_of(kPlanKind, damaged);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "none";
+  };
+  json damaged = plan_result();
+  damaged["drawing"]["columns"] = 3;
+  EXPECT_EQ(
+      error_of(damaged),
+      "run.json:/result/drawing/layouts/0/devices: found 4; valid: as many as rows x columns, "
+      "6");
+  damaged = plan_result();
+  damaged["drawing"]["layouts"].erase(2);
+  EXPECT_EQ(error_of(damaged),
+            "run.json:/result/drawing/layouts: found 2; valid: one more than moves, 3");
+  damaged = plan_result();
+  damaged["steps"].erase(1);
+  EXPECT_EQ(error_of(damaged),
+            "run.json:/result/drawing/moves: found 2; valid: one for each step, 1");
 }
 
 TEST(RunRecord, SentencesTellTheWholeStory) {
