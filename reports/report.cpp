@@ -1,7 +1,6 @@
 #include "reports/report.h"
 
 #include "reports/section.h"
-#include "reports/time_text.h"
 #include "reports/writers/html.h"
 #include "reports/writers/json.h"
 #include "reports/writers/markdown.h"
@@ -18,7 +17,7 @@ std::string report_json(const ComparisonRecord& record) {
   return write_json(record, compare(record));
 }
 
-std::string summary_text(const ComparisonRecord& record, const ComparisonOptions& options) {
+ComparisonText summary_text(const ComparisonRecord& record, const ComparisonOptions& options) {
   return comparison_text(record, compare(record, options));
 }
 

@@ -11,6 +11,7 @@
 
 #include "reports/comparison.h"
 #include "reports/records/record.h"
+#include "reports/time_text.h"
 
 namespace shardlab::reports {
 
@@ -31,8 +32,8 @@ struct ReportFiles {
 [[nodiscard]] std::string summary_markdown(const ComparisonRecord& record,
                                            const ComparisonOptions& options = {});
 
-// What `compare` prints: the sentence, the suites and the largest flips, as plain text.
-[[nodiscard]] std::string summary_text(const ComparisonRecord& record,
-                                       const ComparisonOptions& options = {});
+// What `compare` prints: the sentence, the suites and the largest flips.
+[[nodiscard]] ComparisonText summary_text(const ComparisonRecord& record,
+                                          const ComparisonOptions& options = {});
 
 }  // namespace shardlab::reports

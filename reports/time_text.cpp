@@ -287,27 +287,7 @@ Table collectives_table(const ComparisonRecord& record, const std::vector<SuiteC
 
 // ---- for a terminal
 
-using Line = std::vector<std::string>;
-
-// Columns of equal width; the first `texts` of them are aligned to the left, the others to the right.
-std::string aligned(const std::vector<Line>& lines, std::size_t texts) {
-  std::vector<std::size_t> widths;
-  for (const Line& line : lines) {
-    widths.resize(std::max(widths.size(), line.size()));
-    for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
-  }
-  std::string text;
-  for (const Line& line : lines) {
-    std::string row;
-    for (std::size_t i = 0; i < line.size(); ++i) {
-      const std::string pad(widths[i] - line[i].size(), ' ');
-      row += "  " + (i < texts ? line[i] + pad : pad + line[i]);
-    }
-    row.erase(row.find_last_not_of(' ') + 1);
-    text += row + "\n";
-  }
-  return text;
-}
+using Line = ComparisonText::Line;
 
 Line collectives_line(Line start, const std::string& kind, const CollectiveChange& change) {
   start.push_back(kind);
@@ -320,11 +300,10 @@ Line collectives_line(Line start, const std::string& kind, const CollectiveChang
   return start;
 }
 
-std::string suites_text(const ComparisonRecord& record, const Comparison& comparison) {
+std::vector<Line> suite_lines(const ComparisonRecord& record, const Comparison& comparison) {
   const bool has_several = has_several_candidates(record);
   Line head = {"suite"};
   if (has_several) head.emplace_back("candidate");
-  const std::size_t texts = head.size() + 1;
   for (const char* title : {"", "before", "after", "change", "bytes before", "bytes after"}) {
     head.emplace_back(title);
   }
@@ -352,42 +331,31 @@ std::string suites_text(const ComparisonRecord& record, const Comparison& compar
       lines.push_back(collectives_line(blank, one.kind, one));
     }
   }
-  return aligned(lines, texts);
+  return lines;
 }
 
-std::string flips_text(const ComparisonRecord& record, const Comparison& comparison) {
-  std::vector<const Flip*> shown;
+std::vector<Line> flip_lines(const ComparisonRecord& record, const Comparison& comparison) {
+  std::vector<Line> lines;
   for (const Flip& flip : comparison.flips) {
-    if (shown.size() == kFlipsInText) break;
-    if (flip.delta_us && *flip.delta_us != 0.0 && !is_hidden(comparison, flip)) {
-      shown.push_back(&flip);
-    }
+    if (lines.size() == kFlipsInText) break;
+    if (!flip.delta_us || *flip.delta_us == 0.0 || is_hidden(comparison, flip)) continue;
+    const RecordQuestion& question = record.questions[flip.question];
+    std::string what = question.op + " on " + question.mesh + ", " + bytes_text(question.bytes);
+    if (question.count > 1) what += ", asked " + grouped(question.count) + " times";
+    if (has_several_candidates(record)) what += ", under " + record.stacks[flip.stack];
+    lines.push_back({change_duration(*flip.delta_us),
+                     flip.share_percent ? change_percent(*flip.share_percent) : "",
+                     std::move(what)});
   }
-  std::string text;
-  if (!shown.empty()) {
-    std::vector<Line> lines;
-    for (const Flip* flip : shown) {
-      const RecordQuestion& question = record.questions[flip->question];
-      std::string what = question.op + " on " + question.mesh + ", " + bytes_text(question.bytes);
-      if (question.count > 1) what += ", asked " + grouped(question.count) + " times";
-      if (has_several_candidates(record)) what += ", under " + record.stacks[flip->stack];
-      lines.push_back({change_duration(*flip->delta_us),
-                       flip->share_percent ? change_percent(*flip->share_percent) : "", what});
-    }
-    // The last column is text: it follows the figures unpadded.
-    for (Line& line : lines) line[2].insert(0, " ");
-    std::size_t widest = 0;
-    for (const Line& line : lines) widest = std::max(widest, line[2].size());
-    for (Line& line : lines) line[2].resize(widest, ' ');
-    text += "  flips that save or lose most, with their share of the suite's time:\n" +
-            aligned(lines, 0);
-  }
-  if (const std::size_t hidden = hidden_flips(comparison); hidden > 0) {
-    text += "  " + counted(static_cast<std::int64_t>(hidden), "flip", "flips") + " below " +
-            size_percent(comparison.min_share_percent) + " of the suite's time " +
-            (hidden == 1 ? "is" : "are") + " not shown\n";
-  }
-  return text;
+  return lines;
+}
+
+std::string hidden_flips_text(const Comparison& comparison) {
+  const std::size_t hidden = hidden_flips(comparison);
+  if (hidden == 0) return "";
+  return counted(static_cast<std::int64_t>(hidden), "flip", "flips") + " below " +
+         size_percent(comparison.min_share_percent) + " of the suite's time " +
+         (hidden == 1 ? "is" : "are") + " not shown";
 }
 
 }  // namespace
@@ -421,10 +389,17 @@ std::vector<Table> time_tables(const ComparisonRecord& record, const Comparison&
   return tables;
 }
 
-std::string comparison_text(const ComparisonRecord& record, const Comparison& comparison) {
-  std::string text = plain_text(summary_sentence(record, comparison)) + "\n";
+ComparisonText comparison_text(const ComparisonRecord& record, const Comparison& comparison) {
+  ComparisonText text;
+  text.sentence = plain_text(summary_sentence(record, comparison));
   if (record.questions.empty()) return text;
-  return text + suites_text(record, comparison) + flips_text(record, comparison);
+  text.suites = suite_lines(record, comparison);
+  text.flips = flip_lines(record, comparison);
+  if (!text.flips.empty()) {
+    text.flips_title = "flips that save or lose most, with their share of the suite's time:";
+  }
+  text.hidden_flips = hidden_flips_text(comparison);
+  return text;
 }
 
 }  // namespace shardlab::reports

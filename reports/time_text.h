@@ -6,7 +6,8 @@
 //       296.3 s as before (-0.001 %, -3.312 ms), by the reference (`alpha-beta`: datasheet, not
 //       measured)."
 //   time_tables(record, comparison)        the tables of a page
-//   comparison_text(record, comparison)    what `compare` prints: the sentence, suites, largest flips
+//   comparison_text(record, comparison)    what `compare` prints: the sentence, suites, largest flips, as
+//                                          cells that the caller aligns for its terminal
 //
 // Tested by tests/unit/reports/time_text_test.cpp.
 #pragma once
@@ -29,9 +30,17 @@ namespace shardlab::reports {
 [[nodiscard]] std::vector<Table> time_tables(const ComparisonRecord& record,
                                              const Comparison& comparison);
 
-// Plain text for a terminal, which ends with a line break.
-[[nodiscard]] std::string comparison_text(const ComparisonRecord& record,
-                                          const Comparison& comparison);
+// What a terminal shows of a comparison, without line breaks.
+struct ComparisonText {
+  using Line = std::vector<std::string>;  // cells
+  std::string sentence;
+  std::vector<Line> suites;  // the first line has the titles; empty without questions
+  std::vector<Line> flips;   // those that change time most: the change, its share, the question
+  std::string flips_title;   // "" if there are none
+  std::string hidden_flips;  // which flips are not shown; "" if none is hidden
+};
+[[nodiscard]] ComparisonText comparison_text(const ComparisonRecord& record,
+                                             const Comparison& comparison);
 
 // "-3.664 ms", "+12.35 us", "0 us".
 [[nodiscard]] std::string change_duration(double us);

@@ -25,8 +25,7 @@ void keep_freed_memory() {
 #endif
 }
 
-int run(int argc, char** argv) {
-  Session session;
+int run(int argc, char** argv, Session& session) {
   session.takes_interrupts = true;
   const int exit_code = run_command_line({argv + 1, argv + argc}, session);
   std::cout.flush();
@@ -36,8 +35,10 @@ int run(int argc, char** argv) {
 
 // Prints an error. Its message may quote what was typed or read, so bytes that are neither
 // printable ASCII nor part of a UTF-8 letter are written as numbers.
-int report(std::string_view kind, const std::exception& error, int code) {
-  std::cerr << "shardlab: " << kind << printable(error.what()) << "\n";
+int report(const Session& session, std::string_view kind, const std::exception& error, int code) {
+  const TextStyle style{.has_colour = wants_colour(session.colour, OutputStream::kErrors)};
+  std::cerr << style.painted(Tone::kBad, "shardlab:") << " " << kind << printable(error.what())
+            << "\n";
   return code;
 }
 
@@ -47,19 +48,20 @@ int report(std::string_view kind, const std::exception& error, int code) {
 int main(int argc, char** argv) {
   using namespace shardlab;
   keep_freed_memory();
+  Session session;
   try {
-    return run(argc, argv);
+    return run(argc, argv, session);
   } catch (const ConfigError& error) {
-    return report("", error, kBadInput);
+    return report(session, "", error, kBadInput);
   } catch (const TextError& error) {
-    return report("", error, kUsage);
+    return report(session, "", error, kUsage);
   } catch (const LimitError& error) {
-    return report("", error, kBadInput);
+    return report(session, "", error, kBadInput);
   } catch (const InputError& error) {
-    return report("", error, kUsage);
+    return report(session, "", error, kUsage);
   } catch (const EnvironmentError& error) {
-    return report("", error, kNoEnvironment);
+    return report(session, "", error, kNoEnvironment);
   } catch (const std::exception& error) {
-    return report("a bug in shardlab: ", error, kBug);
+    return report(session, "a bug in shardlab: ", error, kBug);
   }
 }

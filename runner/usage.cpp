@@ -108,6 +108,7 @@ constexpr UnreadOption kUnreadOptions[] = {
     {"--seed", "makes no random choices"},
     {"--jobs", "has no work for several threads"},
     {"--set", "reads no configuration"},
+    {"--digits", "has no figures whose digits can be chosen"},
 };
 
 std::string command_message(const CLI::App& command, const CLI::ParseError& error) {

@@ -1,18 +1,18 @@
 #include "runner/base/terminal.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <iostream>
+#include <iterator>
 
 #include "costmodel/base/text.h"
+#include "runner/base/env.h"
 
 namespace shardlab {
 namespace {
-
-bool is_number(const std::string& cell) {
-  return !cell.empty() && (cell.find_first_of("0123456789+-.") == 0 || cell == "inf");
-}
 
 // The length in bytes of the UTF-8 letter at the start of a text; 0 if there is none. Overlong
 // forms and surrogates are not letters.
@@ -41,6 +41,37 @@ std::size_t utf8_length(std::string_view text) {
   return length;
 }
 
+// The number of a letter of several bytes. Assumes that utf8_length accepts it.
+char32_t code_point(std::string_view letter) {
+  char32_t point = static_cast<unsigned char>(letter[0]) & (0xffU >> (letter.size() + 1));
+  for (const char c : letter.substr(1)) {
+    point = (point << 6U) | (static_cast<unsigned char>(c) & 0x3fU);
+  }
+  return point;
+}
+
+struct LetterRange {
+  char32_t first;
+  char32_t last;
+};
+// The common ranges of Unicode 15 (EastAsianWidth.txt, and the categories Mn, Me and Cf).
+constexpr LetterRange kNoColumn[] = {
+    {0x300, 0x36f},   {0x483, 0x489},   {0x591, 0x5bd},   {0x610, 0x61a},   {0x64b, 0x65f},
+    {0x1ab0, 0x1aff}, {0x1dc0, 0x1dff}, {0x200b, 0x200f}, {0x202a, 0x202e}, {0x2060, 0x2064},
+    {0x20d0, 0x20f0}, {0xfe00, 0xfe0f}, {0xfe20, 0xfe2f}, {0xfeff, 0xfeff}};
+constexpr LetterRange kTwoColumns[] = {{0x1100, 0x115f},   {0x2e80, 0x303e},   {0x3041, 0xa4cf},
+                                       {0xac00, 0xd7a3},   {0xf900, 0xfaff},   {0xfe30, 0xfe6f},
+                                       {0xff00, 0xff60},   {0xffe0, 0xffe6},   {0x1f300, 0x1f64f},
+                                       {0x1f680, 0x1f6ff}, {0x1f900, 0x1f9ff}, {0x20000, 0x3fffd}};
+
+std::size_t columns_of(char32_t letter) {
+  const auto holds = [letter](const LetterRange& range) {
+    return range.first <= letter && letter <= range.last;
+  };
+  if (std::any_of(std::begin(kNoColumn), std::end(kNoColumn), holds)) return 0;
+  return std::any_of(std::begin(kTwoColumns), std::end(kTwoColumns), holds) ? 2 : 1;
+}
+
 }  // namespace
 
 std::string printable(std::string_view text) {
@@ -61,35 +92,37 @@ std::string printable(std::string_view text) {
   return out;
 }
 
-void TextTable::add(std::vector<std::string> row) {
-  for (std::string& cell : row) cell = printable(cell);
-  rows_.push_back(std::move(row));
+std::size_t displayed_columns(std::string_view text) {
+  std::size_t columns = 0;
+  while (!text.empty()) {
+    const std::size_t length = std::max<std::size_t>(1, utf8_length(text));
+    columns += length == 1 ? 1 : columns_of(code_point(text.substr(0, length)));
+    text.remove_prefix(length);
+  }
+  return columns;
 }
 
-std::string TextTable::text(const std::string& indent) const {
-  std::vector<std::size_t> widths;
-  std::vector<bool> right;
-  for (std::size_t r = 0; r < rows_.size(); ++r) {
-    for (std::size_t c = 0; c < rows_[r].size(); ++c) {
-      if (c == widths.size()) {
-        widths.push_back(0);
-        right.push_back(rows_.size() > 1);
-      }
-      widths[c] = std::max(widths[c], rows_[r][c].size());
-      if (r > 0 && !rows_[r][c].empty() && !is_number(rows_[r][c])) right[c] = false;
-    }
+bool is_terminal(OutputStream stream) {
+  return isatty(stream == OutputStream::kResults ? STDOUT_FILENO : STDERR_FILENO) != 0;
+}
+
+bool wants_colour(std::string_view choice, OutputStream stream) {
+  if (choice != "auto") return choice == "always";
+  const std::string terminal = read_env("TERM");
+  return is_terminal(stream) && read_env("NO_COLOR").empty() && !terminal.empty() &&
+         terminal != "dumb";
+}
+
+std::size_t terminal_columns() {
+  if (!is_terminal(OutputStream::kResults)) return 0;
+  const std::string text = read_env("COLUMNS");
+  std::size_t columns = 0;
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), columns);
+  if (result.ec == std::errc() && result.ptr == text.data() + text.size() && columns > 0) {
+    return columns;
   }
-  std::string out;
-  for (const auto& row : rows_) {
-    std::string line = indent;
-    for (std::size_t c = 0; c < row.size(); ++c) {
-      const std::string padding(widths[c] - row[c].size(), ' ');
-      line += (c == 0 ? "" : "  ") + (right[c] ? padding + row[c] : row[c] + padding);
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    out += line + "\n";
-  }
-  return out;
+  winsize size{};
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
 std::string progress_text(const std::string& what, std::size_t done, std::size_t total,

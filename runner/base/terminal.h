@@ -1,29 +1,31 @@
-// Text tables for people, quoting that is safe on a terminal, and progress on stderr.
+// What the terminal is like, quoting that is safe on it, and progress on stderr.
 #pragma once
 
 #include <chrono>
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace shardlab {
-
-// Each column is as wide as its widest cell. Numbers (cells that begin with a digit, a sign or a
-// point) are aligned to the right. Cells are made printable().
-class TextTable {
- public:
-  explicit TextTable(std::vector<std::string> header) { add(std::move(header)); }
-  void add(std::vector<std::string> row);
-  [[nodiscard]] std::string text(const std::string& indent = "  ") const;
-
- private:
-  std::vector<std::vector<std::string>> rows_;
-};
 
 // The text, with control characters and bytes that are not UTF-8 written as \x1b, so that text
 // quoted from a file cannot control the terminal.
 [[nodiscard]] std::string printable(std::string_view text);
+
+// How many columns of a terminal a printable text takes: letters of East Asian scripts and emoji take
+// two, combining marks none.
+[[nodiscard]] std::size_t displayed_columns(std::string_view text);
+
+enum class OutputStream { kResults, kErrors };  // stdout and stderr
+
+// Whether a terminal shows what is written there.
+[[nodiscard]] bool is_terminal(OutputStream stream);
+// Whether text should have colours under --color auto, always or never. "auto" means on a terminal
+// that has them, unless NO_COLOR is set (https://no-color.org).
+[[nodiscard]] bool wants_colour(std::string_view choice, OutputStream stream);
+// The width of the terminal on stdout: COLUMNS, or what the terminal says. 0 if stdout is no terminal or
+// its width is not known, so that nothing has to fit.
+[[nodiscard]] std::size_t terminal_columns();
 
 // Progress as one line on stderr, which is rewritten in place once a command takes longer than a
 // second. It shows how much is done, the rate, and the time left at that rate ("questions 120 of

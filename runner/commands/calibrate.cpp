@@ -10,6 +10,7 @@
 #include "costmodel/measurements/tuner_csv.h"
 #include "runner/base/optional_values.h"
 #include "runner/base/terminal.h"
+#include "runner/base/text_table.h"
 #include "runner/base/write_file.h"
 #include "runner/commands/commands.h"
 #include "runner/config/configs.h"
@@ -233,13 +234,13 @@ nlohmann::json result_json(const Result& result) {
   return out;
 }
 
-std::string result_text(const Result& result) {
+std::string result_text(const Result& result, const TextStyle& style) {
   const Calibration& fit = result.fit;
   std::string text =
       std::string(fit.model->name) + " fitted to " + std::to_string(fit.rows_used) + " rows of " +
       std::to_string(result.sets.size()) + " sets; the errors on these rows are " +
-      format_fixed(fit.median_ape_percent, 1) + " % in the median, " +
-      format_fixed(fit.p90_ape_percent, 1) + " % in the 90th percentile" +
+      style.rounded(fit.median_ape_percent, 1) + " % in the median, " +
+      style.rounded(fit.p90_ape_percent, 1) + " % in the 90th percentile" +
       (fit.model->fits_curves
            ? " (a curve goes through its own rows, so judge it with `validate` on others)"
            : "") +
@@ -247,18 +248,18 @@ std::string result_text(const Result& result) {
   if (result.held_out) {
     text += "  " + std::to_string(result.held_out->points) +
             " rows were held out; the errors on them are " +
-            format_fixed(result.held_out->median_ape_percent.value_or(0.0), 1) +
-            " % in the median, " + format_fixed(result.held_out->p90_ape_percent.value_or(0.0), 1) +
+            style.rounded(result.held_out->median_ape_percent.value_or(0.0), 1) +
+            " % in the median, " +
+            style.rounded(result.held_out->p90_ape_percent.value_or(0.0), 1) +
             " % in the 90th percentile\n";
   }
-  TextTable table({"parameter", "value", "95 % from", "to"});
+  TextTable table(style, {"parameter", "value", "95 % from", "to"});
   for (const FittedParameter& p : fit.parameters) {
-    table.add(
-        {p.name, format_fixed(p.value, 4), format_fixed(p.low_95, 4), format_fixed(p.high_95, 4)});
+    table.add({p.name, style.figure(p.value), style.figure(p.low_95), style.figure(p.high_95)});
   }
   text += table.text();
   for (const KeptParameter& p : fit.not_identified) {
-    text += "  kept: " + p.name + " " + format_double(p.prior) + ": " + p.reason + "\n";
+    text += "  kept: " + p.name + " " + style.figure(p.prior) + ": " + p.reason + "\n";
   }
   for (const RefusedPlace& refused : result.refused) {
     text += "  refused: " + printable(refused.row) + ": " + printable(refused.reason) + "\n";
@@ -274,7 +275,7 @@ std::string result_text(const Result& result) {
       text += "    " + std::string(to_string(next.query.kind)) + " of " +
               format_bytes(next.query.full_bytes) + " among " +
               std::to_string(next.query.group.ranks) + " ranks would leave " +
-              format_fixed(next.variance_left_percent, 1) + " % of the variance\n";
+              style.rounded(next.variance_left_percent, 1) + " % of the variance\n";
     }
   }
   return text;
@@ -315,7 +316,7 @@ void fit_steps(const CalibrateArguments& arguments, const Session& session) {
   if (session.json()) {
     session.print(step_calibration_json(loaded, fit, results));
   } else {
-    session.print(step_calibration_text(loaded, fit, results));
+    session.print(step_calibration_text(loaded, fit, results, session.style()));
   }
 }
 
@@ -338,7 +339,7 @@ void run_calibrate(const CalibrateArguments& arguments, Session& session) {
   if (session.json()) {
     session.print(result_json(result));
   } else {
-    session.print(result_text(result));
+    session.print(result_text(result, session.style()));
   }
 }
 
@@ -376,7 +377,7 @@ void add_calibrate_command(const Command& root, Session& session) {
       .option("--gpus-per-host", arguments->gpus_per_host,
               "number of GPUs in a host, for files that do not say it")
       .check(integer_from(1, 1 << 30));
-  add_common_options(command, session, {.jobs = true, .sets = true});
+  add_common_options(command, session, {.jobs = true, .sets = true, .digits = true});
   command.runs([arguments, &session] { run_calibrate(*arguments, session); });
 }
 

@@ -11,11 +11,11 @@
 #include "costmodel/base/parallel.h"
 #include "costmodel/base/text.h"
 #include "costmodel/base/units.h"
-#include "reports/number_text.h"
 #include "reports/records/record.h"
 #include "reports/report.h"
 #include "reports/statistics.h"
 #include "runner/base/terminal.h"
+#include "runner/base/text_table.h"
 #include "runner/commands/commands.h"
 #include "runner/config/configs.h"
 #include "runner/evaluation/explained_flips.h"
@@ -331,8 +331,19 @@ std::string reference_label(const Stack& reference) {
   return "datasheet, not measured";
 }
 
+// Less time is better.
+Tone tone_of_change(std::string_view change) {
+  return change.starts_with('-')   ? Tone::kGood
+         : change.starts_with('+') ? Tone::kBad
+                                   : Tone::kPlain;
+}
+
+std::string with_sign(double change, const std::string& figure) {
+  return (change > 0.0 && figure != "0" ? "+" : "") + figure;
+}
+
 // The flips that change each step most: a line for each.
-std::string step_flips_text(const ComparisonRecord& record) {
+std::string step_flips_text(const ComparisonRecord& record, const TextStyle& style) {
   constexpr std::size_t kShown = 5;
   std::string text;
   for (const reports::StepComparison& step : record.steps) {
@@ -341,10 +352,12 @@ std::string step_flips_text(const ComparisonRecord& record) {
             step.candidate + ":\n";
     for (std::size_t i = 0; i < std::min(step.flips.size(), kShown); ++i) {
       const reports::StepFlip& flip = step.flips[i];
-      text += "    " + reports::signed_fixed(flip.delta_step_us, 2) + " us, " +
-              (flip.delta_peak_bytes == 0.0
-                   ? "same memory"
-                   : reports::signed_fixed(flip.delta_peak_bytes / 1e6, 2) + " MB") +
+      const std::string change = with_sign(
+          flip.delta_step_us, style.difference(flip.delta_step_us, step.step_us.baseline));
+      const double megabytes = flip.delta_peak_bytes / 1e6;
+      text += "    " + style.painted(tone_of_change(change), change + " us") + ", " +
+              (megabytes == 0.0 ? "same memory"
+                                : with_sign(megabytes, style.figure(megabytes)) + " MB") +
               ": " + flip.op + " at " + printable(flip.node) +
               (flip.count > 1 ? " and " + std::to_string(flip.count - 1) + " like it" : "") + ", " +
               flip.baseline + " becomes " + flip.candidate + "\n";
@@ -356,15 +369,28 @@ std::string step_flips_text(const ComparisonRecord& record) {
   return text;
 }
 
-// The text with its line breaks, and everything else that could control a terminal made visible.
-std::string printable_lines(std::string_view text) {
-  std::string lines;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size() - 1);
-    lines += printable(text.substr(0, end)) + "\n";
-    text.remove_prefix(end + 1);
+std::string comparison_text(const reports::ComparisonText& comparison, const TextStyle& style) {
+  std::string text = printable(comparison.sentence) + "\n";
+  if (comparison.suites.empty()) return text;
+  const std::vector<std::string>& titles = comparison.suites.front();
+  const auto change =
+      static_cast<std::size_t>(std::find(titles.begin(), titles.end(), "change") - titles.begin());
+  TextTable suites(style, titles);
+  for (std::size_t i = 1; i < comparison.suites.size(); ++i) {
+    const std::vector<std::string>& cells = comparison.suites[i];
+    suites.add(cells);
+    const bool is_time = std::find(cells.begin(), cells.end(), "time") != cells.end();
+    if (is_time && change < cells.size()) suites.paint(change, tone_of_change(cells[change]));
   }
-  return lines;
+  text += suites.text();
+  TextTable flips(style, 2);
+  for (const std::vector<std::string>& cells : comparison.flips) {
+    flips.add(cells);
+    flips.paint(0, tone_of_change(cells[0]));
+  }
+  if (!comparison.flips_title.empty()) text += "  " + comparison.flips_title + "\n" + flips.text();
+  if (!comparison.hidden_flips.empty()) text += "  " + comparison.hidden_flips + "\n";
+  return text;
 }
 
 void run_compare(const CompareArguments& arguments, Session& session) {
@@ -412,10 +438,11 @@ void run_compare(const CompareArguments& arguments, Session& session) {
     const std::chrono::duration<double, std::milli> wall = std::chrono::steady_clock::now() - start;
     record.timing = reports::RunTiming{.started_utc = {}, .ms = {{"wall_ms", wall.count()}}};
   }
+  const TextStyle style = session.style();
   std::string text = session.json()
                          ? reports::report_json(record)
-                         : printable_lines(reports::summary_text(record, arguments.shown)) +
-                               step_flips_text(record) + report_line(session);
+                         : comparison_text(reports::summary_text(record, arguments.shown), style) +
+                               step_flips_text(record, style) + report_line(session);
   write_run(session, std::move(record), arguments.shown);
   if (!session.summary) session.print(text);
 }

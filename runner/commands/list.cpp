@@ -10,6 +10,7 @@
 #include "costmodel/measurements/tuner_csv.h"
 #include "costmodel/registry.h"
 #include "runner/base/terminal.h"
+#include "runner/base/text_table.h"
 #include "runner/commands/commands.h"
 #include "runner/config/configs.h"
 #include "runner/evaluation/experiment.h"
@@ -373,13 +374,9 @@ void run_list(const std::string& what, Session& session) {
     session.print("no " + what + " are shipped yet\n");
     return;
   }
-  std::size_t width = 0;
-  for (const Item& item : items) width = std::max(width, item.name.size());
-  std::string text;
-  for (const Item& item : items) {
-    text += item.name + std::string(width - item.name.size() + 2, ' ') + item.summary + "\n";
-  }
-  session.print(text);
+  TextTable table(session.style());
+  for (const Item& item : items) table.add({item.name, item.summary});
+  session.print(table.text(""));
 }
 
 void run_describe(const std::string& what, const std::string& name, bool questions,

@@ -299,7 +299,7 @@ void print_set(const MeasureArguments& arguments, Session& session, const Measur
     session.print(measurement_text(set));
   } else {
     if (!set.rows.empty()) session.print(nccl_tests_table(set));
-    if (!set.kernels.empty()) session.print(kernel_table(set));
+    if (!set.kernels.empty()) session.print(kernel_table(set, session.style()));
     if (set.verified_plans) session.print(verified_text(*set.verified_plans));
   }
   if (set.verified_plans && set.verified_plans->failed > 0) session.exit_code = kGateSaidNo;
@@ -436,7 +436,7 @@ void add_measure_command(const Command& root, Session& session) {
                  "where NCCL's log goes, with its table (validate --nccl-table reads it)");
   command.option("--id", arguments->id, "name of the record; default: that of --out");
   command.option("--out", arguments->out, "where the measurement set goes");
-  add_common_options(command, session, {.seed = true, .sets = true});
+  add_common_options(command, session, {.seed = true, .sets = true, .digits = true});
   command.runs([arguments, &session] { run_measure(*arguments, session); });
 }
 

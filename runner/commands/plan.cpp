@@ -1,5 +1,6 @@
 // shardlab plan: shows the steps of one redistribution and their price, which device holds what between
 // them, and how the plans of other stacks and planners differ.
+#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -8,6 +9,7 @@
 #include "runner/base/optional_values.h"
 #include "runner/base/stop_watch.h"
 #include "runner/base/terminal.h"
+#include "runner/base/text_table.h"
 #include "runner/commands/commands.h"
 #include "runner/config/configs.h"
 #include "runner/session/layout_names.h"
@@ -69,6 +71,9 @@ nlohmann::json step_json(const PlanStep& step, const std::vector<Alternative>& a
   return json;
 }
 
+// Two ways of adding the same prices up differ by less than this part of them.
+constexpr double kSamePrice = 1e-9;
+
 std::string mesh_dims_text(const MeshDims& dims) {
   std::string text;
   for (const int dim : dims) text += (text.empty() ? "" : ",") + std::to_string(dim);
@@ -76,14 +81,15 @@ std::string mesh_dims_text(const MeshDims& dims) {
 }
 
 // One line per step: "step 1: NVLS SIMPLE 276.658, RING SIMPLE 301.200, ..."
-std::string alternatives_text(std::span<const std::vector<Alternative>> steps) {
+std::string alternatives_text(std::span<const std::vector<Alternative>> steps,
+                              const TextStyle& style) {
   std::string out;
   for (std::size_t i = 0; i < steps.size(); ++i) {
     std::string line;
     for (const Alternative& alternative : steps[i]) {
       line += (line.empty() ? "" : ", ") + std::string(alternative.algorithm) + " " +
               std::string(alternative.protocol) + " " +
-              format_fixed(alternative.price.total.value(), 3);
+              style.figure(alternative.price.total.value());
     }
     if (!line.empty()) out += "  step " + std::to_string(i + 1) + " weighed: " + line + "\n";
   }
@@ -96,41 +102,44 @@ double transition_us(const Plan& plan, StackEvaluator& evaluator) {
   return plan.from.placements == plan.to.placements ? 0.0 : evaluator.stack().transition_us;
 }
 
-std::string plan_text(const Plan& plan, const LayoutNames& names, const PlanBounds& bounds,
-                      double transition_us,
+std::string plan_text(const Plan& plan, const LayoutNames& names, const TextStyle& style,
+                      const PlanBounds& bounds, double transition_us,
                       std::span<const std::vector<Alternative>> alternatives) {
   std::string out = names.path(plan) + "\n";
+  const double executed = plan.executed_price().total.value();
+  const std::array totals = {plan.price.total.value(), executed};
+  const std::vector<std::string> prices = style.figures(totals, kSamePrice);
   if (!plan.impossible.empty()) {
     out += "  impossible: " + plan.impossible + "\n";
   } else {
-    out += "  price " + format_double(plan.price.total.value()) + " us\n";
+    out += "  price " + prices[0] + " us\n";
   }
-  const double executed = plan.executed_price().total.value();
-  if (plan.impossible.empty() && std::abs(executed - plan.price.total.value()) > 1e-9 * executed) {
+  if (plan.impossible.empty() &&
+      std::abs(executed - plan.price.total.value()) > kSamePrice * executed) {
     out +=
-        "  executed " + format_double(executed) +
+        "  executed " + prices[1] +
         " us: the sum of its steps, because the stack prices the plan as a whole in another way\n";
   }
   if (transition_us > 0.0) {
-    out += "  select, compare and solve count " + format_double(transition_us) +
+    out += "  select, compare and solve count " + style.figure(transition_us) +
            " us more for a tensor that moves: the stack's transition_us\n";
   }
   if (!plan.unexecutable.empty()) out += "  can't run: " + plan.unexecutable + "\n";
   if (!plan.steps.empty()) {
-    TextTable table({"step", "collective", "mesh dims", "change", "bytes", "us", "latency",
-                     "transfer", "compute"});
+    TextTable table(style, {"step", "collective", "mesh dims", "change", "bytes", "us", "latency",
+                            "transfer", "compute"});
     int number = 0;
     for (const PlanStep& step : plan.steps) {
       const bool possible = step.price.is_possible();
       table.add({std::to_string(++number), std::string(to_string(step.collective)),
                  mesh_dims_text(step.mesh_dims), names.change(step.from, step.to),
                  format_bytes(step.full_bytes),
-                 possible ? format_fixed(step.price.total.value(), 3) : "impossible",
-                 format_fixed(step.price.latency.value(), 3),
-                 format_fixed(step.price.transfer.value(), 3),
-                 format_fixed(step.price.compute.value(), 3)});
+                 possible ? style.figure(step.price.total.value()) : "impossible",
+                 style.figure(step.price.latency.value()),
+                 style.figure(step.price.transfer.value()),
+                 style.figure(step.price.compute.value())});
     }
-    out += table.text() + alternatives_text(alternatives);
+    out += table.text() + alternatives_text(alternatives, style);
   }
   for (const MergeWarning& warning : plan.warnings) {
     out += "  not merged: " + std::to_string(warning.steps) + " steps on mesh dims " +
@@ -139,9 +148,9 @@ std::string plan_text(const Plan& plan, const LayoutNames& names, const PlanBoun
   if (plan.optimal_paths > 1) {
     out += "  " + format_double(plan.optimal_paths) + " paths share this price\n";
   }
-  out += "  relative to the lower bound: volume " + fixed_or(bounds.volume_ratio, 2, "-") +
-         ", time " + fixed_or(bounds.time_ratio, 2, "-") + ", memory " +
-         fixed_or(bounds.memory_ratio, 2, "-") + "\n";
+  out += "  relative to the lower bound: volume " + style.rounded(bounds.volume_ratio, 2, "-") +
+         ", time " + style.rounded(bounds.time_ratio, 2, "-") + ", memory " +
+         style.rounded(bounds.memory_ratio, 2, "-") + "\n";
   return out;
 }
 
@@ -297,7 +306,8 @@ void run_plan(const PlanArguments& arguments, Session& session) {
   }
   if (session.summary) return;
   const LayoutNames names(session);
-  std::string text = plan_text(plan, names, bounds, transition_us(plan, evaluator), alternatives);
+  std::string text =
+      plan_text(plan, names, session.style(), bounds, transition_us(plan, evaluator), alternatives);
   for (const OtherPlan& other : others) {
     text += other_text(other, plan, mesh, evaluator.stack().name, names);
   }
@@ -327,7 +337,7 @@ void add_plan_command(const Command& root, Session& session) {
   add_topology_option(command, session);
   add_torch_names_option(command, session);
   add_report_options(command, session);
-  add_common_options(command, session, {.sets = true});
+  add_common_options(command, session, {.sets = true, .digits = true});
   command.runs([arguments, &session] { run_plan(*arguments, session); });
 }
 

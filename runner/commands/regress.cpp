@@ -8,6 +8,7 @@
 #include "costmodel/base/parallel.h"
 #include "costmodel/base/text.h"
 #include "runner/base/terminal.h"
+#include "runner/base/text_table.h"
 #include "runner/commands/commands.h"
 #include "runner/config/configs.h"
 #include "runner/session/long_loop.h"
@@ -185,11 +186,15 @@ std::string releases_text(const CaseReport& report) {
   return out;
 }
 
-std::string headline(const CaseReport& report) {
+std::string status_text(CaseStatus status, const TextStyle& style) {
+  return style.painted(status == CaseStatus::kFail ? Tone::kBad : Tone::kGood, to_string(status));
+}
+
+std::string headline(const CaseReport& report, const TextStyle& style) {
   const std::string checks =
       std::to_string(report.checks.size()) + (report.checks.size() == 1 ? " check" : " checks");
   const std::string id = report.id + std::string(report.id.size() < 3 ? 0 : 2, ' ');
-  return id + std::string(to_string(report.status)) + "  " +
+  return id + status_text(report.status, style) + "  " +
          std::string(checks.size() < 10 ? 10 - checks.size() : 0, ' ') + checks + "  " +
          report.title + "\n";
 }
@@ -222,10 +227,10 @@ std::string verdicts_text(const std::vector<CaseReport>& reports) {
   return out;
 }
 
-std::string summary_text(const std::vector<CaseReport>& reports) {
+std::string summary_text(const std::vector<CaseReport>& reports, const TextStyle& style) {
   std::string out;
   for (const CaseReport& report : reports) {
-    out += headline(report) + failures_text(report);
+    out += headline(report, style) + failures_text(report);
   }
   return out + verdicts_text(reports);
 }
@@ -252,7 +257,7 @@ struct SelectTable {
 
 // One row per candidate and one column per stack. The rows below them name the chosen candidate for
 // each order of the candidates.
-std::string select_table_text(const SelectTable& table) {
+std::string select_table_text(const SelectTable& table, const TextStyle& style) {
   std::vector<std::string> stacks;
   std::vector<std::string> orders;
   for (const SelectView* view : table.views) {
@@ -296,7 +301,7 @@ std::string select_table_text(const SelectTable& table) {
   const std::string prefix = common_prefix(stacks);
   std::vector<std::string> header = {"", prefix.empty() ? "outputs|inputs" : "us under " + prefix};
   for (const std::string& stack : stacks) header.push_back(stack.substr(prefix.size()));
-  TextTable text(header);
+  TextTable text(style, header);
   for (const std::string& candidate : shown) {
     std::vector<std::string> row = {number(candidate), candidate};
     for (const std::string& stack : stacks) {
@@ -384,7 +389,7 @@ std::string other_checks_text(const CaseReport& report) {
   return out;
 }
 
-std::string story_text(const Case& one, const CaseReport& report) {
+std::string story_text(const Case& one, const CaseReport& report, const TextStyle& style) {
   std::vector<SelectTable> tables;
   for (const SelectView& view : report.selections) {
     auto it = std::find_if(tables.begin(), tables.end(),
@@ -396,14 +401,14 @@ std::string story_text(const Case& one, const CaseReport& report) {
   out += one.source() + "  (figures: " + one.status() + ")\n";
   out += one.setup_text() + "\n";
   out += wrapped(join(one.story(), " "), "  ");
-  for (const SelectTable& table : tables) out += select_table_text(table);
+  for (const SelectTable& table : tables) out += select_table_text(table, style);
   out += plans_text(report.plans);
   out += other_checks_text(report);
   const std::string releases = releases_text(report);
   if (!releases.empty()) out += wrapped("releases:  " + releases, "", 2);
   const auto passed = std::count_if(report.checks.begin(), report.checks.end(),
                                     [](const CheckOutcome& check) { return check.ok; });
-  out += std::string(to_string(report.status)) + ": " + std::to_string(passed) + " of " +
+  out += status_text(report.status, style) + ": " + std::to_string(passed) + " of " +
          std::to_string(report.checks.size()) + " comparisons hold\n" + failures_text(report);
   return out;
 }
@@ -444,12 +449,13 @@ void run_regress(const RegressArguments& arguments, Session& session) {
     for (const CaseReport& report : reports) json["cases"].push_back(report_json(report));
     session.print(json);
   } else if (arguments.ids.empty()) {
-    session.print(summary_text(reports) + std::to_string(count(CaseStatus::kPass)) + " passed, " +
-                  std::to_string(failed) + " failed, 0 skipped\n");
+    session.print(summary_text(reports, session.style()) +
+                  std::to_string(count(CaseStatus::kPass)) + " passed, " + std::to_string(failed) +
+                  " failed, 0 skipped\n");
   } else {
     std::string text;
     for (std::size_t i = 0; i < cases.size(); ++i) {
-      text += (i > 0 ? "\n" : "") + story_text(cases[i], reports[i]);
+      text += (i > 0 ? "\n" : "") + story_text(cases[i], reports[i], session.style());
     }
     session.print(text);
   }

@@ -6,6 +6,7 @@
 #include "costmodel/base/parallel.h"
 #include "costmodel/base/text.h"
 #include "runner/base/terminal.h"
+#include "runner/base/text_table.h"
 #include "runner/commands/commands.h"
 #include "runner/config/configs.h"
 #include "runner/session/long_loop.h"
@@ -114,7 +115,8 @@ Totals totals_of(const std::vector<RuleProof>& proofs) {
   return totals;
 }
 
-std::string proofs_text(const std::vector<RuleProof>& proofs, const RulesArguments& arguments) {
+std::string proofs_text(const std::vector<RuleProof>& proofs, const RulesArguments& arguments,
+                        const TextStyle& style) {
   const Totals totals = totals_of(proofs);
   std::string text =
       "rule set " + arguments.rule_set + ": " + std::to_string(proofs.size()) + " ops, " +
@@ -122,11 +124,12 @@ std::string proofs_text(const std::vector<RuleProof>& proofs, const RulesArgumen
       std::to_string(totals.missing) + " missing, " + std::to_string(totals.omissions) +
       " known omissions (of " + std::to_string(totals.combinations) + " combinations tried)\n";
   const bool detailed = !arguments.ops.empty();
-  TextTable table({"op", "rows", "unsound", "missing", "omissions"});
+  TextTable table(style, {"op", "rows", "unsound", "missing", "omissions"});
   for (const RuleProof& proof : proofs) {
     if (!detailed && proof.unsound.empty() && proof.missing.empty()) continue;
     table.add({proof.op, std::to_string(proof.accepted), std::to_string(proof.unsound.size()),
                std::to_string(proof.missing.size()), std::to_string(proof.known_omissions.size())});
+    if (!proof.unsound.empty()) table.paint(2, Tone::kBad);
   }
   if (detailed || totals.unsound + totals.missing > 0) text += table.text();
   const auto add = [&](const RuleProof& proof, std::string_view kind, const RuleFinding& finding) {
@@ -219,7 +222,7 @@ void run_rules(const RulesArguments& arguments, Session& session) {
                                  {"known_omissions", totals.omissions},
                                  {"ops", ops}});
   } else {
-    std::string text = proofs_text(proofs, arguments);
+    std::string text = proofs_text(proofs, arguments, session.style());
     for (const Refusal& refusal : refusals) text += "  not proved: " + refusal.reason + "\n";
     session.print(text);
   }

@@ -8,7 +8,7 @@
 #include "costmodel/base/text.h"
 #include "costmodel/base/units.h"
 #include "runner/base/optional_values.h"
-#include "runner/base/terminal.h"
+#include "runner/base/text_table.h"
 #include "runner/commands/commands.h"
 #include "runner/config/configs.h"
 #include "runner/session/layout_names.h"
@@ -95,7 +95,8 @@ std::string layouts_text(const std::vector<Placements>& layouts, const LayoutNam
   return join(out);
 }
 
-std::string selection_text(const Selection& selection, const LayoutNames& names, Reasons& reasons) {
+std::string selection_text(const Selection& selection, const LayoutNames& names,
+                           const TextStyle& style, Reasons& reasons) {
   constexpr std::size_t kShown = 24;
   std::vector<std::size_t> shown(selection.candidates.size());
   std::iota(shown.begin(), shown.end(), std::size_t{0});
@@ -108,27 +109,33 @@ std::string selection_text(const Selection& selection, const LayoutNames& names,
     out += "  the " + std::to_string(kShown) + " cheapest of " +
            std::to_string(selection.candidates.size()) + " candidates\n";
   }
-  TextTable table({"", "index", "outputs", "inputs", "total us", "redistribute us", "compute us"});
-  for (const std::size_t i : shown) {
+  std::vector<double> totals;
+  for (const std::size_t i : shown) totals.push_back(selection.candidates[i].total_us);
+  const std::vector<std::string> total_figures = style.figures(totals);
+  TextTable table(style,
+                  {"", "index", "outputs", "inputs", "total us", "redistribute us", "compute us"});
+  for (std::size_t row = 0; row < shown.size(); ++row) {
+    const std::size_t i = shown[row];
     const Candidate& c = selection.candidates[i];
     const bool tied =
         std::find(selection.ties.begin(), selection.ties.end(), i) != selection.ties.end();
     std::string costs;
     for (const double cost : c.redistribute_us) {
       costs +=
-          (costs.empty() ? "" : " + ") + (cost < kInfinity ? format_fixed(cost, 4) : "impossible");
+          (costs.empty() ? "" : " + ") + (cost < kInfinity ? style.figure(cost) : "impossible");
     }
     table.add(
         {i == selection.selected ? "chosen" : (tied && selection.ties.size() > 1 ? "tie" : ""),
          std::to_string(i), layouts_text(c.outputs, names), layouts_text(c.inputs, names),
-         c.total_us < kInfinity ? format_double(c.total_us) : "impossible", costs,
-         format_fixed(c.compute_us, 3)});
+         c.total_us < kInfinity ? total_figures[row] : "impossible", costs,
+         style.figure(c.compute_us)});
+    if (i == selection.selected) table.paint(0, Tone::kGood);
   }
   out += table.text();
   out += "  " + std::to_string(selection.ties.size()) +
          (selection.ties.size() == 1 ? " candidate" : " candidates") + " at the minimum";
   if (selection.margin_us) {
-    out += ", the next is " + format_double(*selection.margin_us) + " us dearer";
+    out += ", the next is " + style.figure(*selection.margin_us) + " us dearer";
   }
   out += selection.flips_with_order ? "; the choice depends on the candidates' order\n" : "\n";
   if (!selection.search_note.empty()) {
@@ -169,7 +176,7 @@ void run_select(const SelectArguments& arguments, Session& session) {
     } else {
       session.print(LayoutNames(session).of(call) + " on " + mesh.text() + ", " +
                     evaluator.stack().name + "\n" +
-                    selection_text(selection, LayoutNames(session), reasons));
+                    selection_text(selection, LayoutNames(session), session.style(), reasons));
     }
     return;
   }
@@ -182,7 +189,7 @@ void run_select(const SelectArguments& arguments, Session& session) {
     Reasons reasons(child, evaluator.on(mesh));
     children.push_back(selection_json(selection, reasons));
     text += LayoutNames(session).of(child) + " on " + mesh.text() + ", " + evaluator.stack().name +
-            "\n" + selection_text(selection, LayoutNames(session), reasons);
+            "\n" + selection_text(selection, LayoutNames(session), session.style(), reasons);
   }
   if (!session.json()) {
     session.print(text);
@@ -212,7 +219,7 @@ void add_select_command(const Command& root, Session& session) {
   add_topology_option(command, session);
   add_torch_names_option(command, session);
   add_verify_option(command, session);
-  add_common_options(command, session, {.seed = true, .sets = true});
+  add_common_options(command, session, {.seed = true, .sets = true, .digits = true});
   command.runs([arguments, &session] { run_select(*arguments, session); });
 }
 

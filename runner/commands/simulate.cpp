@@ -274,7 +274,7 @@ void add_simulate_command(const Command& root, Session& session) {
   add_topology_option(command, session);
   add_torch_names_option(command, session);
   add_report_options(command, session);
-  add_common_options(command, session, {.seed = true, .jobs = true, .sets = true});
+  add_common_options(command, session, {.seed = true, .jobs = true, .sets = true, .digits = true});
   arguments->data = command.declared("--data");
   arguments->stack = command.declared("--stack");
   for (const auto& [names, belongs] : {std::pair<std::vector<std::string>, std::string>(

@@ -182,7 +182,7 @@ void add_solve_command(const Command& root, Session& session) {
   add_report_options(command, session);
   add_topology_option(command, session);
   add_torch_names_option(command, session);
-  add_common_options(command, session, {.jobs = true, .sets = true});
+  add_common_options(command, session, {.jobs = true, .sets = true, .digits = true});
   for (const char* name : {"--mesh",
                            "--stack",
                            "--recipe",

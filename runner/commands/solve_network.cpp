@@ -23,7 +23,7 @@ void add_solve_network_command(const Command& root, Session& session) {
               "print this many different assignments, the cheapest first")
       .check(integer_from(1, 100000))
       .show_default();
-  add_common_options(command, session, {.jobs = true});
+  add_common_options(command, session, {.jobs = true, .digits = true});
   command.runs([arguments, &session] { solve_network(*arguments, session); });
 }
 

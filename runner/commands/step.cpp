@@ -231,7 +231,8 @@ void run_step(const StepArguments& arguments, Session& session) {
   if (session.json()) {
     session.print(step_json(step.subject, step.prediction, topology));
   } else if (!session.summary) {
-    session.print(step_text(step.subject, step.prediction, topology) + report_line(session));
+    session.print(step_text(step.subject, step.prediction, topology, session.style()) +
+                  report_line(session));
   }
 }
 
@@ -332,7 +333,7 @@ void add_step_command(const Command& root, Session& session) {
   command.option("--trace", arguments->trace,
                  "write the timeline of one micro-batch as a trace for ui.perfetto.dev");
   add_report_options(command, session);
-  add_common_options(command, session, {.sets = true});
+  add_common_options(command, session, {.sets = true, .digits = true});
   for (const char* name :
        {"--seq",      "--micro-batch", "--precision",  "--library",        "--attention",
         "--async-tp", "--cuda-graphs", "--optimizer",  "--load-imbalance", "--schedule",

@@ -6,9 +6,9 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "costmodel/base/text.h"
 #include "runner/base/env.h"
 #include "runner/base/terminal.h"
+#include "runner/base/text_table.h"
 #include "runner/commands/commands.h"
 #include "runner/config/configs.h"
 #include "runner/launch/place.h"
@@ -35,14 +35,14 @@ SweepPart part_of(const SweepArguments& arguments, bool& launched) {
   return SweepPart::parse(std::to_string(place->rank + 1) + "/" + std::to_string(place->world));
 }
 
-std::string summary_text(const nlohmann::json& summary) {
-  TextTable table({"topology", "suite", "stack", "questions", "flips", "ties", "order dependent",
-                   "mean regret %"});
+std::string summary_text(const nlohmann::json& summary, const TextStyle& style) {
+  TextTable table(style, {"topology", "suite", "stack", "questions", "flips", "ties",
+                          "order dependent", "mean regret %"});
   for (const nlohmann::json& row : summary) {
     const nlohmann::json& regret = row["mean_regret_percent"];
     table.add({row["topology"], row["suite"], row["stack"], row["questions"].dump(),
                row["flips"].dump(), row["ties"].dump(), row["order_dependent"].dump(),
-               regret.is_null() ? "-" : format_fixed(regret.get<double>(), 2)});
+               regret.is_null() ? "-" : style.rounded(regret.get<double>(), 2)});
   }
   return table.text() + "  flips: choices that differ from those of " +
          summary[0]["stack"].get<std::string>() + "\n";
@@ -110,7 +110,8 @@ void run_sweep(const SweepArguments& arguments, Session& session) {
   }
   if (resumed > 0) text += ", " + std::to_string(resumed) + " of them from an earlier run";
   if (merged) {
-    text += ", all in " + sweep.results().string() + "\n" + summary_text(json["summary"]);
+    text += ", all in " + sweep.results().string() + "\n" +
+            summary_text(json["summary"], session.style());
   } else {
     text += session.interruption.empty() ? "; other parts are not complete yet\n"
                                          : "; --resume goes on where this run ended\n";
@@ -137,7 +138,7 @@ void add_sweep_command(const Command& root, Session& session) {
       .check(not_empty());
   command.option("--part", arguments->part, "I/N: the I-th of N parts");
   command.flag("--resume", arguments->resume, "go on where an earlier run of this part ended");
-  add_common_options(command, session, {.seed = true, .jobs = true, .sets = true});
+  add_common_options(command, session, {.seed = true, .jobs = true, .sets = true, .digits = true});
   arguments->seed = command.declared("--seed");
   command.runs([arguments, &session] { run_sweep(*arguments, session); });
 }

@@ -14,6 +14,7 @@
 #include "runner/base/optional_values.h"
 #include "runner/base/stop_watch.h"
 #include "runner/base/terminal.h"
+#include "runner/base/text_table.h"
 #include "runner/commands/commands.h"
 #include "runner/config/configs.h"
 #include "runner/session/long_loop.h"
@@ -153,9 +154,11 @@ nlohmann::json item_json(const Question& question, const TieItem& item) {
 }
 
 // "latency x1.25", or "" if nothing flips the choice.
-std::string flip_text(const std::optional<PriceFlip>& flip) {
+std::string flip_text(const std::optional<PriceFlip>& flip, const TextStyle& style) {
   if (!flip) return "";
-  return std::string(flip->parameter) + " x" + format_fixed(flip->factor, 3);
+  // A factor that is close to 1 still does not look like 1, which would change nothing.
+  const std::array factors = {flip->factor, 1.0};
+  return std::string(flip->parameter) + " x" + style.figures(factors)[0];
 }
 
 // The questions that leave nothing to choose, and why.
@@ -183,7 +186,7 @@ std::string without_choice_text(const Audit& audit) {
   return text;
 }
 
-std::string audit_text(const Audit& audit, const TiesArguments& arguments) {
+std::string audit_text(const Audit& audit, const TiesArguments& arguments, const TextStyle& style) {
   std::string text =
       std::to_string(audit.questions.size()) + " questions under " + arguments.stack + ": " +
       std::to_string(audit.exact) + " exact ties, " + std::to_string(audit.near) +
@@ -198,7 +201,7 @@ std::string audit_text(const Audit& audit, const TiesArguments& arguments) {
             (choices == 1 ? "it\n" : "them\n");
   }
   TextTable table(
-      {"question", "mesh", "us", "ties", "near", "order decides", "flips at", "choice"});
+      style, {"question", "mesh", "us", "ties", "near", "order decides", "flips at", "choice"});
   constexpr std::size_t kShown = 40;
   std::size_t shown = 0;
   std::size_t listed = 0;
@@ -207,10 +210,10 @@ std::string audit_text(const Audit& audit, const TiesArguments& arguments) {
     if (!item.error.empty() || !(arguments.all || is_listed(item))) continue;
     if (++listed > kShown) continue;
     ++shown;
-    table.add({audit.questions[i].id, audit.questions[i].mesh.text(),
-               format_fixed(item.total_us, 3), std::to_string(item.exact),
-               std::to_string(item.near), item.order_dependent ? "yes" : "no", flip_text(item.flip),
-               item.choice});
+    table.add({audit.questions[i].id, audit.questions[i].mesh.text(), style.figure(item.total_us),
+               std::to_string(item.exact), std::to_string(item.near),
+               item.order_dependent ? "yes" : "no", flip_text(item.flip, style), item.choice});
+    if (item.order_dependent) table.paint(5, Tone::kBad);
   }
   if (shown > 0) text += table.text();
   if (listed > shown)
@@ -294,7 +297,7 @@ void run_ties(const TiesArguments& arguments, Session& session) {
   if (session.json()) {
     session.print(audit_json(result, arguments));
   } else if (!session.summary) {
-    session.print(audit_text(result, arguments) + report_line(session));
+    session.print(audit_text(result, arguments, session.style()) + report_line(session));
   }
   if (arguments.fail_on_tie && result.exact > 0) session.exit_code = kGateSaidNo;
 }
@@ -322,7 +325,7 @@ void add_ties_command(const Command& root, Session& session) {
   add_topology_option(command, session);
   add_verify_option(command, session);
   add_report_options(command, session);
-  add_common_options(command, session, {.seed = true, .jobs = true, .sets = true});
+  add_common_options(command, session, {.seed = true, .jobs = true, .sets = true, .digits = true});
   command.runs([arguments, &session] {
     arguments->stack = released_stack(arguments->stack);
     run_ties(*arguments, session);

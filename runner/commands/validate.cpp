@@ -11,6 +11,7 @@
 #include "runner/base/optional_values.h"
 #include "runner/base/stop_watch.h"
 #include "runner/base/terminal.h"
+#include "runner/base/text_table.h"
 #include "runner/commands/commands.h"
 #include "runner/config/configs.h"
 #include "runner/evaluation/measurement_files.h"
@@ -180,38 +181,44 @@ nlohmann::json kernels_json(const Validation& result) {
   return out;
 }
 
-std::string percent_or_none(const std::optional<double>& value) {
-  return fixed_or(value, 1, "none");
+// The cells of a group: how many points it has, and their errors in percent.
+std::vector<std::string> error_cells(const ErrorSummary& errors, const TextStyle& style) {
+  std::vector<std::string> cells = {std::to_string(errors.points)};
+  for (const std::optional<double>& percent : {errors.median_ape_percent, errors.p90_ape_percent,
+                                               errors.mean_ape_percent, errors.bias_percent}) {
+    cells.push_back(style.rounded(percent, 1, "none"));
+  }
+  return cells;
 }
 
-void add_groups(TextTable& table, const std::string& what, const RowsByGroup& groups) {
+void add_groups(TextTable& table, const std::string& what, const RowsByGroup& groups,
+                const TextStyle& style) {
   for (const auto& [name, rows] : groups) {
-    const ErrorSummary summary = summarize(rows);
-    table.add({what + " " + printable(name), std::to_string(summary.points),
-               percent_or_none(summary.median_ape_percent),
-               percent_or_none(summary.p90_ape_percent), percent_or_none(summary.mean_ape_percent),
-               percent_or_none(summary.bias_percent)});
+    std::vector<std::string> cells = error_cells(summarize(rows), style);
+    cells.insert(cells.begin(), what + " " + printable(name));
+    table.add(std::move(cells));
   }
 }
 
-std::string kernels_text(const Validation& result, const std::string& stack) {
+std::string kernels_text(const Validation& result, const std::string& stack,
+                         const TextStyle& style) {
   if (result.kernels.empty()) return "";
   std::size_t points = 0;
   for (const KernelErrors& each : result.kernels) points += each.errors.points;
-  TextTable table({"", "points", "not priced", "median", "p90", "mean", "bias"});
+  TextTable table(style, {"", "points", "not priced", "median", "p90", "mean", "bias"});
   for (const KernelErrors& each : result.kernels) {
-    const ErrorSummary& errors = each.errors;
-    table.add({"kernel " + printable(each.kernel), std::to_string(errors.points),
-               std::to_string(errors.unpriced), percent_or_none(errors.median_ape_percent),
-               percent_or_none(errors.p90_ape_percent), percent_or_none(errors.mean_ape_percent),
-               percent_or_none(errors.bias_percent)});
+    std::vector<std::string> cells = error_cells(each.errors, style);
+    cells.insert(cells.begin(), "kernel " + printable(each.kernel));
+    cells.insert(cells.begin() + 2, std::to_string(each.errors.unpriced));
+    table.add(std::move(cells));
   }
   return std::to_string(points) + " kernels under " + stack + ", errors in percent\n" +
          table.text();
 }
 
-std::string validation_text(const Validation& result, const ValidateArguments& arguments) {
-  const std::string kernels = kernels_text(result, arguments.stack);
+std::string validation_text(const Validation& result, const ValidateArguments& arguments,
+                            const TextStyle& style) {
+  const std::string kernels = kernels_text(result, arguments.stack, style);
   if (result.rows.empty() && !kernels.empty()) return kernels;
   const ErrorSummary all = summarize(result.rows);
   std::string text = std::to_string(all.points) + " points of " +
@@ -221,27 +228,27 @@ std::string validation_text(const Validation& result, const ValidateArguments& a
     text += "  " + std::to_string(all.unpriced) + " rows can't be priced\n";
   }
   const Cuts cuts = cuts_of(result);
-  TextTable table({"", "points", "median", "p90", "mean", "bias"});
-  add_groups(table, "all", {{"", result.rows}});
+  TextTable table(style, {"", "points", "median", "p90", "mean", "bias"});
+  add_groups(table, "all", {{"", result.rows}}, style);
   for (const std::string_view band : kSizeBands) {
     const auto it = cuts.size_band.find(std::string(band));
-    if (it != cuts.size_band.end()) add_groups(table, "size", {*it});
+    if (it != cuts.size_band.end()) add_groups(table, "size", {*it}, style);
   }
-  add_groups(table, "collective", cuts.collective);
-  add_groups(table, "gpu", cuts.gpu);
-  add_groups(table, "scale", cuts.scale);
-  add_groups(table, "file", cuts.file);
+  add_groups(table, "collective", cuts.collective, style);
+  add_groups(table, "gpu", cuts.gpu, style);
+  add_groups(table, "scale", cuts.scale, style);
+  add_groups(table, "file", cuts.file, style);
   text += table.text();
-  TextTable worst({"furthest off", "collective", "size", "measured us", "predicted us"});
+  TextTable worst(style, {"furthest off", "collective", "size", "measured us", "predicted us"});
   const auto add_row = [&](TextTable& into, const RowPrediction& row) {
     into.add({printable(result.sets[row.set].name), std::string(to_string(row.collective)),
-              format_bytes(row.bytes), format_fixed(row.measured_us, 2),
-              row.is_priced() ? format_fixed(row.predicted_us, 2) : row.impossible});
+              format_bytes(row.bytes), style.figure(row.measured_us),
+              row.is_priced() ? style.figure(row.predicted_us) : row.impossible});
   };
   for (const RowPrediction& row : worst_of(result)) add_row(worst, row);
   text += worst.text();
   if (arguments.rows) {
-    TextTable rows({"file", "collective", "size", "measured us", "predicted us"});
+    TextTable rows(style, {"file", "collective", "size", "measured us", "predicted us"});
     for (const RowPrediction& row : result.rows) add_row(rows, row);
     text += rows.text();
   }
@@ -353,7 +360,9 @@ nlohmann::json tables_json(const std::vector<CheckedTable>& tables) {
   return {{"tables", out}};
 }
 
-std::string tables_text(const std::vector<CheckedTable>& tables, const std::string& stack) {
+// Latencies and bandwidths have the digits that NCCL's log has, since they are compared with those.
+std::string tables_text(const std::vector<CheckedTable>& tables, const std::string& stack,
+                        const TextStyle& style) {
   std::string text;
   for (const CheckedTable& table : tables) {
     const NcclTableCheck& check = table.check;
@@ -364,8 +373,8 @@ std::string tables_text(const std::vector<CheckedTable>& tables, const std::stri
             " entries compared, " + stack + " gives " + std::to_string(check.same_latencies) +
             " latencies and " + std::to_string(check.same_bandwidths) +
             " bandwidths exactly as NCCL printed them\n";
-    TextTable lines({"collective", "algorithm", "protocol", "NCCL us", stack + " us", "NCCL GB/s",
-                     stack + " GB/s", ""});
+    TextTable lines(style, {"collective", "algorithm", "protocol", "NCCL us", stack + " us",
+                            "NCCL GB/s", stack + " GB/s", ""});
     for (const NcclCellCheck& each : check.cells) {
       const bool is_same = each.same_latency() && each.same_bandwidth();
       lines.add({std::string(to_string(each.cell.collective)),
@@ -394,7 +403,7 @@ void print_tables(const ValidateArguments& arguments, const Session& session) {
   if (session.json()) {
     session.print(tables_json(tables));
   } else {
-    session.print(tables_text(tables, arguments.stack));
+    session.print(tables_text(tables, arguments.stack, session.style()));
   }
 }
 
@@ -455,7 +464,7 @@ void print_steps(const ValidateArguments& arguments, Session& session) {
   if (session.json()) {
     session.print(document);
   } else {
-    session.print(steps_text(loaded, results));
+    session.print(steps_text(loaded, results, session.style()));
   }
   if (arguments.max_median_ape_percent) {
     const nlohmann::json& median = document["median_ape_percent"];
@@ -482,7 +491,7 @@ void run_validate(const ValidateArguments& arguments, Session& session) {
     document["by"]["kernel"] = kernels_json(result);
     session.print(document);
   } else if (!session.summary) {
-    session.print(validation_text(result, arguments) + report_line(session));
+    session.print(validation_text(result, arguments, session.style()) + report_line(session));
   }
   if (arguments.max_median_ape_percent) {
     const std::optional<double> median = summarize(result.rows).median_ape_percent;
@@ -532,7 +541,7 @@ void add_validate_command(const Command& root, Session& session) {
                      "exit 1 when the median absolute percentage error is above this number"))
       .check(number_from(0.0, 1e9));
   add_report_options(command, session);
-  add_common_options(command, session, {.jobs = true, .sets = true});
+  add_common_options(command, session, {.jobs = true, .sets = true, .digits = true});
   command.runs([arguments, &session] {
     if (!arguments->steps.empty()) return print_steps(*arguments, session);
     if (arguments->stack.empty()) arguments->stack = kNewestDTensor;

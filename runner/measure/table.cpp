@@ -4,8 +4,7 @@
 #include <cstdio>
 
 #include "costmodel/base/dtype.h"
-#include "costmodel/base/text.h"
-#include "runner/base/terminal.h"
+#include "runner/base/text_table.h"
 
 namespace shardlab {
 namespace {
@@ -85,17 +84,17 @@ std::string nccl_tests_table(const MeasurementSet& set) {
   return text;
 }
 
-std::string kernel_table(const MeasurementSet& set) {
-  TextTable table({"kernel", "dtype", "shape", "us", "p5", "p95", "GB/s", "TFLOP/s"});
+std::string kernel_table(const MeasurementSet& set, const TextStyle& style) {
+  TextTable table(style, {"kernel", "dtype", "shape", "us", "p5", "p95", "GB/s", "TFLOP/s"});
   for (const MeasuredKernel& row : set.kernels) {
     std::string shape = row.rows > 0 ? std::to_string(row.rows) + "x" + std::to_string(row.columns)
                                      : std::string("none");
     if (row.inner > 0) shape += "x" + std::to_string(row.inner);
-    table.add({row.kernel, row.dtype, shape, format_fixed(row.time_us, 2),
-               format_fixed(row.p5_us.value_or(row.time_us), 2),
-               format_fixed(row.p95_us.value_or(row.time_us), 2),
-               format_fixed(row.bytes / row.time_us * 1e-3, 1),
-               format_fixed(row.flops / row.time_us * 1e-6, 2)});
+    table.add({row.kernel, row.dtype, shape, style.figure(row.time_us),
+               style.figure(row.p5_us.value_or(row.time_us)),
+               style.figure(row.p95_us.value_or(row.time_us)),
+               style.figure(row.bytes / row.time_us * 1e-3),
+               style.figure(row.flops / row.time_us * 1e-6)});
   }
   return table.text();
 }

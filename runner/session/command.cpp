@@ -79,6 +79,7 @@ constexpr std::pair<std::string_view, std::string_view> kValueNames[] = {
     {"--min-bytes", "SIZE"},
     {"--max-bytes", "SIZE"},
     {"--kernel-bytes", "SIZE"},
+    {"--digits", "NUMBER"},
 };
 
 template <class Value>

@@ -7,11 +7,21 @@
 #include <thread>
 
 #include "costmodel/base/text.h"
+#include "runner/base/terminal.h"
 #include "runner/config/configs.h"
 #include "runner/session/command.h"
 
 namespace shardlab {
 namespace {
+
+ValueCheck digits_check() {
+  return {[](const std::string& text) -> std::string {
+            if (parse_digits(text)) return "";
+            return "found \"" + text + "\"; valid: a whole number from 1 to " +
+                   std::to_string(kMostDigits) + ", or full";
+          },
+          "[1 to " + std::to_string(kMostDigits) + ", or full]"};
+}
 
 std::ostream& stream_of(const Session& session) {
   return session.results == nullptr ? std::cout : *session.results;
@@ -59,6 +69,17 @@ void Session::expect_no_sets(std::string_view command) const {
 int Session::threads() const {
   if (jobs > 0) return jobs;
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+TextStyle Session::style() const {
+  // A caller from within this process has no terminal.
+  const bool may_be_terminal = results == nullptr;
+  TextStyle style;
+  style.digits = parse_digits(digits).value_or(kDefaultDigits);
+  style.has_colour =
+      colour == "always" || (may_be_terminal && wants_colour(colour, OutputStream::kResults));
+  style.columns = may_be_terminal ? terminal_columns() : 0;
+  return style;
 }
 
 void Session::prepare(std::span<const Stack> stacks, std::span<const Question* const> questions,
@@ -125,6 +146,20 @@ void add_common_options(const Command& command, Session& session, const CommonOp
                 "stack.planner=graph; may be repeated")
         .repeatable();
   }
+  if (read.digits) {
+    command
+        .option(
+            "--digits", session.digits,
+            "significant digits of the figures in text, or full for all of them. JSON and files "
+            "always have all")
+        .check(digits_check())
+        .show_default();
+  }
+  command
+      .option("--color", session.colour,
+              "colours in text: auto means on a terminal, unless NO_COLOR is set")
+      .check(one_of({"auto", "always", "never"}))
+      .show_default();
   command.flag("--quiet", session.quiet, "print no progress on stderr");
   command.flag("--no-timing", session.no_timing, "leave clock readings out of the result");
 }

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "costmodel/base/error.h"
+#include "runner/base/text_style.h"
 
 namespace shardlab {
 
@@ -62,6 +63,8 @@ struct Session {
   int jobs = 0;  // 0 means one per core
   bool quiet = false;
   bool no_timing = false;
+  std::string digits = "5";  // significant digits of figures in text, or "full"
+  std::string colour = "auto";
   bool torch_names = false;  // layouts in text are written as PyTorch does (layout_names.h)
   std::vector<std::string> sets;
   std::string topology = "h100";
@@ -88,6 +91,8 @@ struct Session {
   // For ways of using a command that read no configuration. Throws InputError if --set was given.
   void expect_no_sets(std::string_view command) const;
   [[nodiscard]] int threads() const;  // jobs, or the number of cores
+  // How text on stdout looks: with these digits, and with the colours and the width of the terminal.
+  [[nodiscard]] TextStyle style() const;
   // Tells the sources of these stacks what will be asked under them (StackSource::prepare).
   void prepare(std::span<const Stack> stacks, std::span<const Question* const> questions,
                const Topology& on) const;
@@ -100,11 +105,12 @@ struct Session {
 };
 
 // Which of the options that many commands have a command reads. Every command has --format, --quiet
-// and --no-timing.
+// --quiet and --no-timing.
 struct CommonOptions {
-  bool seed = false;  // it makes random choices
-  bool jobs = false;  // it computes with several threads
-  bool sets = false;  // it reads a topology, a stack or an experiment
+  bool seed = false;    // it makes random choices
+  bool jobs = false;    // it computes with several threads
+  bool sets = false;    // it reads a topology, a stack or an experiment
+  bool digits = false;  // its text has figures, which it rounds
 };
 
 // Adds these options. One that the command does not read is a usage error, which says so (usage.h).

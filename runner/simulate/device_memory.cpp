@@ -1,7 +1,6 @@
 #include "runner/simulate/device_memory.h"
 
 #include "costmodel/base/index.h"
-#include "costmodel/base/text.h"
 #include "runner/base/terminal.h"
 
 namespace shardlab {
@@ -14,8 +13,8 @@ struct MemoryUnit {
     bytes = peak_bytes >= 1e5 ? 1e6 : 1e3;
     name = peak_bytes >= 1e5 ? " MB" : " kB";
   }
-  [[nodiscard]] std::string figure(double of_bytes) const {
-    return format_fixed(of_bytes / bytes, 2);
+  [[nodiscard]] std::string figure(double of_bytes, const TextStyle& style) const {
+    return style.rounded(of_bytes / bytes, 2);
   }
 
   double bytes = 1e9;
@@ -33,20 +32,21 @@ nlohmann::json DeviceMemory::json() const {
           {"reserved_bytes", reserved_bytes}, {"peak_at", peak_at},           {"parts", by_part}};
 }
 
-std::string DeviceMemory::text() const {
+std::string DeviceMemory::text(const TextStyle& style) const {
   const MemoryUnit unit(peak_bytes);
   const std::string device =
-      MemoryUnit(device_bytes).figure(device_bytes) + MemoryUnit(device_bytes).name;
+      MemoryUnit(device_bytes).figure(device_bytes, style) + MemoryUnit(device_bytes).name;
   std::string by_part;
   for (std::size_t p = 0; p < kMemoryParts; ++p) {
     if (parts[p] <= 0.0) continue;
     by_part += (by_part.empty() ? "" : ", ") + std::string(to_string(static_cast<MemoryPart>(p))) +
-               " " + unit.figure(parts[p]);
+               " " + unit.figure(parts[p], style);
   }
-  return "  memory " + unit.figure(peak_bytes) + unit.name + " at the peak, " +
-         (fits() ? "which fits into " + device : "MORE THAN THE " + device + " that there are") +
+  return "  memory " + unit.figure(peak_bytes, style) + unit.name + " at the peak, " +
+         (fits() ? "which fits into " + device
+                 : style.painted(Tone::kBad, "MORE THAN THE " + device + " that there are")) +
          " (" + printable(peak_at) + "): " + by_part + "; PyTorch's allocator reserves " +
-         unit.figure(reserved_bytes) + "\n";
+         unit.figure(reserved_bytes, style) + "\n";
 }
 
 DeviceMemory device_memory(const TrainingStep& step, const Program& program, double device_bytes) {

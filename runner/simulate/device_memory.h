@@ -1,13 +1,14 @@
 // The memory that a training step takes on a device, beside the memory that there is.
 //
 //   const DeviceMemory memory = device_memory(step, program, device_bytes);
-//   memory.fits(), memory.json(), memory.text()
+//   memory.fits(), memory.json(), memory.text(style)
 #pragma once
 
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "costmodel/topology.h"
+#include "runner/base/text_style.h"
 #include "strategies/steps/step_memory.h"
 
 namespace shardlab {
@@ -19,7 +20,7 @@ struct DeviceMemory : StepMemory {
   [[nodiscard]] bool fits() const { return peak_bytes <= device_bytes; }
   [[nodiscard]] nlohmann::json json() const;
   // A line: "  memory 10.19 GB at the peak, which fits into 79.99 GB (backward, at mm): ...".
-  [[nodiscard]] std::string text() const;
+  [[nodiscard]] std::string text(const TextStyle& style) const;
 };
 
 [[nodiscard]] DeviceMemory device_memory(const TrainingStep& step, const Program& program,

@@ -301,7 +301,7 @@ void simulate_program(const SimulateProgramArguments& arguments, const ConfigSto
              std::to_string(program.nodes.size()) + " nodes equal to the last bit, " +
              std::to_string(done->wrong.size()) + " wrong\n";
   }
-  if (memory) title += memory->text();
+  if (memory) title += memory->text(session.style());
   simulation.finish(std::move(document), title, session);
 }
 

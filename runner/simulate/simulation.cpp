@@ -7,12 +7,11 @@
 #include <utility>
 
 #include "costmodel/base/index.h"
-#include "costmodel/base/text.h"
 #include "costmodel/measurements/chakra_json.h"
 #include "reports/number_text.h"
-#include "runner/base/optional_values.h"
 #include "runner/base/stop_watch.h"
 #include "runner/base/terminal.h"
+#include "runner/base/text_table.h"
 #include "runner/base/write_file.h"
 #include "runner/session/command.h"
 #include "runner/session/layout_names.h"
@@ -283,38 +282,44 @@ std::string Simulation::table() const {
   if (is_slowed) header.emplace_back("done at us");
   if (waits) header.emplace_back("waited");
   if (has_data()) header.emplace_back("largest error");
-  TextTable table(header);
+  const TextStyle style = session_.style();
+  TextTable table(style, header);
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     const Step& step = steps_[i];
     const std::string node =
         step.json.contains("node") ? step.json["node"].get<std::string>() + ": " : "";
     std::vector<std::string> row = {std::to_string(i + 1), node + step.name, step.change,
                                     reports::bytes_text(static_cast<double>(step.bytes_moved)),
-                                    fixed_or(step.price_us, 3, "-")};
+                                    style.figure(step.price_us, "-")};
     const KernelTimes& times = time_.kernels[to_index(step.kernel)];
-    if (is_slowed) row.push_back(format_fixed(times.end_us.p50, 3));
-    if (waits) row.push_back(format_fixed(times.wait_us, 3));
-    if (has_data()) row.push_back(format_double(step.max_abs_error.value_or(0.0)));
+    if (is_slowed) row.push_back(style.figure(times.end_us.p50));
+    if (waits) row.push_back(style.figure(times.wait_us));
+    if (has_data()) row.push_back(style.figure(step.max_abs_error.value_or(0.0)));
     table.add(row);
   }
   return steps_.empty() ? "" : table.text();
 }
 
 std::string Simulation::text(const std::string& title) const {
-  if (is_refused()) return title + "  refused: " + printable(refused_) + "\n";
+  const TextStyle style = session_.style();
+  if (is_refused()) {
+    return title + "  " + style.painted(Tone::kBad, "refused:") + " " + printable(refused_) + "\n";
+  }
   std::string out = title + "  " + std::to_string(mesh_.size()) + " ranks: ";
   if (!has_data()) {
     out += "shapes only, no data\n";
   } else {
-    out += (verified_ ? "every element is right" : "WRONG: " + mismatch_) + ", largest error " +
-           format_double(max_abs_error_) + "; replicas are " +
-           (replicas_equal_ ? "bitwise equal" : "NOT bitwise equal") + "\n";
+    out += (verified_ ? style.painted(Tone::kGood, "every element is right")
+                      : style.painted(Tone::kBad, "WRONG:") + " " + mismatch_) +
+           ", largest error " + style.figure(max_abs_error_) + "; replicas are " +
+           (replicas_equal_ ? "bitwise equal" : style.painted(Tone::kBad, "NOT bitwise equal")) +
+           "\n";
   }
   out += table() + (has_no_price() ? "  nothing is timed"
-                                   : "  done after " + format_fixed(time_.time_us.p50, 3) + " us");
+                                   : "  done after " + style.figure(time_.time_us.p50) + " us");
   if (time_.repetitions > 1 && !has_no_price()) {
-    out += " (p50; p95 " + format_fixed(time_.time_us.p95, 3) + ", max " +
-           format_fixed(time_.time_us.max, 3) + ", of " + std::to_string(time_.repetitions) +
+    out += " (p50; p95 " + style.figure(time_.time_us.p95) + ", max " +
+           style.figure(time_.time_us.max) + ", of " + std::to_string(time_.repetitions) +
            " repetitions with " + slowdown_.text() + ")";
   }
   const auto moved = static_cast<double>(bytes_moved_);
@@ -326,12 +331,12 @@ std::string Simulation::text(const std::string& title) const {
   for (const std::string& note : notes_) out += "  note: " + printable(note) + "\n";
   if (session_.no_timing) return out;
   if (!has_data()) {
-    return out + "  simulated in " + format_fixed(clock_ms_, 1) + " ms, " +
+    return out + "  simulated in " + style.rounded(clock_ms_, 1) + " ms, " +
            std::to_string(time_.simulated_ranks) + " of " + std::to_string(mesh_.size()) +
            " ranks with a clock of their own\n";
   }
-  return out + "  simulated in " + format_fixed(run_ms_, 1) + " ms, " +
-         format_fixed(moved / 1e6 / run_ms_, 2) + " GB/s moved and verified\n";
+  return out + "  simulated in " + style.rounded(run_ms_, 1) + " ms, " +
+         style.rounded(moved / 1e6 / run_ms_, 2) + " GB/s moved and verified\n";
 }
 
 nlohmann::json Simulation::pictured_timeline() const {

@@ -1,10 +1,10 @@
 #include "runner/solve/executed_plan.h"
 
+#include <array>
 #include <cmath>
 #include <map>
 #include <tuple>
 
-#include "costmodel/base/text.h"
 #include "runner/base/terminal.h"
 #include "runner/simulate/chosen_op.h"
 #include "strategies/programs/program_execution.h"
@@ -45,13 +45,13 @@ ExecutedPlan executed_plan(const ProgramSolution& solved, Redistributor& redistr
 }
 
 std::string executed_text(const ExecutedPlan& executed, const Breakdown& objective,
-                          const Stack& stack) {
+                          const Stack& stack, const TextStyle& style) {
   if (!executed.us) return "  can't run: " + printable(executed.unexecutable) + "\n";
   const double priced = objective.compute_us + objective.communication_us;
   if (std::abs(*executed.us - priced) <= 1e-9 * *executed.us) return "";
-  return "  executed " + format_double(*executed.us) +
-         " us: what its kernels and the steps of its " + "moves take, while " + stack.name +
-         " prices a move by its two ends\n";
+  const std::array totals = {*executed.us, priced};
+  return "  executed " + style.figures(totals)[0] + " us: what its kernels and the steps of its " +
+         "moves take, while " + stack.name + " prices a move by its two ends\n";
 }
 
 std::string objective_name(const Stack& stack) {

@@ -26,7 +26,7 @@ struct ExecutedPlan {
                                          Redistributor& redistributor);
 // A line with the executed cost if it differs from the objective; otherwise "".
 [[nodiscard]] std::string executed_text(const ExecutedPlan& executed, const Breakdown& objective,
-                                        const Stack& stack);
+                                        const Stack& stack, const TextStyle& style);
 // "AutoParallel's objective" for a stack of AutoParallel's models, "objective" for all others.
 [[nodiscard]] std::string objective_name(const Stack& stack);
 

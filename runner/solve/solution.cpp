@@ -1,6 +1,7 @@
 #include "runner/solve/solution.h"
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "costmodel/base/index.h"
@@ -147,10 +148,18 @@ nlohmann::json breakdown_json(const Breakdown& parts) {
           {"transition", parts.transition_us}};
 }
 
-std::string breakdown_text(const Breakdown& parts) {
-  return "kernels " + format_fixed(parts.compute_us, 3) + " us, communication " +
-         format_fixed(parts.communication_us, 3) + " us, transitions " +
-         format_fixed(parts.transition_us, 3) + " us";
+std::string breakdown_text(const Breakdown& parts, const TextStyle& style) {
+  return "kernels " + style.figure(parts.compute_us) + " us, communication " +
+         style.figure(parts.communication_us) + " us, transitions " +
+         style.figure(parts.transition_us) + " us";
+}
+
+std::string bounds_text(const ExactSolution& solution, const TextStyle& style) {
+  const std::array bounds = {solution.objective, solution.lower_bound};
+  std::vector<std::string> figures = style.figures(bounds);
+  if (solution.optimal && style.digits != kAllDigits)
+    figures[1] = figures[0] = style.figure(bounds[0]);
+  return figures[0] + " us, lower bound " + figures[1] + " us";
 }
 
 std::string why_infeasible(const ProgramSolution& solved) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "runner/base/text_style.h"
 #include "strategies/programs/program.h"
 #include "strategies/programs/program_prices.h"
 #include "strategies/programs/program_strategies.h"
@@ -67,8 +68,11 @@ struct NodeMove {
 [[nodiscard]] std::optional<double> percent_above(double us, double least_us);
 
 [[nodiscard]] nlohmann::json breakdown_json(const Breakdown& parts);
-// "kernels 1.000 us, communication 2.000 us, transitions 3.000 us".
-[[nodiscard]] std::string breakdown_text(const Breakdown& parts);
+// "kernels 12.5 us, communication 2.25 us, transitions 0 us".
+[[nodiscard]] std::string breakdown_text(const Breakdown& parts, const TextStyle& style);
+
+// "383.19 us, lower bound 381.5 us". The two look the same only if the objective is proved.
+[[nodiscard]] std::string bounds_text(const ExactSolution& solution, const TextStyle& style);
 
 // The nodes whose values differ from the optimum's, with their values: "node value, node value".
 [[nodiscard]] std::string changes_of(const ProgramSolution& solved, const Assignment& assignment);

@@ -8,6 +8,7 @@
 #include "costmodel/base/index.h"
 #include "costmodel/base/text.h"
 #include "runner/base/terminal.h"
+#include "runner/base/text_table.h"
 
 namespace shardlab {
 namespace {
@@ -34,7 +35,8 @@ class Tally {
   std::vector<Group> groups_;
 };
 
-std::string sources_text(const ProgramSolution& solved, const LayoutNames& names) {
+std::string sources_text(const ProgramSolution& solved, const LayoutNames& names,
+                         const TextStyle& style) {
   using Key = std::tuple<std::string, std::string, std::string>;  // name, tensor, layout
   Tally<Key> tally;
   std::map<Key, std::string> whole_names;
@@ -48,7 +50,7 @@ std::string sources_text(const ProgramSolution& solved, const LayoutNames& names
     tally.add(key);
     whole_names.try_emplace(key, name);
   }
-  TextTable table({"source", "tensor", "layout", "nodes"});
+  TextTable table(style, {"source", "tensor", "layout", "nodes"});
   for (const auto& [key, count, us] : tally.groups()) {
     const auto& [name, tensor, layout] = key;
     table.add({count == 1 ? whole_names.at(key) : name, tensor, names.of_texts(layout),
@@ -57,7 +59,8 @@ std::string sources_text(const ProgramSolution& solved, const LayoutNames& names
   return tally.groups().empty() ? "" : table.text();
 }
 
-std::string moves_text(const ProgramSolution& solved, const LayoutNames& names) {
+std::string moves_text(const ProgramSolution& solved, const LayoutNames& names,
+                       const TextStyle& style) {
   using Key = std::tuple<std::string, std::string, std::string, Phase>;  // tensor, from, to, pass
   Tally<Key> tally;
   const std::vector<std::vector<NodeMove>> moves = moves_of(solved);
@@ -71,7 +74,7 @@ std::string moves_text(const ProgramSolution& solved, const LayoutNames& names) 
   if (groups.empty()) return "  nothing moves\n";
   std::ranges::stable_sort(groups, [](const auto& a, const auto& b) { return a.us > b.us; });
   constexpr std::size_t kMost = 20;
-  TextTable table({"moved", "from", "to", "pass", "moves", "us"});
+  TextTable table(style, {"moved", "from", "to", "pass", "moves", "us"});
   std::int64_t other_count = 0;
   double other_us = 0.0;
   for (std::size_t i = 0; i < groups.size(); ++i) {
@@ -82,20 +85,17 @@ std::string moves_text(const ProgramSolution& solved, const LayoutNames& names) 
     }
     const auto& [tensor, from, to, phase] = groups[i].key;
     table.add({tensor, names.of_texts(from), names.of_texts(to), std::string(to_string(phase)),
-               std::to_string(groups[i].count), format_fixed(groups[i].us, 3)});
+               std::to_string(groups[i].count), style.figure(groups[i].us)});
   }
   if (other_count > 0) {
-    table.add({"all others", "", "", "", std::to_string(other_count), format_fixed(other_us, 3)});
+    table.add({"all others", "", "", "", std::to_string(other_count), style.figure(other_us)});
   }
   return table.text();
 }
 
-std::string margin_text(double us) {
-  return us < kForbidden ? format_fixed(us, 3) : "no other value";
-}
-
-std::string nodes_text(const ProgramSolution& solved, const LayoutNames& names) {
-  TextTable table({"node", "op", "inputs", "outputs", "kernel us", "moves us"});
+std::string nodes_text(const ProgramSolution& solved, const LayoutNames& names,
+                       const TextStyle& style) {
+  TextTable table(style, {"node", "op", "inputs", "outputs", "kernel us", "moves us"});
   const std::vector<std::vector<NodeMove>> moves = moves_of(solved);
   for (std::size_t n = 0; n < solved.program.nodes.size(); ++n) {
     const ProgramNode& node = solved.program.nodes[n];
@@ -104,14 +104,15 @@ std::string nodes_text(const ProgramSolution& solved, const LayoutNames& names) 
     table.add(
         {node.name, node.is_source() ? node.label : node.op, join(names.of_texts(layouts.in), ", "),
          names.of_texts(layouts.out),
-         format_fixed(solved.problem.runs[n] * compute[to_index(solved.solution.assignment[n])], 3),
-         format_fixed(sum_us(moves[n], &NodeMove::us), 3)});
+         style.figure(solved.problem.runs[n] * compute[to_index(solved.solution.assignment[n])]),
+         style.figure(sum_us(moves[n], &NodeMove::us))});
   }
   return table.text();
 }
 
 // The nodes for which another value would cost the most, or all nodes.
-std::string margins_text(const ProgramSolution& solved, const LayoutNames& names, bool all_nodes) {
+std::string margins_text(const ProgramSolution& solved, const LayoutNames& names,
+                         const TextStyle& style, bool all_nodes) {
   const std::vector<double>& margins = solved.solution.margins;
   if (margins.empty()) return "";
   std::vector<std::size_t> order;
@@ -124,11 +125,11 @@ std::string margins_text(const ProgramSolution& solved, const LayoutNames& names
                            [&](std::size_t a, std::size_t b) { return margins[a] > margins[b]; });
   constexpr std::size_t kMost = 10;
   const std::size_t most = all_nodes ? order.size() : kMost;
-  TextTable table({"largest margins", "layout", "margin us"});
+  TextTable table(style, {"largest margins", "layout", "margin us"});
   for (std::size_t i = 0; i < std::min(order.size(), most); ++i) {
     table.add({solved.program.nodes[order[i]].name,
                names.of_texts(chosen_layouts(solved, order[i]).out),
-               margin_text(margins[order[i]])});
+               style.figure(margins[order[i]])});
   }
   return table.text() + "  " + std::to_string(tied) + " of " + std::to_string(margins.size()) +
          " nodes could have another value at no cost\n";
@@ -161,7 +162,8 @@ std::string without_numbers(std::string_view name) {
 }
 
 std::string solution_text(const ProgramSolution& solved, const std::string& objective,
-                          const std::string& executed, const LayoutNames& names, bool all_nodes) {
+                          const std::string& executed, const LayoutNames& names,
+                          const TextStyle& style, bool all_nodes) {
   const ExactSolution& solution = solved.solution;
   std::string out = printable(solved.program.name) + ": " +
                     std::to_string(solved.program.nodes.size()) + " nodes, " +
@@ -169,28 +171,33 @@ std::string solution_text(const ProgramSolution& solved, const std::string& obje
   for (const std::string& note : solved.strategies.notes)
     out += "  note: " + printable(note) + "\n";
   if (!solution.feasible) {
-    return out + "  infeasible: " + printable(why_infeasible(solved)) + "\n";
+    return out + "  " + style.painted(Tone::kBad, "infeasible:") + " " +
+           printable(why_infeasible(solved)) + "\n";
   }
   const Breakdown parts =
       solved.problem.breakdown(solved.strategies, solved.prices, solution.assignment);
-  out += "  " + objective + " " + format_double(solution.objective) + " us, lower bound " +
-         format_double(solution.lower_bound) + " us" +
-         (solution.optimal ? ", optimal" : ", not proved optimal: " + gap_text(solution)) + "\n";
-  out += executed + "  " + breakdown_text(parts) + "\n";
-  if (prints_all_nodes(solved, all_nodes)) return out + nodes_text(solved, names);
-  return out + sources_text(solved, names) + moves_text(solved, names) +
+  out += "  " + objective + " " + bounds_text(solution, style) + ", " +
+         (solution.optimal ? style.painted(Tone::kGood, "optimal")
+                           : "not proved optimal: " + gap_text(solution)) +
+         "\n";
+  out += executed + "  " + breakdown_text(parts, style) + "\n";
+  if (prints_all_nodes(solved, all_nodes)) return out + nodes_text(solved, names, style);
+  return out + sources_text(solved, names, style) + moves_text(solved, names, style) +
          "  node by node: --nodes, --format json or --out DIR\n";
 }
 
 std::string margins_and_plans_text(const ProgramSolution& solved, const LayoutNames& names,
-                                   bool all_nodes) {
+                                   const TextStyle& style, bool all_nodes) {
   const ExactSolution& solution = solved.solution;
   std::string out;
   if (solution.optima) out += "  optima " + format_double(*solution.optima) + "\n";
-  out += margins_text(solved, names, prints_all_nodes(solved, all_nodes));
+  out += margins_text(solved, names, style, prints_all_nodes(solved, all_nodes));
+  std::vector<double> objectives;
+  for (const RankedAssignment& ranked : solution.best) objectives.push_back(ranked.objective);
+  const std::vector<std::string> figures = style.figures(objectives, kRoundingNoise);
   for (std::size_t i = 1; i < solution.best.size(); ++i) {
-    out += "  number " + std::to_string(i + 1) + ": " + format_double(solution.best[i].objective) +
-           " us, " + printable(changes_of(solved, solution.best[i].assignment)) + "\n";
+    out += "  number " + std::to_string(i + 1) + ": " + figures[i] + " us, " +
+           printable(changes_of(solved, solution.best[i].assignment)) + "\n";
   }
   return out;
 }

@@ -2,11 +2,11 @@
 // nodes.
 //
 //   llama3-8b: 604 nodes, 836 edges
-//     objective 52259.94 us, lower bound 52259.94 us, optimal
+//     objective 52260 us, lower bound 52260 us, optimal
 //     source                        tensor            layout    nodes
 //     layers.*.attention.wq.weight  f32[4096,4096]    S(0)S(0)      2
 //     moved                         from      to      pass      moves        us
-//     bf16[16,8192,4096]            S(0)S(1)  S(0)R   forward       6  2854.590
+//     bf16[16,8192,4096]            S(0)S(1)  S(0)R   forward       6  2854.6
 #pragma once
 
 #include <string>
@@ -27,10 +27,11 @@ inline constexpr std::size_t kMostNodesInText = 60;
 // are those of executed_plan.h.
 [[nodiscard]] std::string solution_text(const ProgramSolution& solved, const std::string& objective,
                                         const std::string& executed, const LayoutNames& names,
-                                        bool all_nodes);
+                                        const TextStyle& style, bool all_nodes);
 // What takes longer than the plan: how many optima there are, the margins, and further plans. Empty
 // where none of them was found.
 [[nodiscard]] std::string margins_and_plans_text(const ProgramSolution& solved,
-                                                 const LayoutNames& names, bool all_nodes);
+                                                 const LayoutNames& names, const TextStyle& style,
+                                                 bool all_nodes);
 
 }  // namespace shardlab

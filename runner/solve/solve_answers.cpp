@@ -6,6 +6,7 @@
 #include "costmodel/base/text.h"
 #include "runner/base/optional_values.h"
 #include "runner/base/terminal.h"
+#include "runner/base/text_table.h"
 #include "runner/config/read_json.h"
 #include "runner/config/saved_plan.h"
 #include "runner/session/layout_names.h"
@@ -80,10 +81,11 @@ nlohmann::json explain_json(const ProgramSolution& solved, std::span<const Avail
 }
 
 std::string explain_text(const ProgramSolution& solved, const std::string& layout,
-                         const LayoutNames& names, std::span<const Available> found) {
+                         const LayoutNames& names, const TextStyle& style,
+                         std::span<const Available> found) {
   TextTable table(
-      {names.of_texts(layout) + " at", "chosen", "us there", "us with it", "best total us"});
-  const auto text = [](double us) { return us < kForbidden ? format_fixed(us, 3) : "impossible"; };
+      style, {names.of_texts(layout) + " at", "chosen", "us there", "us with it", "best total us"});
+  const auto text = [&](double us) { return us < kForbidden ? style.figure(us) : "impossible"; };
   for (const Available& available : found) {
     table.add({solved.program.nodes[available.node].name,
                names.of_texts(chosen_layouts(solved, available.node).out),
@@ -149,16 +151,17 @@ nlohmann::json diff_json(const ProgramSolution& solved, const Diff& diff) {
           {"nodes", nodes}};
 }
 
-std::string diff_text(const ProgramSolution& solved, const Diff& diff) {
+std::string diff_text(const ProgramSolution& solved, const Diff& diff, const TextStyle& style) {
   const double gap = diff.objective_us - solved.solution.objective;
   std::string out = diff.objective_us < kForbidden
-                        ? "  the other plan: " + format_double(diff.objective_us) + " us, " +
-                              format_fixed(gap, 3) + " us above the optimum; " +
-                              std::to_string(diff.nodes.size()) + " nodes differ\n"
+                        ? "  the other plan: " + style.figure(diff.objective_us) + " us, " +
+                              style.difference(gap, solved.solution.objective) +
+                              " us above the optimum; " + std::to_string(diff.nodes.size()) +
+                              " nodes differ\n"
                         : "  the other plan breaks a constraint; " +
                               std::to_string(diff.nodes.size()) + " nodes differ\n";
   if (diff.nodes.empty()) return out;
-  TextTable table({"node", "here", "there"});
+  TextTable table(style, {"node", "here", "there"});
   for (const std::size_t n : diff.nodes) {
     table.add({solved.program.nodes[n].name,
                solved.network.value_name(static_cast<int>(n), solved.solution.assignment[n]),
@@ -226,7 +229,8 @@ nlohmann::json greedy_json(const ProgramSolution& solved, const Greedy& greedy) 
   return json;
 }
 
-std::string greedy_text(const ProgramSolution& solved, const Greedy& greedy) {
+std::string greedy_text(const ProgramSolution& solved, const Greedy& greedy,
+                        const TextStyle& style) {
   std::string out = "  greedy, node by node from where the optimum has parameters and inputs: ";
   if (!greedy.regret) {
     return out + "stuck at " + printable(name_of(solved, *greedy.walk.stuck)) +
@@ -234,15 +238,17 @@ std::string greedy_text(const ProgramSolution& solved, const Greedy& greedy) {
   }
   const double gap = greedy.objective_us - solved.solution.objective;
   const Assignment& walk = greedy.walk.assignment;
-  out += format_double(greedy.objective_us) + " us, " + format_fixed(gap, 3) + " us (" +
-         fixed_or(percent_above(greedy.objective_us, solved.solution.objective), 2, "-") +
+  out += style.figure(greedy.objective_us) + " us, " +
+         style.difference(gap, solved.solution.objective) + " us (" +
+         style.rounded(percent_above(greedy.objective_us, solved.solution.objective), 2, "-") +
          " %) above the optimum; " +
-         breakdown_text(solved.problem.breakdown(solved.strategies, solved.prices, walk)) + "\n";
+         breakdown_text(solved.problem.breakdown(solved.strategies, solved.prices, walk), style) +
+         "\n";
   if (greedy.regret->choices.empty()) return out;
-  TextTable table({"most regretted", "op", "took", "better", "better: more there us",
-                   "less later us", "regret us"});
+  TextTable table(style, {"most regretted", "op", "took", "better", "better: more there us",
+                          "less later us", "regret us"});
   for (const ChoiceRegret& choice : greedy.regret->choices) {
-    const std::string regret = format_fixed(choice.regret_us, 3);
+    const std::string regret = style.difference(choice.regret_us, greedy.objective_us);
     if (choice.first != choice.last) {
       table.add({name_of(solved, choice.first) + " to " + name_of(solved, choice.last), "", "", "",
                  "", "", regret});
@@ -251,9 +257,11 @@ std::string greedy_text(const ProgramSolution& solved, const Greedy& greedy) {
     table.add({name_of(solved, choice.first), solved.program.nodes[to_index(choice.first)].op,
                solved.network.value_name(choice.first, walk[to_index(choice.first)]),
                solved.network.value_name(choice.first, choice.instead),
-               format_fixed(choice.local_us, 3), format_fixed(choice.later_us, 3), regret});
+               style.difference(choice.local_us, greedy.objective_us),
+               style.difference(choice.later_us, greedy.objective_us), regret});
   }
-  return out + table.text() + "  all other choices: " + format_fixed(greedy.regret->rest_us, 3) +
+  return out + table.text() +
+         "  all other choices: " + style.difference(greedy.regret->rest_us, greedy.objective_us) +
          " us\n";
 }
 
@@ -263,23 +271,24 @@ SolveAnswer explain_answer(const ProgramSolution& solved, const std::string& lay
                            ExactSolver& solver, const Session& session) {
   const std::vector<Available> found = explain(solved, layout, solver, session);
   SolveAnswer answer{"explain", explain_json(solved, found),
-                     explain_text(solved, layout, LayoutNames(session), found)};
+                     explain_text(solved, layout, LayoutNames(session), session.style(), found)};
   answer.record = {{"layout", layout}, {"nodes", answer.json}};
   return answer;
 }
 
 SolveAnswer diff_answer(const ProgramSolution& solved, const DeviceMesh& mesh,
-                        const std::string& file) {
+                        const std::string& file, const TextStyle& style) {
   const Diff diff = diff_of(solved, mesh, file);
-  SolveAnswer answer{"diff", diff_json(solved, diff), diff_text(solved, diff)};
+  SolveAnswer answer{"diff", diff_json(solved, diff), diff_text(solved, diff, style)};
   answer.record = answer.json;
   answer.record["file"] = file;
   return answer;
 }
 
-SolveAnswer greedy_answer(const ProgramSolution& solved, ExactSolver& solver) {
+SolveAnswer greedy_answer(const ProgramSolution& solved, ExactSolver& solver,
+                          const TextStyle& style) {
   const Greedy greedy = greedy_of(solved, solver);
-  SolveAnswer answer{"greedy", greedy_json(solved, greedy), greedy_text(solved, greedy)};
+  SolveAnswer answer{"greedy", greedy_json(solved, greedy), greedy_text(solved, greedy, style)};
   answer.record = answer.json;
   answer.record.erase("layouts");
   return answer;

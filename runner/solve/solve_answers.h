@@ -16,9 +16,10 @@ namespace shardlab {
 // Prices the plan in a file (saved_plan.h). Throws ConfigError if the plan is of another program or
 // was made for another mesh.
 [[nodiscard]] SolveAnswer diff_answer(const ProgramSolution& solved, const DeviceMesh& mesh,
-                                      const std::string& file);
+                                      const std::string& file, const TextStyle& style);
 // The plan of the greedy walk (strategies/solvers/greedy_walk.h), which starts from the optimum's
 // layouts of the sources, and the choices that it regrets most.
-[[nodiscard]] SolveAnswer greedy_answer(const ProgramSolution& solved, ExactSolver& solver);
+[[nodiscard]] SolveAnswer greedy_answer(const ProgramSolution& solved, ExactSolver& solver,
+                                        const TextStyle& style);
 
 }  // namespace shardlab

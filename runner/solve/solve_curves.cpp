@@ -5,7 +5,7 @@
 
 #include "costmodel/base/index.h"
 #include "costmodel/base/text.h"
-#include "runner/base/terminal.h"
+#include "runner/base/text_table.h"
 #include "strategies/programs/parameter_weights.h"
 #include "strategies/solvers/budget_curve.h"
 
@@ -101,16 +101,20 @@ nlohmann::json curve_json(const ProgramSolution& solved, const Curve& curve,
 }
 
 std::string curve_text(const ProgramSolution& solved, const Curve& curve,
-                       const ProblemBudget& memory) {
+                       const ProblemBudget& memory, const TextStyle& style) {
   const bool is_memory = curve.budget.name == memory.name;
-  TextTable table({is_memory ? "kept bytes" : "kept fractions", "objective us", "kept MB",
-                   "found by", "changes"});
+  TextTable table(style, {is_memory ? "kept bytes" : "kept fractions", "objective us", "kept MB",
+                          "found by", "changes"});
   const std::vector<CurvePoint>& points = curve.curve.points;
+  std::vector<double> all_kept;
+  for (const CurvePoint& point : points) {
+    all_kept.push_back(static_cast<double>(point.weight) * curve.budget.unit);
+  }
+  const std::vector<std::string> fractions = style.figures(all_kept);
   for (std::size_t i = 0; i < points.size(); ++i) {
-    const double kept = static_cast<double>(points[i].weight) * curve.budget.unit;
     const double kept_mb = memory.amount(points[i].assignment) / 1e6;
-    table.add({is_memory ? format_fixed(kept, 0) : format_double(kept),
-               format_fixed(points[i].objective_us, 3), format_fixed(kept_mb, 3),
+    table.add({is_memory ? format_fixed(all_kept[i], 0) : fractions[i],
+               style.figure(points[i].objective_us), style.figure(kept_mb),
                std::string(found_by(points[i])),
                i == 0 ? ""
                       : changes_text(
@@ -132,7 +136,7 @@ std::string curve_text(const ProgramSolution& solved, const Curve& curve,
 }  // namespace
 
 SolveAnswer budget_curve_answer(const ProgramSolution& solved, const DeviceMesh& mesh,
-                                std::size_t points) {
+                                std::size_t points, const TextStyle& style) {
   const ProblemBudget memory = memory_weights(solved.program, mesh, solved.strategies);
   const Curve fractions = curve_of(
       solved, fraction_weights(solved.program, mesh, solved.strategies, fixed_parameters(solved)),
@@ -141,7 +145,7 @@ SolveAnswer budget_curve_answer(const ProgramSolution& solved, const DeviceMesh&
   return {"budget_curves",
           {{"fractions", curve_json(solved, fractions, memory)},
            {"bytes", curve_json(solved, bytes, memory)}},
-          curve_text(solved, fractions, memory) + curve_text(solved, bytes, memory)};
+          curve_text(solved, fractions, memory, style) + curve_text(solved, bytes, memory, style)};
 }
 
 }  // namespace shardlab

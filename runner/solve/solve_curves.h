@@ -10,6 +10,6 @@ namespace shardlab {
 // one layout), and over bytes of parameters, gradients and optimizer state. Assumes a problem
 // without budgets.
 [[nodiscard]] SolveAnswer budget_curve_answer(const ProgramSolution& solved, const DeviceMesh& mesh,
-                                              std::size_t points);
+                                              std::size_t points, const TextStyle& style);
 
 }  // namespace shardlab

@@ -6,7 +6,9 @@
 #include "costmodel/base/text.h"
 #include "runner/base/stop_watch.h"
 #include "runner/base/terminal.h"
+#include "runner/base/text_table.h"
 #include "runner/config/read_json.h"
+#include "runner/solve/solution.h"
 #include "strategies/solvers/cfn.h"
 #include "strategies/solvers/exact.h"
 
@@ -86,30 +88,36 @@ nlohmann::json network_json(const CfnProblem& problem, const ExactSolution& solu
   return json;
 }
 
-std::string network_text(const CfnProblem& problem, const ExactSolution& solution, bool solved) {
+std::string network_text(const CfnProblem& problem, const ExactSolution& solution, bool solved,
+                         const TextStyle& style) {
   const CostNetwork& network = problem.network;
   std::string out = printable(problem.name) + ": " + std::to_string(network.variables()) +
                     " variables, " + std::to_string(network.edges().size()) + " edges\n";
-  if (!solved) return out + "  infeasible: " + printable(infeasible_text(problem, solution)) + "\n";
-  out += "  objective " + format_double(solution.objective) + " us, lower bound " +
-         format_double(solution.lower_bound) + " us" +
-         (solution.optimal ? ", optimal" : ", not proved optimal") + "\n";
+  if (!solved) {
+    return out + "  " + style.painted(Tone::kBad, "infeasible:") + " " +
+           printable(infeasible_text(problem, solution)) + "\n";
+  }
+  out += "  objective " + bounds_text(solution, style) + ", " +
+         (solution.optimal ? style.painted(Tone::kGood, "optimal") : "not proved optimal") + "\n";
   if (solution.optima) out += "  optima " + format_double(*solution.optima) + "\n";
   std::vector<std::string> header = {"variable", "value", "cost us"};
   if (!solution.margins.empty()) header.emplace_back("margin us");
-  TextTable table(header);
+  TextTable table(style, header);
   for (int v = 0; v < network.variables(); ++v) {
     const auto at = static_cast<std::size_t>(v);
     const int value = solution.assignment[at];
     std::vector<std::string> row = {network.name(v), network.value_name(v, value),
-                                    format_fixed(network.costs(v)[to_index(value)], 4)};
+                                    style.figure(network.costs(v)[to_index(value)])};
     if (!solution.margins.empty()) {
-      row.push_back(solution.margins[at] < kForbidden ? format_fixed(solution.margins[at], 4)
+      row.push_back(solution.margins[at] < kForbidden ? style.figure(solution.margins[at])
                                                       : "no other value");
     }
     table.add(std::move(row));
   }
   out += table.text();
+  std::vector<double> objectives;
+  for (const RankedAssignment& ranked : solution.best) objectives.push_back(ranked.objective);
+  const std::vector<std::string> figures = style.figures(objectives, kRoundingNoise);
   for (std::size_t i = 1; i < solution.best.size(); ++i) {
     if (!(solution.best[i].objective < problem.below)) break;
     std::string changes;
@@ -119,8 +127,8 @@ std::string network_text(const CfnProblem& problem, const ExactSolution& solutio
       changes +=
           (changes.empty() ? "" : ", ") + network.name(v) + " " + network.value_name(v, value);
     }
-    out += "  number " + std::to_string(i + 1) + ": " + format_double(solution.best[i].objective) +
-           " us, " + printable(changes) + "\n";
+    out += "  number " + std::to_string(i + 1) + ": " + figures[i] + " us, " + printable(changes) +
+           "\n";
   }
   return out;
 }
@@ -152,10 +160,11 @@ void solve_network(const SolveNetworkArguments& arguments, Session& session) {
     session.print(json);
     return;
   }
-  std::string text = network_text(problem, solution, solved);
+  const TextStyle style = session.style();
+  std::string text = network_text(problem, solution, solved, style);
   if (!session.no_timing) {
-    text += "  read " + format_fixed(times.read_ms, 1) + " ms, solved and checked " +
-            format_fixed(times.solve_ms, 1) + " ms\n";
+    text += "  read " + style.rounded(times.read_ms, 1) + " ms, solved and checked " +
+            style.rounded(times.solve_ms, 1) + " ms\n";
   }
   session.print(text);
 }

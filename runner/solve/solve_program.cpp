@@ -5,7 +5,6 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "costmodel/base/text.h"
 #include "runner/base/interrupt.h"
 #include "runner/base/optional_values.h"
 #include "runner/base/stop_watch.h"
@@ -193,6 +192,7 @@ std::vector<FurtherQuestion> questions_of(const ProgramSolution& solved,
     explained = solved.strategies.layouts.text_of(
         placements_of("--explain", asked.explain, priced.mesh, std::nullopt));
   }
+  const TextStyle style = session.style();
   std::vector<FurtherQuestion> questions;
   if (!solved.solution.feasible) return questions;
   if (!explained.empty()) {
@@ -202,17 +202,20 @@ std::vector<FurtherQuestion> questions_of(const ProgramSolution& solved,
   }
   if (!asked.diff.empty()) {
     // The file is read before the plan is printed, so that a faulty one is an error at once.
-    questions.push_back(
-        {"--diff", [answer = diff_answer(solved, priced.mesh, asked.diff)] { return answer; }});
+    questions.push_back({"--diff", [answer = diff_answer(solved, priced.mesh, asked.diff, style)] {
+                           return answer;
+                         }});
   }
   if (asked.budget_curve) {
-    questions.push_back({"--budget-curve", [&] {
-                           return budget_curve_answer(solved, priced.mesh, *asked.budget_curve);
+    questions.push_back({"--budget-curve", [&, style] {
+                           return budget_curve_answer(solved, priced.mesh, *asked.budget_curve,
+                                                      style);
                          }});
   }
   if (asked.sensitivity) {
-    questions.push_back(
-        {"--sensitivity", [&] { return sensitivity_answer(solved, priced, options); }});
+    questions.push_back({"--sensitivity", [&, style] {
+                           return sensitivity_answer(solved, priced, options, style);
+                         }});
   }
   if (!asked.then.empty()) {
     std::vector<ThenPin> pins;
@@ -225,7 +228,7 @@ std::vector<FurtherQuestion> questions_of(const ProgramSolution& solved,
                          }});
   }
   if (asked.greedy) {
-    questions.push_back({"--greedy", [&] { return greedy_answer(solved, solver); }});
+    questions.push_back({"--greedy", [&, style] { return greedy_answer(solved, solver, style); }});
   }
   return questions;
 }
@@ -236,12 +239,12 @@ nlohmann::json to_json(const Times& times) {
           {"solve_ms", times.solve_ms}, {"total_ms", times.total_ms}};
 }
 
-std::string text_of(const Times& times) {
-  return "  read " + format_fixed(times.read_ms, 1) + " ms, enumerated " +
-         format_fixed(times.enumerate_ms, 1) +
-         (times.prunes ? " ms, pruned " + format_fixed(times.prune_ms, 1) : "") + " ms, priced " +
-         format_fixed(times.price_ms, 1) + " ms, solved and checked " +
-         format_fixed(times.solve_ms, 1) + " ms, " + format_fixed(times.total_ms, 1) +
+std::string text_of(const Times& times, const TextStyle& style) {
+  return "  read " + style.rounded(times.read_ms, 1) + " ms, enumerated " +
+         style.rounded(times.enumerate_ms, 1) +
+         (times.prunes ? " ms, pruned " + style.rounded(times.prune_ms, 1) : "") + " ms, priced " +
+         style.rounded(times.price_ms, 1) + " ms, solved and checked " +
+         style.rounded(times.solve_ms, 1) + " ms, " + style.rounded(times.total_ms, 1) +
          " ms in all\n";
 }
 
@@ -302,28 +305,33 @@ void print_json(const PrintedPlan& plan, nlohmann::json json, const Times& times
   session.print(json);
 }
 
-std::string searched_text(const Searched& searched, const PrintedPlan& plan) {
+std::string searched_text(const Searched& searched, const PrintedPlan& plan,
+                          const TextStyle& style) {
   const double saved = searched.step_us_of_optimum - plan.found.step->step_us;
   return "  searched " + std::to_string(searched.plans) + " plans by their simulated step: " +
-         (saved > 0.0 ? "this one is " + format_fixed(saved, 3) +
+         (saved > 0.0 ? "this one is " + style.difference(saved, searched.step_us_of_optimum) +
                             " us shorter than the plan of the least sum, " +
-                            format_double(searched.least_sum_us) + " us, which is proved"
+                            style.figure(searched.least_sum_us) + " us, which is proved"
                       : "none is shorter than the plan of the least sum, which is proved") +
          "\n";
 }
 
-std::string plan_text(const PrintedPlan& plan, const LayoutNames& names, bool all_nodes) {
+std::string plan_text(const PrintedPlan& plan, const LayoutNames& names, const TextStyle& style,
+                      bool all_nodes) {
   const ProgramSolution& solved = plan.solved;
   std::string executed;
   if (solved.solution.feasible) {
     executed = executed_text(
         plan.executed,
         solved.problem.breakdown(solved.strategies, solved.prices, solved.solution.assignment),
-        plan.priced.stack);
-    if (plan.found.step) executed += step_text(*plan.found.step, plan.found.step_options);
-    if (plan.searched) executed += searched_text(*plan.searched, plan);
+        plan.priced.stack, style);
+    if (plan.found.step) {
+      executed += step_text(*plan.found.step, plan.found.step_options, style);
+    }
+    if (plan.searched) executed += searched_text(*plan.searched, plan, style);
   }
-  return solution_text(solved, objective_name(plan.priced.stack), executed, names, all_nodes);
+  return solution_text(solved, objective_name(plan.priced.stack), executed, names, style,
+                       all_nodes);
 }
 
 // Answers everything that is asked besides the plan. What takes too long or too much memory becomes a
@@ -353,7 +361,8 @@ void answer_all(PrintedPlan& plan, ExactSolution& solution, ExactSolver& solver,
         solution.margins = std::move(all.margins);
         solution.optima = all.optima;
         solution.best = std::move(all.best);
-        print(margins_and_plans_text(plan.solved, LayoutNames(session), asked.all_nodes));
+        print(margins_and_plans_text(plan.solved, LayoutNames(session), session.style(),
+                                     asked.all_nodes));
       } catch (const LimitError& error) {
         note(std::string("margins and further plans are not worked out: ") + error.what());
       }
@@ -474,7 +483,7 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
   StepPlanner planner(priced, evaluator.on(mesh), most_bytes);
   std::optional<RecipeComparison> recipes;
   if (arguments.compare_recipes) {
-    recipes = compare_recipes(priced, options, step_options, planner, store);
+    recipes = compare_recipes(priced, options, step_options, planner, store, session.style());
     if (!recipes->feasible) session.exit_code = kGateSaidNo;
     if (!writes_report(session)) {
       print_recipes(*recipes, session);
@@ -538,7 +547,7 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
   const auto print = [&](const std::string& text) {
     if (prints_text && !text.empty()) session.print(text);
   };
-  print(plan_text(plan, LayoutNames(session), asked.all_nodes));
+  print(plan_text(plan, LayoutNames(session), session.style(), asked.all_nodes));
   for (const std::string& note : plan.notes) print("  note: " + note + "\n");
   answer_all(plan, found.solution, solver, asked, questions, session, print);
   if (!found.solution.feasible || std::ranges::any_of(plan.answers, &SolveAnswer::says_no)) {
@@ -556,7 +565,7 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
   } else if (session.json()) {
     print_json(plan, std::move(json), times, session);
   } else {
-    print((session.no_timing ? "" : text_of(times)) + report_line(session));
+    print((session.no_timing ? "" : text_of(times, session.style())) + report_line(session));
   }
 }
 

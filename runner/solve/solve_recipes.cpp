@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "costmodel/base/index.h"
-#include "costmodel/base/text.h"
 #include "runner/base/optional_values.h"
 #include "runner/base/terminal.h"
+#include "runner/base/text_table.h"
 #include "runner/config/configs.h"
 #include "strategies/programs/batched_nodes.h"
 #include "strategies/programs/parameter_weights.h"
@@ -218,10 +218,11 @@ nlohmann::json rows_record(const nlohmann::json& rows) {
   return list;
 }
 
-std::string rows_text(std::span<const Compared> rows, const PricedProgram& priced) {
-  TextTable table({"recipe", "executed us", "objective us", "above %", "step us", "tokens/s/GPU",
-                   "peak GB", "kernels us", "parameters us", "gradients us", "activations us",
-                   "collectives", "moved GB", "greedy us"});
+std::string rows_text(std::span<const Compared> rows, const PricedProgram& priced,
+                      const TextStyle& style) {
+  TextTable table(style, {"recipe", "executed us", "objective us", "above %", "step us",
+                          "tokens/s/GPU", "peak GB", "kernels us", "parameters us", "gradients us",
+                          "activations us", "collectives", "moved GB", "greedy us"});
   std::string misfits;
   bool all_fit = true;
   for (const Compared& row : rows) {
@@ -231,19 +232,19 @@ std::string rows_text(std::span<const Compared> rows, const PricedProgram& price
     }
     const StepFigures* step = row.step ? &*row.step : nullptr;
     std::vector<std::string> cells = {
-        row.name, step != nullptr ? format_fixed(step->executed_us, 0) : "can't run",
-        format_fixed(row.objective_us, 0) + (row.optimal ? "" : "*"),
-        fixed_or(percent_above(row.objective_us, rows.front().objective_us), 1, "-")};
+        row.name, step != nullptr ? style.rounded(step->executed_us, 0) : "can't run",
+        style.rounded(row.objective_us, 0) + (row.optimal ? "" : "*"),
+        style.rounded(percent_above(row.objective_us, rows.front().objective_us), 1, "-")};
     if (step != nullptr) {
       all_fit = all_fit && step->fits();
-      cells.push_back(format_fixed(step->step_us, 0));
-      cells.push_back(format_fixed(tokens_per_s_per_gpu(priced, *step), 0));
-      cells.push_back(format_fixed(step->memory.peak_bytes / 1e9, 1) + (step->fits() ? "" : "!"));
+      cells.push_back(style.rounded(step->step_us, 0));
+      cells.push_back(style.rounded(tokens_per_s_per_gpu(priced, *step), 0));
+      cells.push_back(style.rounded(step->memory.peak_bytes / 1e9, 1) + (step->fits() ? "" : "!"));
     } else {
       cells.insert(cells.end(), {"-", "-", "-"});
     }
-    cells.push_back(format_fixed(row.kernels_us, 0));
-    for (const double us : row.moves_us) cells.push_back(format_fixed(us, 0));
+    cells.push_back(style.rounded(row.kernels_us, 0));
+    for (const double us : row.moves_us) cells.push_back(style.rounded(us, 0));
     std::int64_t count = 0;
     double bytes = 0.0;
     if (step != nullptr) {
@@ -253,8 +254,8 @@ std::string rows_text(std::span<const Compared> rows, const PricedProgram& price
       }
     }
     cells.push_back(std::to_string(count));
-    cells.push_back(format_fixed(bytes / 1e9, 2));
-    cells.push_back(row.greedy_us < kForbidden ? format_fixed(row.greedy_us, 0) : "stuck");
+    cells.push_back(style.rounded(bytes / 1e9, 2));
+    cells.push_back(row.greedy_us < kForbidden ? style.rounded(row.greedy_us, 0) : "stuck");
     table.add(std::move(cells));
   }
   const bool all_proved = std::ranges::all_of(rows, &Compared::optimal);
@@ -265,7 +266,7 @@ std::string rows_text(std::span<const Compared> rows, const PricedProgram& price
   if (!all_fit) {
     for (const Compared& row : rows) {
       if (!row.step) continue;
-      text += "  !: more than the " + format_fixed(row.step->memory.device_bytes / 1e9, 1) +
+      text += "  !: more than the " + style.rounded(row.step->memory.device_bytes / 1e9, 1) +
               " GB of a device\n";
       break;
     }
@@ -274,7 +275,7 @@ std::string rows_text(std::span<const Compared> rows, const PricedProgram& price
 }
 
 // Explains how a recipe's cost differs from the optimum's, the largest part first.
-std::string reading_of(const Compared& row, const Compared& optimum) {
+std::string reading_of(const Compared& row, const Compared& optimum, const TextStyle& style) {
   struct Part {
     std::string_view name;
     double us;
@@ -286,11 +287,11 @@ std::string reading_of(const Compared& row, const Compared& optimum) {
   std::ranges::stable_sort(
       parts, [](const Part& a, const Part& b) { return std::abs(a.us) > std::abs(b.us); });
   std::string text = "  " + row.name + ": " +
-                     format_fixed(row.objective_us - optimum.objective_us, 0) +
+                     style.rounded(row.objective_us - optimum.objective_us, 0) +
                      " us above the optimum:";
   for (std::size_t i = 0; i < parts.size(); ++i) {
     text += std::string(i == 0 ? " " : ", ") + std::string(parts[i].name) +
-            (parts[i].us < 0.0 ? " " : " +") + format_fixed(parts[i].us, 0);
+            (parts[i].us < 0.0 ? " " : " +") + style.rounded(parts[i].us, 0);
   }
   return text + "\n";
 }
@@ -311,7 +312,7 @@ std::vector<std::vector<LayoutMask>> recipe_masks(const PricedProgram& priced,
 
 RecipeComparison compare_recipes(const PricedProgram& priced, const ProblemOptions& options,
                                  const StepOptions& step_options, StepPlanner& planner,
-                                 const ConfigStore& store) {
+                                 const ConfigStore& store, const TextStyle& style) {
   const std::vector<Compared> rows =
       ComparisonMaker(priced, options, step_options, planner).rows(store);
   RecipeComparison comparison;
@@ -326,10 +327,10 @@ RecipeComparison compare_recipes(const PricedProgram& priced, const ProblemOptio
                      {"recipes", comparison.rows}};
   comparison.text = printable(priced.program.name) + " on " + priced.mesh.text() + ", " +
                     priced.stack.name + ", " + priced.topology.name() + "\n" +
-                    rows_text(rows, priced);
+                    rows_text(rows, priced, style);
   for (const Compared& row : rows) {
     if (row.misfit.empty() && &row != &rows.front()) {
-      comparison.text += reading_of(row, rows.front());
+      comparison.text += reading_of(row, rows.front(), style);
     }
   }
   return comparison;

@@ -22,7 +22,8 @@ struct RecipeComparison {
 [[nodiscard]] RecipeComparison compare_recipes(const PricedProgram& priced,
                                                const ProblemOptions& options,
                                                const StepOptions& step_options,
-                                               StepPlanner& planner, const ConfigStore& store);
+                                               StepPlanner& planner, const ConfigStore& store,
+                                               const TextStyle& style);
 
 // The masks of the shipped recipes that fit the program and the mesh.
 [[nodiscard]] std::vector<std::vector<LayoutMask>> recipe_masks(const PricedProgram& priced,

@@ -1,10 +1,11 @@
 #include "runner/solve/solve_sensitivity.h"
 
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "costmodel/base/index.h"
 #include "costmodel/base/text.h"
-#include "runner/base/terminal.h"
+#include "runner/base/text_table.h"
 #include "strategies/programs/plan_flips.h"
 
 namespace shardlab {
@@ -35,7 +36,7 @@ nlohmann::json flip_json(const ProgramSolution& solved, const std::optional<Plan
 }
 
 void add_row(TextTable& table, const ProgramSolution& solved, std::string_view parameter,
-             std::string_view side, const std::optional<PlanFlip>& flip) {
+             std::string_view side, const std::optional<PlanFlip>& flip, const TextStyle& style) {
   std::vector<std::string> cells = {std::string(parameter), std::string(side)};
   if (!flip) {
     const double last = side == "below" ? 1.0 / kMostPlanFactor : kMostPlanFactor;
@@ -52,26 +53,27 @@ void add_row(TextTable& table, const ProgramSolution& solved, std::string_view p
     texts.push_back(changes[i].node + " " + changes[i].here + " to " + changes[i].there);
   }
   if (changes.size() > kFew) texts.emplace_back("...");
-  cells.insert(cells.end(),
-               {"x " + format_fixed(flip->factor, 4), format_fixed(flip->objective_us, 3),
-                std::to_string(changes.size()), join(texts)});
+  // A factor that is close to 1 still does not look like 1, which would change nothing.
+  const std::array factors = {flip->factor, 1.0};
+  cells.insert(cells.end(), {"x " + style.figures(factors)[0], style.figure(flip->objective_us),
+                             std::to_string(changes.size()), join(texts)});
   table.add(std::move(cells));
 }
 
 }  // namespace
 
 SolveAnswer sensitivity_answer(const ProgramSolution& solved, const PricedProgram& priced,
-                               const ProblemOptions& options) {
+                               const ProblemOptions& options, const TextStyle& style) {
   PlanFlips flips(priced.program, priced.mesh, priced.strategies, options, priced.stack,
                   priced.topology);
   nlohmann::json json = nlohmann::json::array();
-  TextTable table({"parameter", "side", "plan changes", "objective us", "nodes", "which"});
+  TextTable table(style, {"parameter", "side", "plan changes", "objective us", "nodes", "which"});
   for (const PlanRange& range : flips.of(solved.solution.assignment)) {
     json.push_back({{"parameter", range.parameter},
                     {"below", flip_json(solved, range.below)},
                     {"above", flip_json(solved, range.above)}});
-    add_row(table, solved, range.parameter, "below", range.below);
-    add_row(table, solved, range.parameter, "above", range.above);
+    add_row(table, solved, range.parameter, "below", range.below, style);
+    add_row(table, solved, range.parameter, "above", range.above, style);
   }
   return {"sensitivity", std::move(json), table.text()};
 }

@@ -8,6 +8,6 @@ namespace shardlab {
 
 [[nodiscard]] SolveAnswer sensitivity_answer(const ProgramSolution& solved,
                                              const PricedProgram& priced,
-                                             const ProblemOptions& options);
+                                             const ProblemOptions& options, const TextStyle& style);
 
 }  // namespace shardlab

@@ -6,6 +6,7 @@
 #include "costmodel/base/text.h"
 #include "runner/base/stop_watch.h"
 #include "runner/base/terminal.h"
+#include "runner/base/text_table.h"
 #include "strategies/programs/program_graph.h"
 
 namespace shardlab {
@@ -88,7 +89,8 @@ SolveAnswer then_answer(const ProgramSolution& solved, const std::vector<ThenPin
   std::vector<Restriction> restrictions;
   const std::vector<Step> steps = steps_of(solved, pins, solver, session, restrictions);
   nlohmann::json json = nlohmann::json::array();
-  TextTable table({"then", "objective us", "dearer by us", "other strategies", "proved"});
+  const TextStyle style = session.style();
+  TextTable table(style, {"then", "objective us", "dearer by us", "other strategies", "proved"});
   std::string text;
   for (const Step& step : steps) {
     nlohmann::json nodes = nlohmann::json::array();
@@ -106,9 +108,9 @@ SolveAnswer then_answer(const ProgramSolution& solved, const std::vector<ThenPin
          {"changed", nodes},
          {"conflict", conflict}});
     if (!session.no_timing) json.back()["timing"] = {{"solve_ms", step.ms}};
-    table.add({step.pin, feasible ? format_fixed(step.solution.objective, 3) : "impossible",
-               feasible ? format_fixed(step.above_us, 3) : "-", changed_text(solved, step),
-               step.solution.optimal ? "optimal" : "-"});
+    table.add({step.pin, feasible ? style.figure(step.solution.objective) : "impossible",
+               feasible ? style.difference(step.above_us, step.solution.objective) : "-",
+               changed_text(solved, step), step.solution.optimal ? "optimal" : "-"});
     if (!feasible) text = "  " + printable(step.pin + " contradicts: " + join(conflict)) + "\n";
   }
   std::vector<std::string> not_tried;

@@ -3,17 +3,17 @@
 #include <algorithm>
 
 #include "costmodel/base/index.h"
-#include "costmodel/base/text.h"
 
 namespace shardlab {
-std::string step_text(const StepFigures& figures, const StepOptions& options) {
+std::string step_text(const StepFigures& figures, const StepOptions& options,
+                      const TextStyle& style) {
   const Recomputation& policy = options.recomputation;
   std::string how;
   if (policy.kind != Recomputation::Kind::kNone) how += ", recomputation " + policy.text();
   if (policy.reshards_weights) how += ", weights resharded after the forward pass";
-  return "  step " + format_fixed(figures.step_us, 3) +
+  return "  step " + style.figure(figures.step_us) +
          " us as simulated, where communication overlaps with kernels" + how + "\n" +
-         figures.memory.text();
+         figures.memory.text(style);
 }
 
 StepPlanner::StepPlanner(const PricedProgram& priced, Redistributor& redistributor,

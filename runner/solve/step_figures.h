@@ -36,7 +36,8 @@ struct StepFigures {
 };
 
 // A line each for the step's time and for its memory.
-[[nodiscard]] std::string step_text(const StepFigures& figures, const StepOptions& options);
+[[nodiscard]] std::string step_text(const StepFigures& figures, const StepOptions& options,
+                                    const TextStyle& style);
 
 class StepPlanner {
  public:

@@ -4,8 +4,7 @@
 #include <map>
 #include <ostream>
 
-#include "costmodel/base/text.h"
-#include "runner/base/terminal.h"
+#include "runner/base/text_table.h"
 
 namespace shardlab {
 namespace {
@@ -79,32 +78,32 @@ nlohmann::json step_json(const StepSubject& subject, const StepPrediction& predi
 }
 
 std::string step_text(const StepSubject& subject, const StepPrediction& prediction,
-                      const Topology& topology) {
+                      const Topology& topology, const TextStyle& style) {
   std::string text = subject.name + " on " + std::to_string(subject.ranks) + " ranks of " +
                      topology.name() + " (" + subject.mesh +
-                     "): " + format_fixed(prediction.tokens_per_s_per_gpu, 0) +
+                     "): " + style.rounded(prediction.tokens_per_s_per_gpu, 0) +
                      " tokens per second and GPU\n";
-  text += "  a step takes " + format_fixed(prediction.step_us * 1e-3, 2) + " ms, " +
-          format_fixed(100.0 * prediction.mfu, 1) + " % of the peak rate in bf16 (MFU)\n";
-  TextTable times({"where the time goes", "ms", "percent"});
+  text += "  a step takes " + style.figure(prediction.step_us * 1e-3) + " ms, " +
+          style.rounded(100.0 * prediction.mfu, 1) + " % of the peak rate in bf16 (MFU)\n";
+  TextTable times(style, {"where the time goes", "ms", "percent"});
   for (const Part& part : parts_of(prediction.breakdown)) {
-    times.add({part.name, format_fixed(part.us * 1e-3, 2),
-               format_fixed(100.0 * part.us / prediction.step_us, 1)});
+    times.add({part.name, style.figure(part.us * 1e-3),
+               style.rounded(100.0 * part.us / prediction.step_us, 1)});
   }
   text += times.text();
   const TrainingMemory& memory = prediction.memory;
-  text += "  it needs " + format_fixed(gib(memory.peak_bytes), 1) + " GiB of " +
-          format_fixed(topology.device().memory_gib, 1) +
+  text += "  it needs " + style.rounded(gib(memory.peak_bytes), 1) + " GiB of " +
+          style.rounded(topology.device().memory_gib, 1) +
           (fits(prediction, topology) ? "" : ", so it does not fit") + ", with recomputation " +
           prediction.recompute.text() + "\n";
-  TextTable parts({"memory", "GiB"});
+  TextTable parts(style, {"memory", "GiB"});
   for (const auto& [name, bytes] : {std::pair<const char*, double>{"parameters", memory.parameters},
                                     {"gradients", memory.gradients},
                                     {"optimizer", memory.optimizer},
                                     {"activations", memory.activations},
                                     {"gathered weights", memory.gathered},
                                     {"temporary", memory.temporary}}) {
-    parts.add({name, format_fixed(gib(bytes), 2)});
+    parts.add({name, style.rounded(gib(bytes), 2)});
   }
   return text + parts.text();
 }

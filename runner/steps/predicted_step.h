@@ -2,7 +2,7 @@
 //
 //   const StepSubject subject = subject_of(run);
 //   session.print(step_json(subject, prediction, topology));
-//   session.print(step_text(subject, prediction, topology));
+//   session.print(step_text(subject, prediction, topology, style));
 //   write_step_trace(out, subject, prediction);   // Trace Event Format, for ui.perfetto.dev
 #pragma once
 
@@ -12,6 +12,7 @@
 #include <string>
 
 #include "costmodel/topology.h"
+#include "runner/base/text_style.h"
 #include "strategies/training/step_prediction.h"
 
 namespace shardlab {
@@ -28,7 +29,7 @@ struct StepSubject {
 [[nodiscard]] nlohmann::json step_json(const StepSubject& subject, const StepPrediction& prediction,
                                        const Topology& topology);
 [[nodiscard]] std::string step_text(const StepSubject& subject, const StepPrediction& prediction,
-                                    const Topology& topology);
+                                    const Topology& topology, const TextStyle& style);
 // The GPU as terms name it (published_run.h): a topology that differs in its network alone has the GPU
 // of another.
 [[nodiscard]] std::string gpu_trait_of(const Topology& topology);

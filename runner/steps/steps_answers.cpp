@@ -5,9 +5,9 @@
 #include <map>
 
 #include "costmodel/base/json_reader.h"
-#include "costmodel/base/text.h"
 #include "runner/base/optional_values.h"
 #include "runner/base/terminal.h"
+#include "runner/base/text_table.h"
 #include "runner/config/read_json.h"
 #include "runner/evaluation/validation.h"
 
@@ -81,13 +81,15 @@ std::vector<double> memory_errors(const std::vector<StepResult>& results) {
   return errors;
 }
 
-std::string figure(const std::optional<double>& value) { return fixed_or(value, 1, "none"); }
+std::string percent(const std::optional<double>& value, const TextStyle& style) {
+  return style.rounded(value, 1, "none");
+}
 
 void add_line(TextTable& table, const std::string& name,
-              const std::vector<const StepResult*>& results) {
+              const std::vector<const StepResult*>& results, const TextStyle& style) {
   const ErrorSummary summary = summarize_errors(errors_of(results));
-  table.add({name, std::to_string(results.size()), figure(summary.median_ape_percent),
-             figure(summary.p90_ape_percent), figure(summary.bias_percent)});
+  table.add({name, std::to_string(results.size()), percent(summary.median_ape_percent, style),
+             percent(summary.p90_ape_percent, style), percent(summary.bias_percent, style)});
 }
 
 std::string when_text(const RunTraits& when) {
@@ -169,21 +171,25 @@ nlohmann::json steps_json(const LoadedSteps& loaded, const std::vector<StepResul
   return out;
 }
 
-std::string steps_text(const LoadedSteps& loaded, const std::vector<StepResult>& results) {
+std::string steps_text(const LoadedSteps& loaded, const std::vector<StepResult>& results,
+                       const TextStyle& style) {
   const std::size_t all = loaded.steps.steps.size() + loaded.steps.not_expressed.size();
   std::string text = std::to_string(results.size()) + " of " + std::to_string(all) +
                      " published steps under " + loaded.stack.name +
                      ", errors of tokens per second and GPU in percent\n";
-  TextTable table({"", "rows", "median", "p90", "bias"});
-  add_line(table, "all", pointers_to(results));
+  TextTable table(style, {"", "rows", "median", "p90", "bias"});
+  add_line(table, "all", pointers_to(results), style);
   for (const Cut& cut : cuts_of(results)) {
-    for (const auto& [name, group] : cut.groups) add_line(table, cut.name + " " + name, group);
+    for (const auto& [name, group] : cut.groups) {
+      add_line(table, cut.name + " " + name, group, style);
+    }
   }
   const std::vector<double> memory = memory_errors(results);
   if (!memory.empty()) {
     const ErrorSummary summary = summarize_errors(memory);
-    table.add({"peak memory", std::to_string(memory.size()), figure(summary.median_ape_percent),
-               figure(summary.p90_ape_percent), figure(summary.bias_percent)});
+    table.add({"peak memory", std::to_string(memory.size()),
+               percent(summary.median_ape_percent, style), percent(summary.p90_ape_percent, style),
+               percent(summary.bias_percent, style)});
   }
   text += table.text();
   std::vector<const StepResult*> worst = pointers_to(results);
@@ -192,13 +198,13 @@ std::string steps_text(const LoadedSteps& loaded, const std::vector<StepResult>&
   });
   constexpr std::size_t kWorst = 10;
   worst.resize(std::min(worst.size(), kWorst));
-  TextTable furthest({"furthest off", "model", "GPUs", "published", "predicted", "percent"});
+  TextTable furthest(style, {"furthest off", "model", "GPUs", "published", "predicted", "percent"});
   for (const StepResult* each : worst) {
     furthest.add({each->step->row.id, each->step->row.model,
                   std::to_string(each->step->row.gpus) + " " + each->step->row.gpu,
-                  format_fixed(each->published(), 0),
-                  format_fixed(each->prediction.tokens_per_s_per_gpu, 0),
-                  format_fixed(each->error_percent(), 1)});
+                  style.rounded(each->published(), 0),
+                  style.rounded(each->prediction.tokens_per_s_per_gpu, 0),
+                  style.rounded(each->error_percent(), 1)});
   }
   if (!worst.empty()) text += furthest.text();
   for (const NotExpressed& each : loaded.steps.not_expressed) {
@@ -232,16 +238,16 @@ nlohmann::json step_calibration_json(const LoadedSteps& loaded, const StepCalibr
 }
 
 std::string step_calibration_text(const LoadedSteps& loaded, const StepCalibration& fit,
-                                  const std::vector<StepResult>& results) {
+                                  const std::vector<StepResult>& results, const TextStyle& style) {
   const ErrorSummary summary = summarize_errors(errors_of(pointers_to(results)));
   std::string text = std::to_string(fit.terms.terms.size()) + " terms fitted to " +
                      std::to_string(fit.rows) + " published steps; the errors on these rows are " +
-                     figure(summary.median_ape_percent) + " % in the median, " +
-                     figure(summary.p90_ape_percent) + " % in the 90th percentile\n";
-  TextTable table({"factor", "for", "value", "95 % from", "to"});
+                     percent(summary.median_ape_percent, style) + " % in the median, " +
+                     percent(summary.p90_ape_percent, style) + " % in the 90th percentile\n";
+  TextTable table(style, {"factor", "for", "value", "95 % from", "to"});
   for (const StepTerm& term : fit.terms.terms) {
-    table.add({term.name, when_text(term.when), format_fixed(term.value, 3),
-               fixed_or(term.low, 3, ""), fixed_or(term.high, 3, "")});
+    table.add({term.name, when_text(term.when), style.figure(term.value),
+               style.figure(term.low, ""), style.figure(term.high, "")});
   }
   text += table.text();
   for (const NotExpressed& each : loaded.steps.not_expressed) {

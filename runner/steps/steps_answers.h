@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "runner/base/text_style.h"
 #include "runner/config/configs.h"
 #include "runner/steps/step_calibration.h"
 #include "runner/steps/step_validation.h"
@@ -38,14 +39,16 @@ void expect_step_prices(const Stack& stack, const std::string& name);
 [[nodiscard]] nlohmann::json steps_json(const LoadedSteps& loaded,
                                         const std::vector<StepResult>& results);
 [[nodiscard]] std::string steps_text(const LoadedSteps& loaded,
-                                     const std::vector<StepResult>& results);
+                                     const std::vector<StepResult>& results,
+                                     const TextStyle& style);
 
 [[nodiscard]] nlohmann::json step_calibration_json(const LoadedSteps& loaded,
                                                    const StepCalibration& fit,
                                                    const std::vector<StepResult>& results);
 [[nodiscard]] std::string step_calibration_text(const LoadedSteps& loaded,
                                                 const StepCalibration& fit,
-                                                const std::vector<StepResult>& results);
+                                                const std::vector<StepResult>& results,
+                                                const TextStyle& style);
 // The stack as a file: the base with the fitted terms in the place of its own.
 [[nodiscard]] nlohmann::json fitted_step_stack(const LoadedSteps& loaded,
                                                const StepCalibration& fit, const std::string& name);

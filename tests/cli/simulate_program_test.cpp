@@ -115,7 +115,7 @@ TEST_F(ThinLlama, SolveSaysWhatAPlansStepsSumUpTo) {
   EXPECT_EQ(plan_["unexecutable"], nullptr);
   const std::string text = run_shardlab({"solve", "whole.json", "--stack", "ap-nccl", "--mesh",
                                          "2x4", "--parameter-budget", "0.125", "--pin-inputs",
-                                         "S(0)R", "--pin-outputs", "S(0)S(2)"},
+                                         "S(0)R", "--pin-outputs", "S(0)S(2)", "--digits", "full"},
                                         folder_.path())
                                .out;
   EXPECT_NE(text.find("  AutoParallel's objective "), std::string::npos) << text;

@@ -90,28 +90,28 @@ TEST(BudgetCurveCommand, IsATable) {
   EXPECT_EQ(result.out.substr(result.out.find("  cost against")),
             R"(  cost against the sum of the kept fractions of 2 parameters:
   kept fractions  objective us  kept MB  found by  changes
-               2       379.954  234.881  hull
-           1.125       531.992  132.121  search    up R -> S(1)
-            0.25       582.281   29.360  hull      down R -> S(0)
+           2            379.95   234.88  hull
+           1.125        531.99   132.12  search    up R -> S(1)
+           0.25         582.28    29.36  hull      down R -> S(0)
   cost against bytes that a device keeps of 2 parameters, their gradients and Adam's state:
   kept bytes  objective us  kept MB  found by  changes
-   234881024       379.954  234.881  hull
-   132120576       531.992  132.121  search    up R -> S(1)
-    29360128       582.281   29.360  hull      down R -> S(0)
+   234881024        379.95   234.88  hull
+   132120576        531.99   132.12  search    up R -> S(1)
+    29360128        582.28    29.36  hull      down R -> S(0)
 )");
   const ProcessResult few =
       solve(folder, {"mlp", "--mesh", "8", "--budget-curve", "2", "--no-timing"});
   EXPECT_EQ(few.out.substr(few.out.find("  cost against")),
             R"(  cost against the sum of the kept fractions of 2 parameters:
   kept fractions  objective us  kept MB  found by  changes
-               2       379.954  234.881  hull
+            2           379.95   234.88  hull
              ...                                   more points may lie here
-            0.25       582.281   29.360  hull      up R -> S(1), down R -> S(0)
+            0.25        582.28    29.36  hull      up R -> S(1), down R -> S(0)
   cost against bytes that a device keeps of 2 parameters, their gradients and Adam's state:
   kept bytes  objective us  kept MB  found by  changes
-   234881024       379.954  234.881  hull
+   234881024        379.95   234.88  hull
          ...                                   more points may lie here
-    29360128       582.281   29.360  hull      up R -> S(1), down R -> S(0)
+    29360128        582.28    29.36  hull      up R -> S(1), down R -> S(0)
 )");
 }
 
@@ -200,12 +200,12 @@ TEST(SensitivityCommand, IsATable) {
       solve(folder, {"transformer-block", "--mesh", "8", "--sensitivity", "--no-timing"});
   EXPECT_EQ(flips.out.substr(flips.out.find("  parameter ")),
             R"(  parameter     side   plan changes  objective us  nodes  which
-  latency       below  x 0.6119          1159.020      7  primals_1 R to S(1), embedding R<-R,R to S(2)<-S(1),R, ...
-  latency       above  x 1.6742          1354.470     73  alias_default_6 S(0)<-S(0) to R<-R, mm S(0)<-S(0),R to R<-R,R, ...
-  bandwidth     below  x 0.4698          1398.139     73  alias_default_6 S(0)<-S(0) to R<-R, mm S(0)<-S(0),R to R<-R,R, ...
-  bandwidth     above  x 2.2065          1149.159      7  primals_1 R to S(1), embedding R<-R,R to S(2)<-S(1),R, ...
-  launch_floor  below  x 1.0000          1230.422      6  mm_15 R<-R,R to S(0)<-S(0),R, view_32 R<-R to S(0)<-S(0), ...
-  launch_floor  above  x 1.6260          1602.076     73  alias_default_6 S(0)<-S(0) to R<-R, mm S(0)<-S(0),R to R<-R,R, ...
+  latency       below  x 0.61194           1159        7  primals_1 R to S(1), embedding R<-R,R to S(2)<-S(1),R, ...
+  latency       above  x 1.6742            1354.5     73  alias_default_6 S(0)<-S(0) to R<-R, mm S(0)<-S(0),R to R<-R,R, ...
+  bandwidth     below  x 0.46981           1398.1     73  alias_default_6 S(0)<-S(0) to R<-R, mm S(0)<-S(0),R to R<-R,R, ...
+  bandwidth     above  x 2.2065            1149.2      7  primals_1 R to S(1), embedding R<-R,R to S(2)<-S(1),R, ...
+  launch_floor  below  x 1                 1230.4      6  mm_15 R<-R,R to S(0)<-S(0),R, view_32 R<-R to S(0)<-S(0), ...
+  launch_floor  above  x 1.626             1602.1     73  alias_default_6 S(0)<-S(0) to R<-R, mm S(0)<-S(0),R to R<-R,R, ...
 )");
   const ProcessResult error = solve(folder, {"--problem", "x.cfn", "--sensitivity"});
   EXPECT_EQ(

@@ -59,8 +59,8 @@ TEST(SolveNetworkCommand, ItsTextSaysTheSame) {
             "pair: 2 variables, 1 edges\n"
             "  objective 3 us, lower bound 3 us, optimal\n"
             "  variable  value  cost us\n"
-            "  x         a       1.5000\n"
-            "  y         0       0.0000\n"
+            "  x         a          1.5\n"
+            "  y         0          0\n"
             "  number 2: 4 us, y 1\n");
 }
 
@@ -85,7 +85,7 @@ TEST(SolveNetworkCommand, HasNoneOfTheOptionsOfPrograms) {
   EXPECT_EQ(result.err,
             "shardlab: solve-network: unknown option \"--mesh\" (did you mean \"--best\"?); valid: "
             "--help, --margins, --best, "
-            "--format, --jobs, --quiet, --no-timing\n");
+            "--format, --jobs, --digits, --color, --quiet, --no-timing\n");
 }
 
 TEST(SolveNetworkCommand, ReadsNoConfiguration) {

@@ -46,7 +46,7 @@ TEST(Report, OnlyTimingDependsOnTheClock) {
 }
 
 TEST(Report, TheSummaryIsPlainForATerminalAndMarkdownForAComment) {
-  EXPECT_EQ(summary_text(small_record()).substr(0, 42),
+  EXPECT_EQ(summary_text(small_record()).sentence.substr(0, 42),
             "Changing old to new lengthens small by 2.8");
   EXPECT_LT(summary_markdown(small_record()).size(), 4000U);
   EXPECT_EQ(report_json(small_record()), write_report(small_record()).json);

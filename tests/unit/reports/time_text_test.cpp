@@ -2,6 +2,7 @@
 // terminal say the same.
 #include "reports/time_text.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -200,17 +201,24 @@ TEST(ComparisonText, ShowsSuitesCollectivesAndTheLargestFlips) {
   record.questions[0].count = 3;
   record.questions[0].answers[0].traffic = {{"all_gather", {2, 8192}}};
   record.questions[0].answers[1].traffic = {{"all_gather", {1, 4096}}};
-  const std::string text = comparison_text(record, compare(record));
-  const std::string lines = text.substr(text.find('\n') + 1);
-  EXPECT_EQ(lines,
-            "  suite                before     after   change  bytes before  bytes after\n"
-            "  ops    time        3.000 ms  2.940 ms  -2.00 %\n"
-            "         all_gather         6         3       -3       24.6 kB      12.3 kB\n"
-            "  flips that save or lose most, with their share of the suite's time:\n"
-            "  -60.00 us  -2.00 %   aten.mm.default on 2x4, 512 B, asked 3 times\n");
-  const std::string hidden = comparison_text(record, compare(record, {.min_share_percent = 2.5}));
-  EXPECT_TRUE(hidden.ends_with("  1 flip below 2.50 % of the suite's time is not shown\n"))
-      << hidden;
+  const ComparisonText text = comparison_text(record, compare(record));
+  EXPECT_THAT(text.suites,
+              testing::ElementsAre(
+                  testing::ElementsAre("suite", "", "before", "after", "change", "bytes before",
+                                       "bytes after"),
+                  testing::ElementsAre("ops", "time", "3.000 ms", "2.940 ms", "-2.00 %"),
+                  testing::ElementsAre("", "all_gather", "6", "3", "-3", "24.6 kB", "12.3 kB")));
+  EXPECT_EQ(text.flips_title,
+            "flips that save or lose most, with their share of the suite's time:");
+  EXPECT_THAT(text.flips,
+              testing::ElementsAre(testing::ElementsAre(
+                  "-60.00 us", "-2.00 %", "aten.mm.default on 2x4, 512 B, asked 3 times")));
+  EXPECT_EQ(text.hidden_flips, "");
+  const ComparisonText hidden =
+      comparison_text(record, compare(record, {.min_share_percent = 2.5}));
+  EXPECT_THAT(hidden.flips, testing::IsEmpty());
+  EXPECT_EQ(hidden.flips_title, "");
+  EXPECT_EQ(hidden.hidden_flips, "1 flip below 2.50 % of the suite's time is not shown");
 }
 
 TEST(ChangePercent, ShowsAsManyDigitsAsItTakes) {
