@@ -272,7 +272,7 @@ void print_scoreboard(const ValidateArguments& arguments, const Session& session
   const std::vector<MeasurementSet> sets =
       arguments.files.empty() ? healthy_measurements(store)
                               : read_measurements(store, arguments.files, hints_of(arguments));
-  session.print(scoreboard_text(make_scoreboard(store, sets, session.threads())));
+  session.print(scoreboard_text(make_scoreboard(store, sets, session.threads(), session.quiet)));
 }
 
 // -- NCCL's own table
@@ -456,7 +456,8 @@ void print_steps(const ValidateArguments& arguments, Session& session) {
           "--scoreboard: its result is Markdown; valid: without --format json and "
           "--max-median-ape-percent");
     }
-    session.print(step_scoreboard_text(make_step_scoreboard(loaded.steps, session.threads())));
+    session.print(
+        step_scoreboard_text(make_step_scoreboard(loaded.steps, session.threads(), session.quiet)));
     return;
   }
   const std::vector<StepResult> results = predict_all(loaded.steps, loaded.terms);

@@ -8,6 +8,7 @@
 #include "costmodel/base/text.h"
 #include "costmodel/calibrate/calibration.h"
 #include "costmodel/measurements/health.h"
+#include "runner/base/terminal.h"
 #include "runner/config/configs.h"
 #include "runner/evaluation/observations.h"
 
@@ -91,8 +92,8 @@ double interpolate(std::span<const MeasuredRow> rows, Bytes bytes) {
 
 class Board {
  public:
-  Board(const ConfigStore& store, std::span<const MeasurementSet> sets)
-      : store_(store), sets_(sets) {
+  Board(const ConfigStore& store, std::span<const MeasurementSet> sets, Progress& progress)
+      : store_(store), sets_(sets), progress_(progress) {
     for (const std::string_view name : kScoredStacks)
       stacks_.push_back(store.stack(std::string(name)));
   }
@@ -101,6 +102,7 @@ class Board {
     ProtocolScores scores{.name = "held-out sizes of a known log", .sets = 0, .rows = {}};
     Errors errors;
     for (const MeasurementSet& set : sets_) {
+      progress_.advance();
       if (set.rows.size() < kLeastRows || !is_one_collective(set)) continue;
       const std::vector<std::size_t> known = fitted_rows(set.rows.size());
       std::vector<std::size_t> rest;
@@ -127,6 +129,7 @@ class Board {
         .name = "held-out log of a known family and scale", .sets = 0, .rows = {}};
     Errors errors;
     for (const MeasurementSet& set : sets_) {
+      progress_.advance();
       std::vector<MeasurementSet> train;
       bool same_scale = false;
       for (const MeasurementSet& other : sets_) {
@@ -148,6 +151,7 @@ class Board {
         .name = "held-out scale: from up to 4 hosts to 8 and more", .sets = 0, .rows = {}};
     Errors errors;
     for (const MeasurementSet& set : sets_) {
+      progress_.advance();
       if (set.hosts < kLargeHosts) continue;
       std::vector<MeasurementSet> train;
       for (const MeasurementSet& other : sets_) {
@@ -188,6 +192,7 @@ class Board {
 
   const ConfigStore& store_;
   std::span<const MeasurementSet> sets_;
+  Progress& progress_;
   std::vector<Stack> stacks_;
 };
 
@@ -202,7 +207,7 @@ MeasurementSet sparse_rows(const MeasurementSet& set) {
 }
 
 Scoreboard make_scoreboard(const ConfigStore& store, std::span<const MeasurementSet> sets,
-                           int threads) {
+                           int threads, bool quiet) {
   Scoreboard board;
   board.sets = sets.size();
   Errors noise;
@@ -213,8 +218,11 @@ Scoreboard make_scoreboard(const ConfigStore& store, std::span<const Measurement
     }
   }
   if (!noise.rows().empty()) board.noise = noise.rows().front().bands;
-  const Board protocols(store, sets);
-  board.protocols = {protocols.sizes(), protocols.log(), protocols.scale()};
+  {
+    Progress progress("logs", 3 * sets.size(), quiet);
+    const Board protocols(store, sets, progress);
+    board.protocols = {protocols.sizes(), protocols.log(), protocols.scale()};
+  }
   board.decisions = score_decisions(store, sets, threads);
   return board;
 }

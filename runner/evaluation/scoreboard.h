@@ -52,7 +52,8 @@ struct Scoreboard {
 };
 
 [[nodiscard]] Scoreboard make_scoreboard(const ConfigStore& store,
-                                         std::span<const MeasurementSet> sets, int threads);
+                                         std::span<const MeasurementSet> sets, int threads,
+                                         bool quiet = true);
 [[nodiscard]] std::string scoreboard_text(const Scoreboard& board);
 
 }  // namespace shardlab

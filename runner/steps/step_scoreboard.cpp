@@ -1,6 +1,7 @@
 #include "runner/steps/step_scoreboard.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <set>
@@ -9,6 +10,7 @@
 #include "costmodel/base/percentile.h"
 #include "costmodel/calibrate/robust_fit.h"
 #include "runner/base/optional_values.h"
+#include "runner/base/terminal.h"
 
 namespace shardlab {
 namespace {
@@ -174,13 +176,15 @@ void split(const ExpressedSteps& steps, Seen&& is_seen, ExpressedSteps& seen,
 }
 
 // Protocol "held-out sources"; `given` rows of the source are seen, spread evenly over its rows.
-StepProtocol sources_held_out(const ExpressedSteps& steps, std::size_t given, int threads) {
+StepProtocol sources_held_out(const ExpressedSteps& steps, std::size_t given, int threads,
+                              Progress& progress) {
   std::map<std::string, std::vector<std::size_t>> rows;
   for (std::size_t i = 0; i < steps.steps.size(); ++i) {
     rows[steps.steps[i].row.source].push_back(i);
   }
   Errors errors;
   for (const auto& [source, indices] : rows) {
+    progress.advance();
     if (indices.size() <= given) continue;
     std::set<std::size_t> shown;
     for (std::size_t g = 0; g < given; ++g) {
@@ -203,13 +207,18 @@ StepProtocol sources_held_out(const ExpressedSteps& steps, std::size_t given, in
 
 }  // namespace
 
-StepScoreboard make_step_scoreboard(const ExpressedSteps& steps, int threads) {
+StepScoreboard make_step_scoreboard(const ExpressedSteps& steps, int threads, bool quiet) {
   StepScoreboard board;
   board.rows = steps.steps.size();
   constexpr int kFolds = 5;
+  constexpr std::array<std::size_t, 2> kGiven = {0, 3};
+  std::set<std::string> sources;
+  for (const ExpressedStep& step : steps.steps) sources.insert(step.row.source);
+  Progress progress("fits", kFolds + kGiven.size() * sources.size(), quiet);
   const std::vector<int> folds = folds_of(steps, kFolds);
   Errors errors;
   for (int fold = 0; fold < kFolds; ++fold) {
+    progress.advance();
     ExpressedSteps seen;
     ExpressedSteps unseen;
     split(
@@ -220,8 +229,8 @@ StepScoreboard make_step_scoreboard(const ExpressedSteps& steps, int threads) {
   if (!errors.all.empty()) {
     board.protocols.push_back(protocol_of("groups held out within clusters", errors));
   }
-  for (const std::size_t given : {std::size_t{0}, std::size_t{3}}) {
-    StepProtocol protocol = sources_held_out(steps, given, threads);
+  for (const std::size_t given : kGiven) {
+    StepProtocol protocol = sources_held_out(steps, given, threads, progress);
     if (!protocol.scores.empty()) board.protocols.push_back(std::move(protocol));
   }
   return board;

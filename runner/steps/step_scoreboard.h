@@ -37,7 +37,8 @@ struct StepScoreboard {
   std::size_t rows = 0;
   std::vector<StepProtocol> protocols;
 };
-[[nodiscard]] StepScoreboard make_step_scoreboard(const ExpressedSteps& steps, int threads);
+[[nodiscard]] StepScoreboard make_step_scoreboard(const ExpressedSteps& steps, int threads,
+                                                  bool quiet = true);
 [[nodiscard]] std::string step_scoreboard_text(const StepScoreboard& board);
 
 }  // namespace shardlab
