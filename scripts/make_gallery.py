@@ -52,7 +52,7 @@ PICTURES = {
                                  "llama3-8b.json"],
                      "command": ["solve", "llama3-8b.json", "--mesh", "2x8"], "scheme": "light", "from": "#solved_memory",
                      "height": 680},
-    "plan": {"command": PLAN, "scheme": "light", "from": "body", "height": 1730},
+    "plan": {"command": PLAN, "scheme": "light", "from": "#planned_layouts", "height": 1210},
     "simulate": {"command": SLOW_HOST, "scheme": "light", "from": "#simulated_timeline", "height": 1280},
     "ties": {"command": ["ties", "--stack", "dtensor-2.13", "--suite", "ops-small"], "scheme": "light", "from": "body",
              "height": 900},

@@ -56,6 +56,18 @@ TEST(Ties, TheTieOfR03IsExactAndItsOrderDecides) {
   EXPECT_EQ(item.error, "");
 }
 
+TEST(Ties, ARedistributionSaysHowManyPathsItsPlannerWeighed) {
+  const Question question = plan_question("2x4", "f32[64,64]", "S(0)S(0)", "RS(0)");
+  const TieItem greedy = audit(question, "dtensor-v3");
+  EXPECT_EQ(greedy.paths, 0U) << "the greedy planner makes one plan and weighs no other";
+  EXPECT_EQ(greedy.exact, 1U);
+  const TieItem graph = audit(question, "dtensor-v3g");
+  ASSERT_TRUE(graph.paths.has_value());
+  EXPECT_GE(*graph.paths, 1U);
+  EXPECT_EQ(graph.exact, *graph.paths);
+  EXPECT_FALSE(audit(kR03, "dtensor-v3").paths.has_value()) << "an op has candidates, not paths";
+}
+
 TEST(Ties, APriceForReplicateToPartialBreaksTheTieOfR03) {
   const TieItem item = audit(kR03, "dtensor-v3-rp");
   EXPECT_EQ(item.total_us, 22.81853570377591);
