@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <iostream>
 
+#include "runner/base/hanging_text.h"
+#include "runner/base/terminal.h"
 #include "runner/base/version.h"
 #include "runner/commands/commands.h"
 #include "runner/help/completion.h"
@@ -59,7 +61,7 @@ std::vector<std::string> with_whole_lists(std::vector<std::string> words) {
 void answer_about_commands(std::span<const CommandGroup> groups,
                            const std::vector<std::string>& words, Session& session) {
   if (words.empty()) {
-    session.print(start_page(groups));
+    session.print(with_hanging_lines(start_page(groups), session.style().columns));
   } else if (words.front() == kCompleteWord) {
     session.print(complete(groups, std::span(words).subspan(1), session));
   } else {
@@ -94,9 +96,10 @@ int run_command_line(const std::vector<std::string>& words, Session& session) {
     std::vector<std::string> typed = with_whole_lists(words);
     std::reverse(typed.begin(), typed.end());  // CLI11 reads the words from the last to the first
     app.parse(typed);
-  } catch (const CLI::CallForHelp& help) {
-    if (!app.get_subcommands().empty()) return app.exit(help);
-    std::cout << program_page(command_groups(root));
+  } catch (const CLI::CallForHelp&) {
+    const bool is_of_command = !app.get_subcommands().empty();
+    std::cout << with_hanging_lines(is_of_command ? app.help() : program_page(command_groups(root)),
+                                    terminal_columns());
     return kDone;
   } catch (const CLI::CallForVersion& call) {
     return app.exit(call);

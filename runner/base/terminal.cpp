@@ -93,6 +93,8 @@ std::string printable(std::string_view text) {
 }
 
 std::size_t displayed_columns(std::string_view text) {
+  const auto is_ascii = [](char c) { return static_cast<unsigned char>(c) < 0x80; };
+  if (std::all_of(text.begin(), text.end(), is_ascii)) return text.size();
   std::size_t columns = 0;
   while (!text.empty()) {
     const std::size_t length = std::max<std::size_t>(1, utf8_length(text));

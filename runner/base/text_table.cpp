@@ -75,8 +75,10 @@ std::vector<std::string_view> words_of(std::string_view text) {
 
 std::size_t longest_word_of(std::string_view text) {
   std::size_t longest = 0;
-  for (const std::string_view word : words_of(text)) {
-    longest = std::max(longest, displayed_columns(word));
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find(' ', begin), text.size());
+    longest = std::max(longest, displayed_columns(text.substr(begin, end - begin)));
+    begin = end + 1;
   }
   return longest;
 }
@@ -230,6 +232,51 @@ std::size_t blanks_before(const Column& column, const std::string& line, bool is
   return column.width - std::min(column.width, displayed_columns(line));
 }
 
+class TableWriter {
+ public:
+  TableWriter(const TextStyle& style, const std::vector<Column>& columns, std::size_t indent)
+      : style_(style), columns_(columns), indent_(indent) {}
+
+  // Writes a row, in several lines if a cell does not fit its column.
+  void write(const std::vector<std::string>& cells, const std::vector<Tone>& tones,
+             bool is_header) {
+    if (style_.columns == 0) return write_line(cells, tones, is_header);
+    std::vector<std::vector<std::string>> lines;
+    for (std::size_t c = 0; c < cells.size(); ++c) {
+      const std::vector<std::string> wrapped = wrapped_cell(cells[c], columns_[c].width);
+      lines.resize(std::max(lines.size(), wrapped.size()), std::vector<std::string>(cells.size()));
+      for (std::size_t i = 0; i < wrapped.size(); ++i) lines[i][c] = wrapped[i];
+    }
+    for (const std::vector<std::string>& line : lines) write_line(line, tones, is_header);
+  }
+  [[nodiscard]] const std::string& text() const { return out_; }
+
+ private:
+  void write_line(const std::vector<std::string>& cells, const std::vector<Tone>& tones,
+                  bool is_header) {
+    // Blanks are written only in front of what follows them, so that no line ends in blanks.
+    std::size_t blanks = indent_;
+    for (std::size_t c = 0; c < cells.size(); ++c) {
+      const std::string_view ink = without_blanks_behind(cells[c]);
+      const std::size_t before = blanks_before(columns_[c], cells[c], is_header);
+      const std::size_t taken = before + displayed_columns(ink);
+      blanks += before;
+      if (!ink.empty()) {
+        out_.append(blanks, ' ');
+        out_ += style_.painted(tones[c], ink);
+        blanks = 0;
+      }
+      blanks += columns_[c].width - std::min(columns_[c].width, taken) + kGap;
+    }
+    out_ += "\n";
+  }
+
+  const TextStyle& style_;
+  const std::vector<Column>& columns_;
+  std::size_t indent_;
+  std::string out_;
+};
+
 }  // namespace
 
 TextTable::TextTable(const TextStyle& style, std::vector<std::string> header)
@@ -270,36 +317,14 @@ std::string TextTable::text(const std::string& indent) const {
     columns[c].is_figures = columns[c].is_figures && columns[c].is_right;
   }
   if (style_.columns > 0) fit(columns, indent.size(), style_.columns);
-  std::string out;
+  TableWriter writer(style_, columns, indent.size());
   for (std::size_t r = 0; r < rows_.size(); ++r) {
     const bool is_header = has_header_ && r == 0;
-    std::vector<std::vector<std::string>> lines;
-    std::size_t height = 1;
-    for (std::size_t c = 0; c < rows_[r].cells.size(); ++c) {
-      lines.push_back(wrapped_cell(rows_[r].cells[c], columns[c].width));
-      height = std::max(height, lines.back().size());
-    }
     std::vector<Tone> tones(columns.size(), is_header ? Tone::kHeading : Tone::kPlain);
     for (const auto& [column, tone] : rows_[r].tones) tones.at(column) = tone;
-    for (std::size_t i = 0; i < height; ++i) {
-      // Blanks are written only in front of what follows them, so that no line ends in blanks.
-      std::size_t blanks = indent.size();
-      for (std::size_t c = 0; c < lines.size(); ++c) {
-        const std::string cell = i < lines[c].size() ? lines[c][i] : "";
-        const std::string_view ink = without_blanks_behind(cell);
-        const std::size_t before = blanks_before(columns[c], cell, is_header);
-        const std::size_t taken = before + displayed_columns(ink);
-        blanks += before;
-        if (!ink.empty()) {
-          out += std::string(blanks, ' ') + style_.painted(tones[c], ink);
-          blanks = 0;
-        }
-        blanks += columns[c].width - std::min(columns[c].width, taken) + kGap;
-      }
-      out += "\n";
-    }
+    writer.write(rows_[r].cells, tones, is_header);
   }
-  return out;
+  return writer.text();
 }
 
 }  // namespace shardlab

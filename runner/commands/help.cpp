@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "costmodel/base/text.h"
+#include "runner/base/hanging_text.h"
 #include "runner/commands/commands.h"
 #include "runner/help/completion.h"
 #include "runner/help/pages.h"
@@ -32,15 +33,16 @@ void add_help_command(const Command& root, Session& session) {
       "help", "print what a command does, its options and its exit codes\n  shardlab help compare");
   command.option("command", *name, "the command; without one, all commands are listed");
   command.runs([name, root, &session] {
+    const std::size_t columns = session.style().columns;
     if (name->empty()) {
-      session.print(program_page(command_groups(root)));
+      session.print(with_hanging_lines(program_page(command_groups(root)), columns));
       return;
     }
     std::vector<std::string> names;
     for (const Command& each : root.subcommands()) {
       names.push_back(each.info().name);
       if (names.back() != *name) continue;
-      session.print(each.help_text());
+      session.print(with_hanging_lines(each.help_text(), columns));
       return;
     }
     const std::vector<std::string_view> valid(names.begin(), names.end());

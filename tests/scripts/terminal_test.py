@@ -85,6 +85,18 @@ class TerminalTest(unittest.TestCase):
                         self.assertLessEqual(width(line), columns, line)
                 self.assertEqual(words_of("\n".join(lines)), words_of(whole), (command, columns))
 
+    def test_help_fits_the_terminal_and_its_command_lines_stay_whole(self):
+        for command in [[], ["--help"], ["help"], ["plan", "--help"], ["help", "solve"]]:
+            whole = in_pipe(command)
+            for columns in [100, 60]:
+                shown = on_terminal(command, columns)
+                self.assertEqual(words_of(shown), words_of(whole), (command, columns))
+                for line in shown.splitlines():
+                    if not line.lstrip().startswith("shardlab ") and " " in line.strip():
+                        self.assertLessEqual(width(line), columns, (command, line))
+                examples = [line for line in whole.splitlines() if line.startswith("  shardlab ")]
+                self.assertEqual([line for line in shown.splitlines() if line.startswith("  shardlab ")], examples)
+
     def test_a_number_is_never_cut(self):
         for command in [SOLVE, ["ties", "--suite", "ops-small", "--all"]]:
             figures = re.findall(r"(?<!\S)\d+\.\d+(?!\S)", in_pipe(command))
