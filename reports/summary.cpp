@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <span>
 
 #include "reports/number_text.h"
@@ -110,6 +111,38 @@ std::string judged_part(std::int64_t part, std::int64_t total, const std::string
   return grouped(part) + " of " + counted(total, "judged " + what, "judged " + what + "s");
 }
 
+// ", 1,015 of which have one candidate"; "" if all decisions have several.
+std::string without_choice(const ComparisonRecord& record) {
+  const auto alone = std::count_if(
+      record.questions.begin(), record.questions.end(), [](const RecordQuestion& question) {
+        return question.kind == QuestionKind::kSelect && question.candidates == 1;
+      });
+  if (alone == 0) return "";
+  return ", " + grouped(alone) + " of which " + (alone == 1 ? "has" : "have") + " one candidate";
+}
+
+// "; it changes the price of all_to_all, which no choice runs"; "" if every collective whose price
+// changes is run, or if the record does not tell.
+std::string unused_collectives(const ComparisonRecord& record, const Comparison& comparison) {
+  std::set<std::string> changed;
+  for (const PriceCurve& before : record.curves) {
+    if (before.stack != record.stacks[0]) continue;
+    for (const PriceCurve& after : record.curves) {
+      const bool is_same_question = after.stack == record.stacks[1] &&
+                                    after.collective == before.collective &&
+                                    after.mesh == before.mesh && after.bytes == before.bytes;
+      if (is_same_question && after.price_us != before.price_us) changed.insert(after.collective);
+    }
+  }
+  for (const SuiteChange& suite : comparison.suites) {
+    if (!suite.tells_collectives) return "";
+    for (const CollectiveChange& kind : suite.collectives) changed.erase(kind.kind);
+  }
+  if (changed.empty()) return "";
+  return "; it changes the price of " + listed({changed.begin(), changed.end()}) +
+         ", which no choice runs";
+}
+
 // "It flips 132 of 1,204 decisions (11.0 %): 120 of them are improvements ...; mean regret falls from
 // 3.2 % to 1.1 %."
 std::string one_candidate(const ComparisonRecord& record, const Comparison& comparison) {
@@ -119,6 +152,7 @@ std::string one_candidate(const ComparisonRecord& record, const Comparison& comp
   if (candidate.flips.total == 0) {
     text = candidate.flips.questions == 1 ? "It does not flip the only decision"
                                           : "It flips " + flips_of_decisions(candidate.flips);
+    text += without_choice(record) + unused_collectives(record, comparison);
   } else {
     text = "It flips " + flips_of_decisions(candidate.flips) + ": " + judgement(candidate.flips);
   }
@@ -268,7 +302,8 @@ std::string summary_sentence(const ComparisonRecord& record, const Comparison& c
   const std::string text = time_sentence(record, comparison) + " " +
                            (comparison.stacks.size() == 2 ? one_candidate(record, comparison)
                                                           : several_candidates(record, comparison));
-  return record.steps.empty() ? text : text + " " + steps_sentence(record);
+  // A training step that cannot run, or that runs longer, matters more than its operators' times.
+  return record.steps.empty() ? text : steps_sentence(record) + " " + text;
 }
 
 std::string steps_sentence(const ComparisonRecord& record) {

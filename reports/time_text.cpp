@@ -123,7 +123,7 @@ std::string of_one_candidate(const ComparisonRecord& record, const Comparison& c
   const SuiteChange& largest = *largest_change(comparison.suites, 1);
   std::string others;
   // The training step of a program can change although its operators take as long as before: what
-  // follows them differs. Its own sentence comes after this one.
+  // follows them differs. Its own sentence comes before this one.
   const std::string nothing = record.steps.empty()
                                   ? " changes nothing in time"
                                   : " changes nothing in the time of single operators";
@@ -141,7 +141,8 @@ std::string of_one_candidate(const ComparisonRecord& record, const Comparison& c
               amounts_text(largest);
     }
   } else if (largest.delta_us == 0.0) {
-    text += nothing + ": the choices of all " + std::to_string(timed.size()) +
+    text += nothing + ": the choices of " +
+            (timed.size() == 2 ? "both" : "all " + std::to_string(timed.size())) +
             " suites take as long as before";
   } else if (largest.is_nothing()) {
     text += nothing + ": of " + std::to_string(timed.size()) + " suites, " + code(largest.name) +

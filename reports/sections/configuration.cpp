@@ -39,11 +39,14 @@ Leaves leaves_of(const nlohmann::json& stack) {
   return leaves;
 }
 
-// Orders the keys: those that identify a stack come first, its settings after them.
-std::vector<std::string> in_reading_order(const std::set<std::string>& paths) {
-  const auto place = [](const std::string& path) {
+// Orders the keys: first those that identify a stack, then those that `is_first` picks, then the rest.
+template <class IsFirst>
+std::vector<std::string> in_reading_order(const std::set<std::string>& paths,
+                                          const IsFirst& is_first) {
+  const auto place = [&](const std::string& path) {
     if (path == "title") return 0;
-    return path == "source" ? 1 : 2;
+    if (path == "source") return 1;
+    return is_first(path) ? 2 : 3;
   };
   std::vector<std::string> ordered(paths.begin(), paths.end());
   std::stable_sort(ordered.begin(), ordered.end(),
@@ -79,7 +82,9 @@ std::vector<Table> difference_tables(const std::vector<nlohmann::json>& stacks) 
     for (const std::size_t stack : shown) {
       table.columns.push_back({stacks[stack]["name"].get<std::string>(), ColumnKind::kCode});
     }
-    for (const std::string& path : in_reading_order(paths)) {
+    // What the first candidate changes comes before what a reference with measured rows has.
+    const auto is_changed = [&](const std::string& path) { return at(1, path) != at(0, path); };
+    for (const std::string& path : in_reading_order(paths, is_changed)) {
       const bool differs = std::any_of(shown.begin(), shown.end(), [&](std::size_t stack) {
         return at(stack, path) != at(0, path);
       });

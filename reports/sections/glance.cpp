@@ -35,28 +35,72 @@ std::string share(const FlipCounts& flips) {
 // "none", "-2.09 %"; unknown where nothing is timed.
 Figure time_figure(const Comparison& comparison, const SuiteChange* largest) {
   if (largest == nullptr) return {"Time", "unknown", "no choice is timed"};
+  if (largest->delta_us == 0.0 && comparison.suites.size() > 1) {
+    return {
+        "Time", "0 %",
+        "of " + counted(static_cast<std::int64_t>(comparison.suites.size()), "suite", "suites")};
+  }
   const std::string label = comparison.suites.size() == 1 ? "Time" : "Largest change in time";
   const std::optional<double> percent = largest->percent();
   return {label, percent ? change_percent(*percent) : change_duration(largest->delta_us),
           code(largest->name) + " took " + duration_text(largest->baseline_us)};
 }
 
-// The number of collectives that the suite runs more or less, and how many it ran.
+// "-0.70 %": how the training step of a program changes; the largest change if there are several, and
+// "cannot run" if one cannot. Nothing if no step was compared.
+std::optional<Figure> step_figure(const ComparisonRecord& record) {
+  const auto stopped =
+      std::find_if(record.steps.begin(), record.steps.end(),
+                   [](const StepComparison& step) { return !step.cannot_run.empty(); });
+  if (stopped != record.steps.end()) {
+    return Figure{"Training step", "cannot run",
+                  code(stopped->program) + " under " + code(stopped->candidate)};
+  }
+  const StepComparison* largest = nullptr;
+  const auto change = [](const StepComparison& step) {
+    return *step.step_us.candidate / step.step_us.baseline - 1.0;
+  };
+  for (const StepComparison& step : record.steps) {
+    if (!step.step_us.candidate || !(step.step_us.baseline > 0.0)) continue;
+    if (largest == nullptr || std::abs(change(step)) > std::abs(change(*largest))) largest = &step;
+  }
+  if (largest == nullptr) return std::nullopt;
+  return Figure{"Training step", change_percent(100.0 * change(*largest)),
+                code(largest->program) + " took " + duration_text(largest->step_us.baseline)};
+}
+
+// The number of collectives that the suite runs more or less, and how many it ran. Where some kinds
+// run more and others less, the two that change most are named.
 Figure collectives_figure(const SuiteChange* suite) {
   if (suite == nullptr || !suite->tells_collectives)
     return {"Collectives", "unknown", "not in the record"};
   const CollectiveChange all = suite->all_collectives();
   const std::int64_t more = all.candidate.count - all.baseline.count;
+  const auto change = [](const CollectiveChange& kind) {
+    return kind.candidate.count - kind.baseline.count;
+  };
+  const auto by_change = [&](const CollectiveChange& left, const CollectiveChange& right) {
+    return change(left) < change(right);
+  };
+  std::string kinds;
+  if (!suite->collectives.empty()) {
+    const auto [least, most] =
+        std::minmax_element(suite->collectives.begin(), suite->collectives.end(), by_change);
+    if (change(*least) < 0 && change(*most) > 0) {
+      kinds = most->kind + " +" + grouped(change(*most)) + ", " + least->kind + " " +
+              grouped(change(*least)) + "; ";
+    }
+  }
   return {"Collectives", (more > 0 ? "+" : "") + grouped(more),
-          code(suite->name) + " ran " + grouped(all.baseline.count)};
+          kinds + code(suite->name) + " ran " + grouped(all.baseline.count)};
 }
 
-Figures figures_of_one(const Comparison& comparison) {
+Figures figures_of_one(const ComparisonRecord& record, const Comparison& comparison) {
   const StackSummary& before = comparison.stacks[0];
   const StackSummary& after = comparison.stacks[1];
   const FlipCounts& flips = after.flips;
   const SuiteChange* largest = largest_change(comparison.suites, 1);
-  return {{time_figure(comparison, largest),
+  return {{step_figure(record).value_or(time_figure(comparison, largest)),
            collectives_figure(largest),
            {"Decisions that flip", grouped(flips.total), share(flips)},
            {"Mean regret", percent_or_dash(after.regret.mean),
@@ -126,7 +170,12 @@ std::string answer(const ComparisonRecord& record, const Comparison& comparison)
   }
   if (comparison.flips.empty()) return "No decision flips.";
   if (loss == nullptr && gain == nullptr) {
-    return "No flip gains or loses anything that " + code(record.reference.name) + " can see.";
+    return "No flip gains or loses anything " +
+           std::string(record.steps.empty() ? "" : "by itself ") + "that " +
+           code(record.reference.name) + " can see." +
+           (record.steps.empty()
+                ? ""
+                : " What it changes in the operators that follow, the training step shows.");
   }
   const auto told = [&](const Flip& flip) {
     const RecordQuestion& question = record.questions[flip.question];
@@ -151,7 +200,7 @@ std::string answer(const ComparisonRecord& record, const Comparison& comparison)
 SectionContent render(const ComparisonRecord& record, const Comparison& comparison) {
   SectionContent content;
   content.blocks.emplace_back(comparison.stacks.size() == 2
-                                  ? figures_of_one(comparison)
+                                  ? figures_of_one(record, comparison)
                                   : figures_of_several(record, comparison));
   for (Table& table : time_tables(record, comparison)) {
     content.blocks.emplace_back(std::move(table));

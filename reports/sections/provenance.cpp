@@ -139,7 +139,9 @@ SectionContent render(const RunHeader& header) {
   content.answer = fitted.empty()
                        ? "No price of this run rests on a measured row: all follow " + formulas
                        : "The prices of " + listed(fitted) +
-                             " rest on measured rows; all others follow " + formulas;
+                             " are fitted to measured rows, and carried over to groups and sizes "
+                             "that were not measured; all others follow " +
+                             formulas;
   return content;
 }
 

@@ -1,7 +1,10 @@
 // Experts' recipes compared with the best plan, and where their time goes.
+#include <algorithm>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "costmodel/base/units.h"
 #include "reports/number_text.h"
 #include "reports/section.h"
 #include "reports/summary.h"
@@ -10,6 +13,33 @@ namespace shardlab {
 namespace recipes_section {
 
 using namespace reports;
+
+// A bar that is this many times as long as the shortest would leave no room to tell the others apart.
+constexpr double kBeyond = 4.0;
+
+double shortest_of(const std::vector<RecipeCost>& recipes) {
+  double shortest = kInfinity;
+  for (const RecipeCost& recipe : recipes) {
+    if (recipe.figures) shortest = std::min(shortest, recipe.objective_us.value_or(kInfinity));
+  }
+  return shortest;
+}
+
+bool is_beyond(const RecipeCost& recipe, double shortest) {
+  return recipe.objective_us.value_or(0.0) > kBeyond * shortest;
+}
+
+// "`greedy`, which takes 27.5 s, is beyond the picture."; "" if every recipe has its bar.
+std::string beyond_text(const std::vector<RecipeCost>& recipes) {
+  std::vector<std::string> names;
+  const double shortest = shortest_of(recipes);
+  for (const RecipeCost& recipe : recipes) {
+    if (!recipe.figures || !is_beyond(recipe, shortest)) continue;
+    names.push_back(code(recipe.recipe) + " with " + duration_text(*recipe.objective_us));
+  }
+  if (names.empty()) return "";
+  return "Beyond the picture: " + listed(names) + ".";
+}
 
 Chart chart_of(const std::vector<RecipeCost>& recipes) {
   Chart chart;
@@ -23,8 +53,9 @@ Chart chart_of(const std::vector<RecipeCost>& recipes) {
                   {"moves of parameters", {}},
                   {"moves of gradients", {}},
                   {"moves of activations", {}}};
+  const double shortest = shortest_of(recipes);
   for (const RecipeCost& recipe : recipes) {
-    if (!recipe.figures) continue;
+    if (!recipe.figures || is_beyond(recipe, shortest)) continue;
     chart.labels.push_back(recipe.recipe);
     chart.series[0].values.emplace_back(recipe.figures->kernels_us);
     chart.series[1].values.emplace_back(recipe.figures->moves.parameters_us);
@@ -101,6 +132,9 @@ SectionContent render(const SolutionRecord& record) {
       "is the time of the kernels and of what moves: parameters, their gradients, and activations "
       "with theirs. Bytes kept are parameters, gradients and Adam's state of one device."});
   content.blocks.emplace_back(Charts{{chart_of(recipes)}});
+  if (const std::string beyond = beyond_text(recipes); !beyond.empty()) {
+    content.blocks.emplace_back(Paragraph{beyond});
+  }
   content.blocks.emplace_back(table_of(recipes));
   content.blocks.emplace_back(greedy_table(recipes));
   Table misfits = misfit_table(recipes);

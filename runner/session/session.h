@@ -51,7 +51,8 @@ inline constexpr ExitMeaning kExitMeanings[] = {
     {kBadInput, "a file is wrong"},
     {kNoEnvironment, "the environment lacks something: a GPU, NCCL, PyTorch, space on the disk"},
     {kBug, "a bug in shardlab"},
-    {kInterrupted, "Ctrl-C ended the command; what was known by then is printed first"},
+    {kInterrupted,
+     "Ctrl-C ended the command; those that ask many questions print first what they have"},
 };
 
 struct Session {

@@ -88,7 +88,9 @@ class ComparisonMaker {
     if (!walk.stuck) row.greedy_us = network.cost(walk.assignment);
     if (row.name == "optimum" && !walk.stuck && row.greedy_us < kForbidden) {
       greedy_ = Compared{.name = "greedy",
-                         .title = "what DTensor does by itself from the optimum's sources"};
+                         .title =
+                             "each op decided alone by this stack's prices, as DTensor decides, "
+                             "from the optimum's sources"};
       greedy_->greedy_us = row.greedy_us;
       fill(*greedy_, problem, network, walk.assignment);
     }

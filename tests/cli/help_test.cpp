@@ -96,7 +96,8 @@ TEST_P(Help, EndsWithTheMeaningOfTheExitCodes) {
             "  3    a file is wrong\n"
             "  4    the environment lacks something: a GPU, NCCL, PyTorch, space on the disk\n"
             "  5    a bug in shardlab\n"
-            "  130  Ctrl-C ended the command; what was known by then is printed first\n");
+            "  130  Ctrl-C ended the command; those that ask many questions print first what they "
+            "have\n");
 }
 
 TEST_P(Help, IsWhatHelpWithItsNamePrints) {

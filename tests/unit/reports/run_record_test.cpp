@@ -801,7 +801,7 @@ TEST(RunRecord, AFittedStackIsMeasured) {
     return std::string("no section");
   };
   for (const char* source : {"fitted:h100", "record:own"}) {
-    EXPECT_TRUE(answer_of(source).starts_with("The prices of `old` rest on measured rows;"))
+    EXPECT_TRUE(answer_of(source).starts_with("The prices of `old` are fitted to measured rows, "))
         << answer_of(source);
   }
   EXPECT_TRUE(answer_of("Hockney 1994").starts_with("No price of this run rests on"));

@@ -32,7 +32,7 @@ ComparisonRecord with_step(double after_us, double after_bytes) {
   return record;
 }
 
-TEST(StepsOfAComparison, AreTheLastWordOfTheSummary) {
+TEST(StepsOfAComparison, AreTheFirstWordOfTheSummary) {
   EXPECT_EQ(steps_sentence(small_record()), "");
   EXPECT_EQ(steps_sentence(with_step(100.04e3, 18.5e9)),
             "Under `new`, a step of `llama` on `2x4` takes 100.0 ms, which is 40.00 us (0.04 %) "
@@ -45,10 +45,10 @@ TEST(StepsOfAComparison, AreTheLastWordOfTheSummary) {
             "21.0 GB of memory at its peak, 1.00 GB more.");
   const ComparisonRecord record = with_step(75e3, 20e9);
   const std::string sentence = summary_sentence(record, compare(record));
-  EXPECT_TRUE(sentence.ends_with("as much memory at its peak, 20.0 GB."));
+  EXPECT_TRUE(sentence.starts_with("Under `new`, a step of `llama` on `2x4` takes 75.00 ms"));
   const ComparisonRecord without = small_record();
-  EXPECT_TRUE(sentence.starts_with(summary_sentence(without, compare(without))));
-  EXPECT_TRUE(summary_text(record).sentence.ends_with("as much memory at its peak, 20.0 GB."));
+  EXPECT_TRUE(sentence.ends_with(summary_sentence(without, compare(without))));
+  EXPECT_TRUE(summary_text(record).sentence.starts_with("Under new, a step of llama"));
 }
 
 TEST(StepsOfAComparison, MayNotRunUnderTheCandidate) {
@@ -62,7 +62,17 @@ TEST(StepsOfAComparison, MayNotRunUnderTheCandidate) {
   EXPECT_EQ(parse_record(record_text(record), "run.json"), record);
   const nlohmann::json step = nlohmann::json::parse(report_json(record))["steps"][0];
   EXPECT_TRUE(step["step_us"]["candidate"].is_null());
-  EXPECT_NE(write_report(record).markdown.find("cannot run"), std::string::npos);
+  const std::string markdown = write_report(record).markdown;
+  EXPECT_NE(markdown.find("- Training step: **cannot run** (`llama` under `new`)"),
+            std::string::npos)
+      << markdown.substr(0, 2000);
+}
+
+TEST(StepsOfAComparison, AreTheFirstFigure) {
+  const std::string markdown = write_report(with_step(75e3, 20e9)).markdown;
+  EXPECT_NE(markdown.find("- Training step: **-25.0 %** (`llama` took 100.0 ms)"),
+            std::string::npos)
+      << markdown.substr(0, 2000);
 }
 
 TEST(StepsOfAComparison, AreReadBackFromTheRecord) {

@@ -71,6 +71,40 @@ TEST(SummarySentence, WithoutFlipsItSaysSo) {
             "It flips none of 1,204 decisions; mean regret stays at 0.0 %.");
 }
 
+TEST(SummarySentence, WithoutFlipsItCountsTheDecisionsThatLeaveNoChoice) {
+  ComparisonRecord record = record_of(1204, 0, 0, 0);
+  record.questions[7].candidates = 1;
+  EXPECT_EQ(sentence(record),
+            "It flips none of 1,204 decisions, 1 of which has one candidate; mean regret stays at "
+            "0.0 %.");
+  record.questions[8].candidates = 1;
+  EXPECT_NE(sentence(record).find(", 2 of which have one candidate;"), std::string::npos);
+}
+
+TEST(SummarySentence, WithoutFlipsItNamesTheCollectivesWhosePriceChangesButThatNothingRuns) {
+  ComparisonRecord record = record_of(10, 0, 0, 0);
+  const auto curve = [](const char* stack, const char* collective, double price_us) {
+    return PriceCurve{.stack = stack,
+                      .collective = collective,
+                      .mesh = "8",
+                      .group = "8 ranks",
+                      .bytes = {1024.0},
+                      .price_us = {price_us}};
+  };
+  record.curves = {curve("old", "all_gather", 5.0), curve("new", "all_gather", 5.0),
+                   curve("old", "all_to_all", 6.0), curve("new", "all_to_all", 5.0)};
+  for (RecordQuestion& question : record.questions) {
+    for (auto& answer : question.answers) answer.traffic.emplace();
+  }
+  EXPECT_NE(sentence(record).find(
+                "; it changes the price of all_to_all, which no choice runs; mean regret"),
+            std::string::npos)
+      << sentence(record);
+  record.questions[3].answers[0].traffic->emplace("all_to_all",
+                                                  CollectiveTraffic{.count = 1, .bytes = 8.0});
+  EXPECT_EQ(sentence(record).find("which no choice runs"), std::string::npos);
+}
+
 TEST(SummarySentence, CountsTheDecisionsThatAreReachedByOtherSteps) {
   ComparisonRecord record = record_of(1204, 0, 0, 0);
   record.questions[7].answers[1].reference_us = 10.5;

@@ -98,7 +98,12 @@ TEST(TimeSentence, OfSeveralSuitesItNamesTheOneThatChangesMost) {
       "-0.003 % (-30.00 us of 1.000 s)" +
           kBy);
   EXPECT_EQ(sentence(record_of({one_question("a", 10, {10}), one_question("b", 10, {10})})),
-            "Changing `old` to `new` changes nothing in time: the choices of all 2 suites take as "
+            "Changing `old` to `new` changes nothing in time: the choices of both suites take as "
+            "long as before" +
+                kBy);
+  EXPECT_EQ(sentence(record_of({one_question("a", 10, {10}), one_question("b", 10, {10}),
+                                one_question("c", 10, {10})})),
+            "Changing `old` to `new` changes nothing in time: the choices of all 3 suites take as "
             "long as before" +
                 kBy);
 }
