@@ -1,6 +1,9 @@
 // shardlab step: predicts how long a training step takes.
+#include <algorithm>
+
 #include "costmodel/base/json_enum.h"
 #include "runner/base/stop_watch.h"
+#include "runner/base/terminal.h"
 #include "runner/base/write_file.h"
 #include "runner/commands/commands.h"
 #include "runner/config/configs.h"
@@ -203,6 +206,19 @@ PredictedStep predict_program(const StepArguments& arguments, const ConfigStore&
            std::move(step.blocks)}};
 }
 
+// A stack without terms that were fitted to training steps, such as one that `calibrate` made of a log,
+// prices kernels as its models do, which is faster than they run.
+std::string terms_note(const StepAssumptions& assumed) {
+  const StepTerms terms = step_terms_of(assumed.stack);
+  const auto holds = [&](const StepTerm& term) { return term.holds(assumed.traits); };
+  if (std::any_of(terms.terms.begin(), terms.terms.end(), holds)) return "";
+  return "  note: " + printable(assumed.stack.name) +
+         " has no terms fitted to training steps, so kernels and transfers take what its models "
+         "say; "
+         "`calibrate --steps published --stack " +
+         printable(assumed.stack.name) + " --out FILE` fits them\n";
+}
+
 void run_step(const StepArguments& arguments, Session& session) {
   const StopWatch watch;
   prepare_out(session);
@@ -232,7 +248,7 @@ void run_step(const StepArguments& arguments, Session& session) {
     session.print(step_json(step.subject, step.prediction, topology));
   } else if (!session.summary) {
     session.print(step_text(step.subject, step.prediction, topology, session.style()) +
-                  report_line(session));
+                  terms_note(step.assumed) + report_line(session));
   }
 }
 

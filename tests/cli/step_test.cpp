@@ -72,6 +72,14 @@ TEST(StepCommand, SaysTheSameInWords) {
             std::string::npos);
 }
 
+TEST(StepCommand, AStackWithoutTermsOfStepsSaysSo) {
+  const std::string note = "calibrated-h100 has no terms fitted to training steps";
+  Words words = kSmall;
+  EXPECT_EQ(run_shardlab(words).out.find("has no terms"), std::string::npos);
+  words.insert(words.end(), {"--stack", "calibrated-h100"});
+  EXPECT_NE(run_shardlab(words).out.find(note), std::string::npos);
+}
+
 TEST(StepCommand, OptionsChangeWhatTheySay) {
   const auto step_ms = [](const Words& more) {
     return json_of(with(kSmall, more))["step_ms"].get<double>();

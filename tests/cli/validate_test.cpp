@@ -135,6 +135,18 @@ TEST(ValidateCommand, AnUnknownGpuStandsOnH100AndSaysSo) {
             json::array());
 }
 
+TEST(ValidateCommand, SaysWhichSetsTheStackWasFittedTo) {
+  EXPECT_EQ(
+      json_of({"h100_1x8_all_reduce_dgxc", "h100_1x8_all_gather_xxrjun-c01",
+               "a100-40g_1x8_all_reduce_superbench", "--stack", "calibrated-h100"})["warnings"],
+      json({"calibrated-h100 was fitted to 2 of these 3 sets, such as "
+            "h100_1x8_all_reduce_dgxc: its errors on them say nothing about runs that it has "
+            "not seen"}));
+  EXPECT_EQ(
+      json_of({"a100-40g_1x8_all_reduce_superbench", "--stack", "calibrated-h100"})["warnings"],
+      json::array());
+}
+
 TEST(ValidateCommand, OverridesReachTheModel) {
   const Words set = {"h100_1x8_all_reduce_dgxc", "--stack", "alpha-beta", "--rows"};
   Words fast = set;
