@@ -518,7 +518,7 @@ void add_demo_command(const Command& root, Session& session) {
                                   {"--seed", std::to_string(session.seed)});
     }
     run_compare(arguments, session);
-    if (!session.json()) {
+    if (!session.json() && session.interruption.empty()) {
       session.print("the same: shardlab " + join(session.command_line, " ") + " --out " +
                     session.out + "\n");
     }

@@ -175,7 +175,14 @@ OtherPlan other_plan(const std::string& name, const RedistributionQuestion& ques
     other_options.planner = planner;
     other.plan = asked.plan(mesh, meta, from, to, other_options);
   } else {
-    const Stack stack = parse_option("--against", [&] { return session.store().stack(name); });
+    const Stack stack = [&] {
+      try {
+        return session.store().stack(name);
+      } catch (const InputError& error) {
+        throw InputError("--against: neither a planner (greedy, graph) nor a stack: " +
+                         std::string(error.what()));
+      }
+    }();
     StackEvaluator evaluator(stack, asked.topology());
     other.plan = evaluator.plan(mesh, meta, from, to, other_options);
   }

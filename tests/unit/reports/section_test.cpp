@@ -266,6 +266,35 @@ TEST(Sections, ConfigurationShowsOnlyWhatDiffers) {
   EXPECT_EQ(std::get<std::string>(table.rows[0][2].value), "3.0");
 }
 
+TEST(Sections, ConfigurationBeginsWithWhatTheCandidateChanges) {
+  ComparisonRecord record = small_record();
+  record.configuration.stacks.push_back(record.configuration.stacks[0]);
+  record.configuration.stacks.back()["name"] = "ref";
+  record.configuration.stacks.back()["a_row_of_the_reference"] = 1;
+  const RenderedReport report = rendered(record);
+  const Table& table = table_of(content_of(report, "configuration"), "What the stacks differ in");
+  ASSERT_EQ(table.rows.size(), 2U);
+  EXPECT_EQ(std::get<std::string>(table.rows[0][0].value), "model.latency_us");
+  EXPECT_EQ(std::get<std::string>(table.rows[1][0].value), "a_row_of_the_reference");
+}
+
+TEST(Sections, TheGlanceNamesTheKindsOfCollectivesThatReplaceEachOther) {
+  ComparisonRecord record = small_record();
+  for (RecordQuestion& question : record.questions) {
+    for (StackAnswer& answer : question.answers) {
+      if (answer.reference_us) answer.traffic.emplace();
+    }
+  }
+  record.questions[0].answers[0].traffic->emplace("all_gather", CollectiveTraffic{5, 1e6});
+  record.questions[0].answers[1].traffic->emplace("all_to_all", CollectiveTraffic{5, 1e6});
+  const RenderedReport report = rendered(record);
+  const auto* figures = std::get_if<Figures>(&content_of(report, "glance").blocks.front());
+  ASSERT_NE(figures, nullptr);
+  EXPECT_EQ(figures->figures[1].value, "0");
+  EXPECT_TRUE(figures->figures[1].note.starts_with("all_to_all +5, all_gather -5; `"))
+      << figures->figures[1].note;
+}
+
 TEST(Sections, TheCommandLineCanBePastedIntoAShell) {
   const SectionContent content = content_of(rendered(small_record()), "configuration");
   for (const Block& block : content.blocks) {

@@ -199,6 +199,30 @@ TEST(SolutionAnswers, HaveASectionEach) {
   }
 }
 
+TEST(SolutionAnswers, ARecipeThatTakesFarLongerHasNoBar) {
+  json answers = all_answers();
+  const auto labels_and_note = [&] {
+    std::string text;
+    const RenderedReport report = report_of(answers);
+    for (const Block& block : find_section(report, "recipes")->content.blocks) {
+      if (const auto* charts = std::get_if<Charts>(&block)) {
+        for (const std::string& label : charts->charts.front().labels) text += label + " ";
+      } else if (const auto* paragraph = std::get_if<Paragraph>(&block)) {
+        if (paragraph->text.starts_with("Beyond")) text += paragraph->text;
+      }
+    }
+    return text;
+  };
+  EXPECT_EQ(labels_and_note(), "optimum fsdp tp ");
+  json longer = answers["recipes"][2];
+  longer["recipe"] = "greedy";
+  longer["objective_us"] = 400.0;
+  answers["recipes"].push_back(longer);
+  EXPECT_EQ(labels_and_note(), "optimum fsdp tp greedy ");
+  answers["recipes"].back()["objective_us"] = 401.0;
+  EXPECT_EQ(labels_and_note(), "optimum fsdp tp Beyond the picture: `greedy` with 401.0 us.");
+}
+
 TEST(SolutionAnswers, ACurveThatWasGivenUpSaysSo) {
   const auto paragraphs = [](const json& answers) {
     const RenderedReport report = report_of(answers);
