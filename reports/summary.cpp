@@ -240,6 +240,18 @@ std::string several_candidates(const ComparisonRecord& record, const Comparison&
   return text + judge;
 }
 
+// " Neither fits into the 80.0 GB of a device, so neither can run."; "" if both fit.
+std::string fit_sentence(const StepComparison& step, const std::string& baseline) {
+  if (!step.device_bytes || !step.peak_bytes.candidate) return "";
+  const bool before_fits = step.peak_bytes.baseline <= *step.device_bytes;
+  const bool after_fits = *step.peak_bytes.candidate <= *step.device_bytes;
+  if (before_fits && after_fits) return "";
+  const std::string device = " into the " + bytes_text(*step.device_bytes) + " of a device";
+  if (!before_fits && !after_fits) return " Neither fits" + device + ", so neither can run.";
+  const std::string& too_large = before_fits ? step.candidate : baseline;
+  return " The step under " + code(too_large) + " does not fit" + device + ", so it cannot run.";
+}
+
 }  // namespace
 
 std::string code(std::string_view name) {
@@ -335,6 +347,7 @@ std::string steps_sentence(const ComparisonRecord& record) {
               bytes_text(std::abs(held_after - held_before)) +
               (held_after > held_before ? " more." : " less.");
     }
+    text += fit_sentence(step, record.stacks[0]);
   }
   return text;
 }

@@ -134,6 +134,12 @@ struct RecipeStep {
   double peak_bytes = 0.0;
   bool fits = true;
 };
+// The step that DTensor makes of a recipe's sources, operator by operator.
+struct RecipeEager {
+  std::string stack;
+  double step_us = 0.0;
+  double peak_bytes = 0.0;
+};
 struct RecipeCost {
   std::string recipe, title;
   std::string misfit;
@@ -141,6 +147,7 @@ struct RecipeCost {
   std::optional<double> objective_us;
   std::optional<RecipeFigures> figures;  // set if the recipe fits the program
   std::optional<RecipeStep> step;
+  std::optional<RecipeEager> eager;
 };
 
 struct SolutionAnswers {
@@ -345,6 +352,15 @@ struct Fields<reports::RecipeStep> {
 };
 
 template <>
+struct Fields<reports::RecipeEager> {
+  using Self = reports::RecipeEager;
+  static constexpr auto kList =
+      std::tuple(field("stack", &Self::stack, "whose choices these are"),
+                 field("step_us", &Self::step_us, "simulated; streams overlap"),
+                 field("peak_bytes", &Self::peak_bytes, "of a device's memory"));
+};
+
+template <>
 struct Fields<reports::RecipeCost> {
   using Self = reports::RecipeCost;
   static constexpr auto kList =
@@ -355,7 +371,10 @@ struct Fields<reports::RecipeCost> {
                  optional_field("optimal", &Self::optimal,
                                 "false: the best plan that was found, not proved to be the best"),
                  all_or_none(&Self::figures),
-                 optional_or_null("step", &Self::step, "a training step; null: a move can't run"));
+                 optional_or_null("step", &Self::step, "a training step; null: a move can't run"),
+                 optional_or_null("eager", &Self::eager,
+                                  "the step where each operator is decided alone, from the same "
+                                  "layouts of parameters and inputs; null: it can't run"));
   static constexpr std::string_view kAlso = R"({
     "if": {"properties": {"misfit": {"type": "null"}}},
     "then": {"required": ["kernels_us"]}})";

@@ -40,7 +40,8 @@ struct StepComparison {
   std::string cannot_run;  // why the candidate's decisions can't run; "" if they can
   StepPair step_us;
   StepPair peak_bytes;
-  std::vector<StepFlip> flips;  // the largest change of the step's time first
+  std::optional<double> device_bytes;  // what a device has; nothing in older records
+  std::vector<StepFlip> flips;         // the largest change of the step's time first
   friend bool operator==(const StepComparison&, const StepComparison&) = default;
 };
 
@@ -85,6 +86,7 @@ struct Fields<reports::StepComparison> {
                     "why the candidate's decisions can't run; null: they can"),
       field("step_us", &Self::step_us, "simulated, priced by the reference"),
       field("peak_bytes", &Self::peak_bytes, "of one device"),
+      optional_field("device_bytes", &Self::device_bytes, "the memory of one device"),
       field("flips", &Self::flips, "the largest change of the step's time first"));
 };
 

@@ -109,18 +109,47 @@ Table misfit_table(const std::vector<RecipeCost>& recipes) {
   return table;
 }
 
-// The plans of walks that do not look ahead. Each walk starts with the layouts that the recipe's
-// best plan gives to parameters and inputs.
-Table greedy_table(const std::vector<RecipeCost>& recipes) {
+// What becomes of the recipes' layouts of parameters and inputs where each operator is decided alone:
+// by DTensor, and by the stack's own prices.
+Table eager_table(const std::vector<RecipeCost>& recipes) {
   Table table;
-  table.caption = "Without looking ahead, from the layouts of the sources";
-  table.columns = {{"recipe", ColumnKind::kName}, {"greedy, us", ColumnKind::kNumber, 0}};
+  table.caption = "Each operator decided alone, from the recipe's layouts of parameters and inputs";
+  table.columns = {{"recipe", ColumnKind::kName},
+                   {"planned step, us", ColumnKind::kNumber, 0},
+                   {"sum by this stack's prices, us", ColumnKind::kNumber, 0}};
+  const bool has_eager = std::ranges::any_of(
+      recipes, [](const RecipeCost& recipe) { return recipe.eager.has_value(); });
+  if (has_eager) {
+    table.columns.push_back({"DTensor's step, us", ColumnKind::kNumber, 0});
+    table.columns.push_back({"DTensor's peak bytes", ColumnKind::kBytes});
+  }
   for (const RecipeCost& recipe : recipes) {
-    if (recipe.figures) {
-      table.rows.push_back({Cell(recipe.recipe), Cell(recipe.figures->greedy_us)});
-    }
+    if (!recipe.figures) continue;
+    std::vector<Cell>& row = table.rows.emplace_back(
+        std::vector<Cell>{Cell(recipe.recipe), Cell(step_figure(recipe, &RecipeStep::step_us)),
+                          Cell(recipe.figures->greedy_us)});
+    if (!has_eager) continue;
+    const std::optional<RecipeEager>& eager = recipe.eager;
+    row.push_back(eager ? Cell(eager->step_us) : Cell());
+    row.push_back(eager ? Cell(eager->peak_bytes) : Cell());
   }
   return table;
+}
+
+// "The shortest step that fits is that of `fsdp`, 1.35 s."; "" if no step is known.
+std::string shortest_text(const std::vector<RecipeCost>& recipes) {
+  const RecipeCost* best = nullptr;
+  bool is_known = false;
+  for (const RecipeCost& recipe : recipes) {
+    if (!recipe.step || recipe.recipe == "greedy") continue;
+    is_known = true;
+    if (!recipe.step->fits) continue;
+    if (best == nullptr || recipe.step->step_us < best->step->step_us) best = &recipe;
+  }
+  if (!is_known) return "";
+  if (best == nullptr) return " No plan fits into a device's memory.";
+  return " The shortest step that fits is that of " + code(best->recipe) + ", " +
+         duration_text(best->step->step_us) + ".";
 }
 
 SectionContent render(const SolutionRecord& record) {
@@ -136,7 +165,7 @@ SectionContent render(const SolutionRecord& record) {
     content.blocks.emplace_back(Paragraph{beyond});
   }
   content.blocks.emplace_back(table_of(recipes));
-  content.blocks.emplace_back(greedy_table(recipes));
+  content.blocks.emplace_back(eager_table(recipes));
   Table misfits = misfit_table(recipes);
   if (!misfits.rows.empty()) content.blocks.emplace_back(std::move(misfits));
   const RecipeCost* nearest = nullptr;
@@ -150,7 +179,9 @@ SectionContent render(const SolutionRecord& record) {
   content.answer = nearest == nullptr
                        ? std::string("No recipe fits.")
                        : "The best recipe is " + code(nearest->recipe) + ", " +
-                             fixed(*nearest->figures->above_percent, 1) + " % above the best plan.";
+                             fixed(*nearest->figures->above_percent, 1) +
+                             " % above the best plan by the sum of kernels and moves.";
+  content.answer += shortest_text(recipes);
   return content;
 }
 

@@ -38,6 +38,8 @@ struct CompareArguments {
   std::vector<std::string> candidates;
   std::vector<std::string> suites;
   std::vector<std::string> programs;
+  std::string recompute;
+  bool reshard_after_forward = false;
   std::string mesh;
   std::string recipe;
   std::string plan;
@@ -74,6 +76,18 @@ Comparison load(const CompareArguments& arguments, const Session& session) {
         "compare: found --recipe or --plan, which lay out the parameters of a program, without "
         "--program");
   }
+  if (arguments.programs.empty() &&
+      (!arguments.recompute.empty() || arguments.reshard_after_forward)) {
+    throw InputError(
+        "compare: found --recompute or --reshard-after-forward, which change the step of a "
+        "program, without --program");
+  }
+  Recomputation recomputation;
+  if (!arguments.recompute.empty()) {
+    recomputation =
+        parse_option("--recompute", [&] { return Recomputation::parse(arguments.recompute); });
+  }
+  recomputation.reshards_weights = arguments.reshard_after_forward;
   const ConfigStore changed = session.store();
   std::vector<Override> others;
   bool changes_stack = false;
@@ -114,6 +128,7 @@ Comparison load(const CompareArguments& arguments, const Session& session) {
                                                 .mesh = arguments.mesh,
                                                 .recipe = arguments.recipe,
                                                 .plan = arguments.plan,
+                                                .recomputation = recomputation,
                                                 .jobs = session.threads()},
                                                comparison.reference, comparison.topology));
     comparison.suites.push_back(suite_of(comparison.programs.back(), comparison.stacks[0],
@@ -342,6 +357,20 @@ std::string with_sign(double change, const std::string& figure) {
   return (change > 0.0 && figure != "0" ? "+" : "") + figure;
 }
 
+// What may make a step fit that exceeds a device's memory; "" if all of them fit.
+std::string memory_advice(const ComparisonRecord& record, const CompareArguments& arguments) {
+  const bool all_fit = std::ranges::all_of(record.steps, [](const reports::StepComparison& step) {
+    const double most = step.device_bytes.value_or(kInfinity);
+    return step.peak_bytes.baseline <= most && step.peak_bytes.candidate.value_or(0.0) <= most;
+  });
+  if (all_fit) return "";
+  std::string advice;
+  if (arguments.recompute.empty()) advice += " --recompute selective";
+  if (!arguments.reshard_after_forward) advice += " --reshard-after-forward";
+  if (advice.empty()) advice = " --recompute full";
+  return "  a step that exceeds a device's memory needs less with" + advice + "\n";
+}
+
 // The flips that change each step most: a line for each.
 std::string step_flips_text(const ComparisonRecord& record, const TextStyle& style) {
   constexpr std::size_t kShown = 5;
@@ -439,10 +468,11 @@ void run_compare(const CompareArguments& arguments, Session& session) {
     record.timing = reports::RunTiming{.started_utc = {}, .ms = {{"wall_ms", wall.count()}}};
   }
   const TextStyle style = session.style();
+  const std::string advice = memory_advice(record, arguments);
   std::string text = session.json()
                          ? reports::report_json(record)
                          : comparison_text(reports::summary_text(record, arguments.shown), style) +
-                               step_flips_text(record, style) + report_line(session);
+                               advice + step_flips_text(record, style) + report_line(session);
   write_run(session, std::move(record), arguments.shown);
   if (!session.summary) session.print(text);
 }
@@ -475,6 +505,11 @@ void add_compare_command(const Command& root, Session& session) {
                  "the reference that satisfies this recipe; default: as in the best plan");
   command.option("--plan", arguments->plan,
                  "how they are laid out: as in this file, which solve --format json has written");
+  command.option("--recompute", arguments->recompute,
+                 "what the backward pass of --program computes again instead of keeping it: none, "
+                 "full, selective, every:N, full:N or selective:N, as solve has it; default: none");
+  command.flag("--reshard-after-forward", arguments->reshard_after_forward,
+               "gather the weights of --program again in the backward pass, as fully_shard does");
   command.option("--reference", arguments->reference, "stack whose prices judge the choices")
       .show_default();
   add_min_share_option(command, arguments->shown);

@@ -140,7 +140,8 @@ void add_questions(const Command& command, SolveProgramArguments& program, Solve
       "instead of a plan, print all shipped recipes beside the optimum, and where their time goes");
   command.flag("--greedy", asked.greedy,
                "also walk node by node without looking ahead, as DTensor does at run time, and say "
-               "which of the choices made so cost most");
+               "which of the choices made so cost most; with --compare-recipes, the step of each "
+               "recipe if DTensor decides it so");
   command.flag("--sensitivity", asked.sensitivity,
                "also say how far latency, bandwidth and the launch floor of kernels may move, from "
                "a 16th to 16 "
@@ -215,7 +216,7 @@ void add_solve_command(const Command& root, Session& session) {
     arguments->of_programs.push_back(command.declared(name));
   }
   for (const char* name :
-       {"--recipe", "--explain", "--diff", "--then", "--greedy", "--sensitivity", "--budget-curve",
+       {"--recipe", "--explain", "--diff", "--then", "--sensitivity", "--budget-curve",
         "--export-problem", "--margins", "--nodes", "--best"}) {
     arguments->of_plans.push_back(command.declared(name));
   }

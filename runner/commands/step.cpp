@@ -219,6 +219,13 @@ std::string terms_note(const StepAssumptions& assumed) {
          printable(assumed.stack.name) + " --out FILE` fits them\n";
 }
 
+// Why an eager step of a program may be longer than that of a built-in model.
+std::string kernels_note(const StepArguments& arguments) {
+  if (!is_program(arguments) || arguments.compile) return "";
+  return "  note: each operator of the program is a kernel of its own, as it was traced; where the "
+         "model's modules run fused kernels, its other kernels take less. --compile fuses them\n";
+}
+
 void run_step(const StepArguments& arguments, Session& session) {
   const StopWatch watch;
   prepare_out(session);
@@ -248,7 +255,7 @@ void run_step(const StepArguments& arguments, Session& session) {
     session.print(step_json(step.subject, step.prediction, topology));
   } else if (!session.summary) {
     session.print(step_text(step.subject, step.prediction, topology, session.style()) +
-                  terms_note(step.assumed) + report_line(session));
+                  terms_note(step.assumed) + kernels_note(arguments) + report_line(session));
   }
 }
 

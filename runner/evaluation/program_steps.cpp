@@ -8,6 +8,8 @@
 #include "runner/config/read_json.h"
 #include "runner/config/saved_plan.h"
 #include "runner/session/session.h"
+#include "runner/simulate/device_memory.h"
+#include "runner/solve/step_figures.h"
 #include "strategies/programs/program_prices.h"
 #include "strategies/programs/program_strategies.h"
 #include "strategies/programs/sharding_network.h"
@@ -28,6 +30,7 @@ std::vector<Placements> solved_sources(const ConfigStore& store,
   if (!arguments.recipe.empty()) {
     options.masks = store.recipe(arguments.recipe).masks(program, mesh);
   }
+  options.runs = runs_under(program, blocks_of(program), arguments.recomputation);
   StackEvaluator evaluator(reference, topology);
   const ProgramStrategies strategies = in_program(arguments.program, [&] {
     return enumerate_strategies(program, mesh,
@@ -43,21 +46,13 @@ std::vector<Placements> solved_sources(const ConfigStore& store,
                      " satisfies " +
                      (arguments.recipe.empty() ? "its own pairs" : "recipe " + arguments.recipe));
   }
-  std::vector<Placements> sources;
-  for (const NodePlacements& node : placements_of(strategies, best.assignment)) {
-    sources.push_back(node.outputs.empty() ? Placements() : node.outputs[0]);
-  }
-  return sources;
+  return first_outputs(placements_of(strategies, best.assignment));
 }
 
 std::vector<Placements> saved_sources(const std::string& file, const Program& program,
                                       const DeviceMesh& mesh) {
-  std::vector<Placements> sources;
-  for (const NodePlacements& node :
-       read_placements(parse_json(read_text_file(file), file), file, program, mesh)) {
-    sources.push_back(node.outputs.empty() ? Placements() : node.outputs[0]);
-  }
-  return sources;
+  return first_outputs(
+      read_placements(parse_json(read_text_file(file), file), file, program, mesh));
 }
 
 // The baseline's run, without which there is nothing to compare. Its errors name the stack.
@@ -93,6 +88,7 @@ ProgramCase read_program(const ConfigStore& store, const ProgramCaseArguments& a
   }
   expect_kernel_prices(reference, "compare --program");
   ProgramCase made;
+  made.step_options.recomputation = arguments.recomputation;
   made.mesh = parse_option("--mesh", [&] { return DeviceMesh::parse(arguments.mesh); });
   made.program = store.program(arguments.program);
   if (!arguments.plan.empty()) {
@@ -143,6 +139,7 @@ std::vector<reports::StepComparison> compare_steps(const ProgramCase& program,
     step.candidate = stack.name;
     step.step_us.baseline = before.step_us;
     step.peak_bytes.baseline = before.peak_bytes;
+    step.device_bytes = memory_of_device(topology);
     try {
       const EagerRun after = eager.run(candidate);
       step.step_us.candidate = after.step_us;

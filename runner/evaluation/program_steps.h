@@ -26,6 +26,7 @@ struct ProgramCaseArguments {
   std::string mesh;
   std::string recipe = {};  // a shipped name or a path; "" for none
   std::string plan = {};    // a file that saved_plan.h reads; "" for none
+  Recomputation recomputation = {};
   int jobs = 1;
 };
 

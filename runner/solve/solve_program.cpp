@@ -483,7 +483,8 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
   StepPlanner planner(priced, evaluator.on(mesh), most_bytes);
   std::optional<RecipeComparison> recipes;
   if (arguments.compare_recipes) {
-    recipes = compare_recipes(priced, options, step_options, planner, store, session.style());
+    recipes = compare_recipes(priced, options, step_options, planner, store, asked.greedy,
+                              session.style());
     if (!recipes->feasible) session.exit_code = kGateSaidNo;
     if (!writes_report(session)) {
       print_recipes(*recipes, session);

@@ -14,6 +14,7 @@
 #include "strategies/programs/program_graph.h"
 #include "strategies/programs/sharding_network.h"
 #include "strategies/solvers/greedy_walk.h"
+#include "strategies/steps/eager_step.h"
 
 namespace shardlab {
 namespace {
@@ -57,20 +58,29 @@ struct Compared {
   double kept_bytes = 0.0;
   double greedy_us = kForbidden;
   std::optional<StepFigures> step = {};  // nothing if a move can't run
+  std::optional<EagerRun> eager = {};    // what DTensor makes of the same sources, if it can run
 
   [[nodiscard]] double runs_us() const { return step ? step->executed_us : kForbidden; }
 };
 
+// The release whose choices, operator by operator, stand beside the plans.
+constexpr const char* kEagerStack = "dtensor-2.15";
+
 class ComparisonMaker {
  public:
+  // `eager` also runs the program as DTensor does, from each row's sources.
   ComparisonMaker(const PricedProgram& priced, const ProblemOptions& options,
-                  const StepOptions& step_options, StepPlanner& planner)
+                  const StepOptions& step_options, StepPlanner& planner, const ConfigStore& store,
+                  bool eager)
       : priced_(priced),
         options_(options),
         step_options_(step_options),
         planner_(planner),
         classes_(classify(priced.program)),
-        memory_(memory_weights(priced.program, priced.mesh, priced.strategies)) {}
+        memory_(memory_weights(priced.program, priced.mesh, priced.strategies)),
+        store_(store),
+        asks_eager_(eager),
+        eager_(store.stack(kEagerStack), priced.topology) {}
 
   Compared row(std::string name, std::string title, const ProblemOptions& options) {
     Compared row{.name = std::move(name), .title = std::move(title)};
@@ -84,6 +94,7 @@ class ComparisonMaker {
       return row;
     }
     row.optimal = best.optimal;
+    if (row.misfit = budget_broken(best.assignment); !row.misfit.empty()) return row;
     const GreedyWalk walk = greedy_walk(network, sources_of(priced_.program, best.assignment));
     if (!walk.stuck) row.greedy_us = network.cost(walk.assignment);
     if (row.name == "optimum" && !walk.stuck && row.greedy_us < kForbidden) {
@@ -98,7 +109,7 @@ class ComparisonMaker {
     return row;
   }
 
-  std::vector<Compared> rows(const ConfigStore& store) {
+  std::vector<Compared> rows() {
     std::vector<Compared> rows;
     ProblemOptions options = options_;
     options.runs = runs_under(priced_.program, planner_.blocks(), step_options_.recomputation);
@@ -107,8 +118,8 @@ class ComparisonMaker {
     whole.parameter_budget = 1.0 / static_cast<double>(priced_.mesh.size());
     rows.push_back(
         row("optimum, cut", "the best of those that cut each parameter as far as it goes", whole));
-    for (const std::string& name : store.names(ConfigKind::kRecipe)) {
-      const Recipe recipe = store.recipe(name);
+    for (const std::string& name : store_.names(ConfigKind::kRecipe)) {
+      const Recipe recipe = store_.recipe(name);
       try {
         ProblemOptions pinned = options;
         pinned.masks = recipe.masks(priced_.program, priced_.mesh);
@@ -125,6 +136,22 @@ class ComparisonMaker {
   }
 
  private:
+  // A recipe fixes the layouts of parameters, and what is fixed does not count in a parameter budget. Why
+  // the plan keeps more than the budget all the same; "" if it does not.
+  std::string budget_broken(const Assignment& assignment) const {
+    if (!options_.parameter_budget) return "";
+    const ProblemBudget fractions =
+        fraction_weights(priced_.program, priced_.mesh, priced_.strategies);
+    const double most =
+        fractions.unit * to_real(fraction_limit(fractions, *options_.parameter_budget).limit);
+    const double kept = fractions.amount(assignment);
+    if (kept <= most * (1.0 + 1e-9)) return "";
+    const auto parameters = static_cast<double>(fractions.weights.size());
+    return "a device keeps " + format_fixed(100.0 * kept / parameters, 1) +
+           " % of the parameters, each counted alike; valid: at most " +
+           format_fixed(100.0 * most / parameters, 1) + " % (--parameter-budget)";
+  }
+
   void fill(Compared& row, const ShardingProblem& problem, const CostNetwork& network,
             const Assignment& assignment) {
     row.objective_us = network.cost(assignment);
@@ -144,6 +171,17 @@ class ComparisonMaker {
       throw;
     } catch (const InputError&) {  // a move can't run
     }
+    if (!asks_eager_ || row.name == "greedy") return;
+    try {
+      EagerStep eager(priced_.program, priced_.mesh,
+                      first_outputs(placements_of(priced_.strategies, assignment)), priced_.stack,
+                      priced_.topology, step_options_);
+      row.eager = eager.run(eager_);
+    } catch (const LimitError&) {
+      throw;
+    } catch (
+        const InputError&) {  // DTensor has no rule for an operator, or no way to move a tensor
+    }
   }
 
   const PricedProgram& priced_;
@@ -152,6 +190,9 @@ class ComparisonMaker {
   StepPlanner& planner_;
   std::vector<Moved> classes_;
   ProblemBudget memory_;
+  const ConfigStore& store_;
+  bool asks_eager_ = false;
+  EagerStack eager_;
   std::optional<Compared> greedy_;
 };
 
@@ -160,7 +201,8 @@ double tokens_per_s_per_gpu(const PricedProgram& priced, const StepFigures& step
          static_cast<double>(priced.mesh.size());
 }
 
-nlohmann::json rows_json(std::span<const Compared> rows, const PricedProgram& priced) {
+nlohmann::json rows_json(std::span<const Compared> rows, const PricedProgram& priced,
+                         bool has_eager) {
   nlohmann::json list = nlohmann::json::array();
   for (const Compared& row : rows) {
     nlohmann::json json = {{"name", row.name},
@@ -177,6 +219,12 @@ nlohmann::json rows_json(std::span<const Compared> rows, const PricedProgram& pr
       }
       json["kept_bytes"] = row.kept_bytes;
       json["greedy_us"] = finite_or_null(row.greedy_us);
+      if (has_eager) {
+        json["eager"] = row.eager ? nlohmann::json{{"stack", kEagerStack},
+                                                   {"step_us", row.eager->step_us},
+                                                   {"peak_bytes", row.eager->peak_bytes}}
+                                  : nlohmann::json(nullptr);
+      }
       if (row.step) {
         double count = 0.0;
         double bytes = 0.0;
@@ -220,11 +268,14 @@ nlohmann::json rows_record(const nlohmann::json& rows) {
   return list;
 }
 
-std::string rows_text(std::span<const Compared> rows, const PricedProgram& priced,
+std::string rows_text(std::span<const Compared> rows, const PricedProgram& priced, bool has_eager,
                       const TextStyle& style) {
-  TextTable table(style, {"recipe", "executed us", "objective us", "above %", "step us",
-                          "tokens/s/GPU", "peak GB", "kernels us", "parameters us", "gradients us",
-                          "activations us", "collectives", "moved GB", "greedy us"});
+  std::vector<std::string> titles = {
+      "recipe",         "executed us", "objective us", "above %",       "step us",
+      "tokens/s/GPU",   "peak GB",     "kernels us",   "parameters us", "gradients us",
+      "activations us", "collectives", "moved GB",     "greedy us"};
+  if (has_eager) titles.emplace_back("DTensor step us");
+  TextTable table(style, titles);
   std::string misfits;
   bool all_fit = true;
   for (const Compared& row : rows) {
@@ -258,6 +309,7 @@ std::string rows_text(std::span<const Compared> rows, const PricedProgram& price
     cells.push_back(std::to_string(count));
     cells.push_back(style.rounded(bytes / 1e9, 2));
     cells.push_back(row.greedy_us < kForbidden ? style.rounded(row.greedy_us, 0) : "stuck");
+    if (has_eager) cells.push_back(row.eager ? style.rounded(row.eager->step_us, 0) : "-");
     table.add(std::move(cells));
   }
   const bool all_proved = std::ranges::all_of(rows, &Compared::optimal);
@@ -273,7 +325,63 @@ std::string rows_text(std::span<const Compared> rows, const PricedProgram& price
       break;
     }
   }
+  text +=
+      "  greedy us: the sum if each operator is decided alone by this stack's prices, from the "
+      "row's layouts of parameters and inputs; the row greedy starts from the optimum's\n";
+  if (has_eager) {
+    text += std::string("  DTensor step us: the step if each operator is decided alone as ") +
+            kEagerStack +
+            " does, and nothing gathers weights before they are read; `compare --program` names "
+            "the choices\n";
+  }
   return text + misfits;
+}
+
+// Steps whose lengths differ by less are not told apart: the published pairs of runs of one model miss
+// their predicted ratios by 0.9 to 3.1 points (docs/trust.md).
+constexpr double kUndecidedPercent = 2.0;
+
+// Which plan to run: the shortest step that fits, and those that may be as short.
+std::string answer_text(std::span<const Compared> rows, const PricedProgram& priced,
+                        const StepOptions& options, const TextStyle& style) {
+  const Compared* best = nullptr;
+  const Compared* any = nullptr;
+  for (const Compared& row : rows) {
+    if (!row.step || row.name == "greedy") continue;
+    any = &row;
+    if (!row.step->fits()) continue;
+    if (best == nullptr || row.step->step_us < best->step->step_us) best = &row;
+  }
+  if (any == nullptr) return "";
+  if (best == nullptr) {
+    std::string text = "  no plan fits into the " +
+                       style.rounded(any->step->memory.device_bytes / 1e9, 1) + " GB of a device";
+    std::vector<std::string> advice;
+    if (options.recomputation.kind == Recomputation::Kind::kNone) {
+      advice.emplace_back("--recompute selective");
+    }
+    if (!options.recomputation.reshards_weights) advice.emplace_back("--reshard-after-forward");
+    if (advice.empty()) advice.emplace_back("--recompute full, or more ranks");
+    return text + "; try " + join(std::span<const std::string>(advice), " ") + "\n";
+  }
+  std::vector<std::string> near;
+  for (const Compared& row : rows) {
+    if (!row.step || !row.step->fits() || &row == best || row.name == "greedy") continue;
+    if (percent_above(row.step->step_us, best->step->step_us).value_or(kUndecidedPercent) <
+        kUndecidedPercent) {
+      near.push_back(row.name);
+    }
+  }
+  std::string text = "  the shortest step that fits is that of " + best->name + ": " +
+                     style.rounded(best->step->step_us / 1e3, 2) + " ms, " +
+                     style.rounded(tokens_per_s_per_gpu(priced, *best->step), 0) +
+                     " tokens/s/GPU\n";
+  if (!near.empty()) {
+    text += "  less than " + style.rounded(kUndecidedPercent, 0) +
+            " % longer, which is too little to tell: " +
+            join(std::span<const std::string>(near), "; ") + "\n";
+  }
+  return text;
 }
 
 // Explains how a recipe's cost differs from the optimum's, the largest part first.
@@ -314,12 +422,12 @@ std::vector<std::vector<LayoutMask>> recipe_masks(const PricedProgram& priced,
 
 RecipeComparison compare_recipes(const PricedProgram& priced, const ProblemOptions& options,
                                  const StepOptions& step_options, StepPlanner& planner,
-                                 const ConfigStore& store, const TextStyle& style) {
+                                 const ConfigStore& store, bool eager, const TextStyle& style) {
   const std::vector<Compared> rows =
-      ComparisonMaker(priced, options, step_options, planner).rows(store);
+      ComparisonMaker(priced, options, step_options, planner, store, eager).rows();
   RecipeComparison comparison;
   comparison.feasible = rows.front().misfit.empty();
-  comparison.rows = rows_json(rows, priced);
+  comparison.rows = rows_json(rows, priced, eager);
   comparison.record = rows_record(comparison.rows);
   comparison.json = {{"program", priced.program.name},
                      {"stack", priced.stack.name},
@@ -329,7 +437,8 @@ RecipeComparison compare_recipes(const PricedProgram& priced, const ProblemOptio
                      {"recipes", comparison.rows}};
   comparison.text = printable(priced.program.name) + " on " + priced.mesh.text() + ", " +
                     priced.stack.name + ", " + priced.topology.name() + "\n" +
-                    rows_text(rows, priced, style);
+                    answer_text(rows, priced, step_options, style) +
+                    rows_text(rows, priced, eager, style);
   for (const Compared& row : rows) {
     if (row.misfit.empty() && &row != &rows.front()) {
       comparison.text += reading_of(row, rows.front(), style);

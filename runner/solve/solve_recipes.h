@@ -16,14 +16,15 @@ struct RecipeComparison {
 };
 
 // Has a row for the optimum, one for the optimum with all parameters cut as far as possible, one for
-// each shipped recipe, and one for what DTensor does by itself: it starts from the optimum's sources,
-// and each op takes what is cheapest there. All of them satisfy the options' pins and budgets. The rows
-// are in the order of what they take as they run, the recipes that do not fit the program last.
+// each shipped recipe, and one that starts from the optimum's sources and gives each op what is
+// cheapest there by the stack's prices. All of them satisfy the options' pins and budgets. The rows are
+// in the order of what they take as they run, the recipes that do not fit the program last. `eager` adds
+// what DTensor makes of each row's sources (strategies/steps/eager_step.h), which takes seconds.
 [[nodiscard]] RecipeComparison compare_recipes(const PricedProgram& priced,
                                                const ProblemOptions& options,
                                                const StepOptions& step_options,
                                                StepPlanner& planner, const ConfigStore& store,
-                                               const TextStyle& style);
+                                               bool eager, const TextStyle& style);
 
 // The masks of the shipped recipes that fit the program and the mesh.
 [[nodiscard]] std::vector<std::vector<LayoutMask>> recipe_masks(const PricedProgram& priced,

@@ -241,6 +241,11 @@ class ProgramChain {
                         {task.leaves_domain ? StepResource::kNetwork : StepResource::kLinks, 1.0}});
         continue;
       }
+      if (task.stream == Stream::kReduction) {
+        place[t] = add(static_cast<int>(task.stream), task, std::move(after),
+                       {{StepResource::kMultiprocessors, factors_.collective_share}});
+        continue;
+      }
       after.push_back(last_compute_);
       if (factors_.host_us > 0) after.push_back(last_host_);
       place[t] = add(0, task, std::move(after), {{StepResource::kMultiprocessors, 1.0}});
@@ -258,7 +263,8 @@ class ProgramChain {
       const FluidSpan& span = spans[to_index(t)];
       if (last < 0 || span.end_us > spans[to_index(last)].end_us) last = t;
       if (tasks_[to_index(t)].stream != 0) continue;
-      attribute(span.start_us - compute_end, latest(tasks_[to_index(t)].after, spans), result);
+      attribute(span.start_us - compute_end, latest(tasks_[to_index(t)].after, spans), spans,
+                result);
       const double slowed = span.end_us - span.start_us - tasks_[to_index(t)].work_us;
       if (slowed > 1e-9) result.breakdown.exposed_us["contention"] += slowed;
       share(of_[to_index(t)]->kind, result.breakdown) += tasks_[to_index(t)].work_us;
@@ -266,7 +272,7 @@ class ProgramChain {
     }
     if (last >= 0) {
       result.total_us = spans[to_index(last)].end_us;
-      attribute(result.total_us - compute_end, last, result);
+      attribute(result.total_us - compute_end, last, spans, result);
     }
     for (std::size_t t = 0; with_timeline && t < tasks_.size(); ++t) {
       if (tasks_[t].work_us <= 0) continue;
@@ -301,14 +307,21 @@ class ProgramChain {
     }
     return last;
   }
-  // Time in which no kernel runs goes to the task for which the next kernel waits.
-  void attribute(double us, int task, ProgramTimes& result) const {
+  // Time in which no kernel runs goes to the task for which the next kernel waits. What cuts or casts a
+  // reduced gradient takes its own time; the rest of the wait is the reduction's.
+  void attribute(double us, int task, const std::vector<FluidSpan>& spans,
+                 ProgramTimes& result) const {
     if (us <= 0.0 || task < 0) return;
     const ProgramTask* waited = of_[to_index(task)];
     if (waited == nullptr) {
       result.breakdown.host_us += us;
     } else if (waited->is_collective) {
       result.breakdown.exposed_us[waited->name] += us;
+    } else if (waited->stream == Stream::kReduction) {
+      const FluidSpan& span = spans[to_index(task)];
+      const double own = std::min(us, span.end_us - span.start_us);
+      share(waited->kind, result.breakdown) += own;
+      attribute(us - own, latest(tasks_[to_index(task)].after, spans), spans, result);
     }
   }
   static double& share(KernelClass kind, StepBreakdown& breakdown) {

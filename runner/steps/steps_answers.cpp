@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <tuple>
 
 #include "costmodel/base/json_reader.h"
 #include "runner/base/optional_values.h"
@@ -62,14 +63,6 @@ std::vector<Cut> cuts_of(const std::vector<StepResult>& results) {
   return cuts;
 }
 
-nlohmann::json summary_json(const std::vector<const StepResult*>& results) {
-  const ErrorSummary summary = summarize_errors(errors_of(results));
-  return {{"rows", results.size()},
-          {"median_ape_percent", or_null(summary.median_ape_percent)},
-          {"p90_ape_percent", or_null(summary.p90_ape_percent)},
-          {"bias_percent", or_null(summary.bias_percent)}};
-}
-
 std::vector<double> memory_errors(const std::vector<StepResult>& results) {
   std::vector<double> errors;
   for (const StepResult& result : results) {
@@ -81,14 +74,54 @@ std::vector<double> memory_errors(const std::vector<StepResult>& results) {
   return errors;
 }
 
+// Whether two rows are of one setting but for how many GPUs share it.
+bool differ_in_gpus_alone(const StepRow& a, const StepRow& b) {
+  const auto setting = [](const StepRow& row) {
+    return std::tie(row.source, row.framework, row.software, row.model, row.gpu, row.inter_host,
+                    row.sharding, row.precision, row.compile, row.act_ckpt, row.async_tp, row.task,
+                    row.gpus_per_host, row.tp, row.pp, row.vp, row.cp, row.ep, row.seq,
+                    row.micro_batch, row.grad_accum);
+  };
+  return a.gpus != b.gpus && setting(a) == setting(b);
+}
+
+// How far the predicted ratio of two rows is from the published one, in percent of it, for all pairs of
+// rows that differ in the number of GPUs alone.
+std::vector<double> ratio_errors(const std::vector<StepResult>& results) {
+  std::vector<double> errors;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    for (std::size_t k = i + 1; k < results.size(); ++k) {
+      if (!differ_in_gpus_alone(results[i].step->row, results[k].step->row)) continue;
+      const double predicted =
+          results[k].prediction.tokens_per_s_per_gpu / results[i].prediction.tokens_per_s_per_gpu;
+      const double published = results[k].published() / results[i].published();
+      errors.push_back(100.0 * (predicted / published - 1.0));
+    }
+  }
+  return errors;
+}
+
+nlohmann::json errors_json(const std::vector<double>& errors, const char* counted) {
+  const ErrorSummary summary = summarize_errors(errors);
+  return {{counted, errors.size()},
+          {"median_ape_percent", or_null(summary.median_ape_percent)},
+          {"p90_ape_percent", or_null(summary.p90_ape_percent)},
+          {"bias_percent", or_null(summary.bias_percent)}};
+}
+
+nlohmann::json summary_json(const std::vector<const StepResult*>& results) {
+  return errors_json(errors_of(results), "rows");
+}
+
 std::string percent(const std::optional<double>& value, const TextStyle& style) {
   return style.rounded(value, 1, "none");
 }
 
-void add_line(TextTable& table, const std::string& name,
-              const std::vector<const StepResult*>& results, const TextStyle& style) {
-  const ErrorSummary summary = summarize_errors(errors_of(results));
-  table.add({name, std::to_string(results.size()), percent(summary.median_ape_percent, style),
+void add_line(TextTable& table, const std::string& name, const std::vector<double>& errors,
+              const TextStyle& style) {
+  if (errors.empty()) return;
+  const ErrorSummary summary = summarize_errors(errors);
+  table.add({name, std::to_string(errors.size()), percent(summary.median_ape_percent, style),
              percent(summary.p90_ape_percent, style), percent(summary.bias_percent, style)});
 }
 
@@ -150,12 +183,8 @@ nlohmann::json steps_json(const LoadedSteps& loaded, const std::vector<StepResul
     for (const auto& [name, group] : cut.groups) groups[name] = summary_json(group);
     out["by"][cut.name] = std::move(groups);
   }
-  const std::vector<double> memory = memory_errors(results);
-  const ErrorSummary summary = summarize_errors(memory);
-  out["memory"] = {{"rows", memory.size()},
-                   {"median_ape_percent", or_null(summary.median_ape_percent)},
-                   {"p90_ape_percent", or_null(summary.p90_ape_percent)},
-                   {"bias_percent", or_null(summary.bias_percent)}};
+  out["memory"] = errors_json(memory_errors(results), "rows");
+  out["ratios_over_gpus"] = errors_json(ratio_errors(results), "pairs");
   out["predictions"] = nlohmann::json::array();
   for (const StepResult& result : results) {
     out["predictions"].push_back(
@@ -178,19 +207,14 @@ std::string steps_text(const LoadedSteps& loaded, const std::vector<StepResult>&
                      " published steps under " + loaded.stack.name +
                      ", errors of tokens per second and GPU in percent\n";
   TextTable table(style, {"", "rows", "median", "p90", "bias"});
-  add_line(table, "all", pointers_to(results), style);
+  add_line(table, "all", errors_of(pointers_to(results)), style);
   for (const Cut& cut : cuts_of(results)) {
     for (const auto& [name, group] : cut.groups) {
-      add_line(table, cut.name + " " + name, group, style);
+      add_line(table, cut.name + " " + name, errors_of(group), style);
     }
   }
-  const std::vector<double> memory = memory_errors(results);
-  if (!memory.empty()) {
-    const ErrorSummary summary = summarize_errors(memory);
-    table.add({"peak memory", std::to_string(memory.size()),
-               percent(summary.median_ape_percent, style), percent(summary.p90_ape_percent, style),
-               percent(summary.bias_percent, style)});
-  }
+  add_line(table, "peak memory", memory_errors(results), style);
+  add_line(table, "ratio of two numbers of GPUs", ratio_errors(results), style);
   text += table.text();
   std::vector<const StepResult*> worst = pointers_to(results);
   std::stable_sort(worst.begin(), worst.end(), [](const StepResult* a, const StepResult* b) {

@@ -42,6 +42,18 @@ ProblemBudget fraction_weights(const Program& program, const DeviceMesh& mesh,
   return budget;
 }
 
+FractionLimit fraction_limit(const ProblemBudget& fractions, double fraction) {
+  double limit = 0.0;
+  FractionLimit result;
+  for (const ProblemBudget::Weights& weights : fractions.weights) {
+    const std::int64_t best = *std::min_element(weights.of_value.begin(), weights.of_value.end());
+    result.least += best;
+    limit += std::max(static_cast<double>(best), fraction / fractions.unit);
+  }
+  result.limit = static_cast<std::int64_t>(std::floor(limit + 1e-6));
+  return result;
+}
+
 ProblemBudget memory_weights(const Program& program, const DeviceMesh& mesh,
                              const ProgramStrategies& strategies) {
   ProblemBudget budget{.name = "memory"};

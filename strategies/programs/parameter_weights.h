@@ -20,6 +20,14 @@ namespace shardlab {
                                              const ProgramStrategies& strategies,
                                              std::span<const std::size_t> left_out = {});
 
+// What AutoParallel's parameter budget leaves of these fractions, in units of the budget: for each
+// parameter the larger one of `fraction` and the least that a device can keep of it.
+struct FractionLimit {
+  std::int64_t limit = 0;
+  std::int64_t least = 0;  // with each parameter at its least
+};
+[[nodiscard]] FractionLimit fraction_limit(const ProblemBudget& fractions, double fraction);
+
 // The weights are the bytes of the parameters and, for those that have a gradient, of the gradient and
 // the optimizer's state.
 [[nodiscard]] ProblemBudget memory_weights(const Program& program, const DeviceMesh& mesh,

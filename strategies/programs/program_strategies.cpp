@@ -569,6 +569,14 @@ std::vector<NodePlacements> placements_of(const ProgramStrategies& strategies,
   return placements;
 }
 
+std::vector<Placements> first_outputs(const std::vector<NodePlacements>& placements) {
+  std::vector<Placements> first;
+  for (const NodePlacements& node : placements) {
+    first.push_back(node.outputs.empty() ? Placements() : node.outputs[0]);
+  }
+  return first;
+}
+
 const OpRule* find_program_rule(std::string_view op, RuleSet rules) {
   for (const RuleSet set : {rules, kAutoParallel}) {
     try {

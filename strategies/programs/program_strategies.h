@@ -87,6 +87,8 @@ struct NodePlacements {
 // The layouts of the strategies that an assignment gives the nodes.
 [[nodiscard]] std::vector<NodePlacements> placements_of(const ProgramStrategies& strategies,
                                                         std::span<const int> assignment);
+// The layout of each node's first output, by node; empty where a node has none.
+[[nodiscard]] std::vector<Placements> first_outputs(const std::vector<NodePlacements>& placements);
 
 // The rule of an op in a program: the rule set's or, if that has none, AutoParallel's. Null if
 // neither has one.

@@ -459,24 +459,15 @@ class ProblemMaker {
 
   void add_parameter_budget(double fraction) {
     ProblemBudget budget = fraction_weights(program_, mesh_, strategies_, pinned_);
-    const auto best_of = [](const ProblemBudget::Weights& weights) {
-      return *std::min_element(weights.of_value.begin(), weights.of_value.end());
-    };
-    double limit = 0.0;
-    std::int64_t least = 0;
-    for (const ProblemBudget::Weights& weights : budget.weights) {
-      const std::int64_t best = best_of(weights);
-      least += best;
-      limit += std::max(static_cast<double>(best), fraction / budget.unit);
-    }
-    budget.limit = static_cast<std::int64_t>(std::floor(limit + 1e-6));
+    const auto [limit, least] = fraction_limit(budget, fraction);
+    budget.limit = limit;
     if (budget.limit > least) {
       problem_.budgets.push_back(std::move(budget));
       return;
     }
     // Only values that keep each parameter at its least fraction are left.
     for (const ProblemBudget::Weights& weights : budget.weights) {
-      const std::int64_t best = best_of(weights);
+      const std::int64_t best = *std::min_element(weights.of_value.begin(), weights.of_value.end());
       std::vector<double>& costs = problem_.costs[to_index(weights.variable)];
       for (std::size_t v = 0; v < costs.size(); ++v) {
         if (weights.of_value[v] > best) costs[v] = kForbidden;

@@ -134,13 +134,21 @@ class StepMaker {
 
   [[nodiscard]] const std::vector<ValueRef>& reads(std::size_t n) const { return reads_[n]; }
 
+  // Where a local copy or a cast runs: what has been reduced stays on the stream that reduced it.
+  [[nodiscard]] Stream stream_behind(const std::vector<int>& after) const {
+    const bool is_reduced = std::ranges::any_of(after, [&](int task) {
+      return step_.tasks[to_index(task)].kernel.stream == Stream::kReduction;
+    });
+    return is_reduced ? Stream::kReduction : Stream::kCompute;
+  }
+
   // Runs the next step of a move by itself.
   void run_step(PendingMove& move, Stream stream) {
     const Plan& plan = planned_.plans[move.plan];
     const PlanStep& step = plan.steps[move.next];
     const bool is_local = step.collective == Collective::kLocal;
     ScheduledKernel kernel{.name = std::string(to_string(step.collective)),
-                           .stream = is_local ? Stream::kCompute : stream,
+                           .stream = is_local ? stream_behind(move.held.ready) : stream,
                            .mesh_dims = is_local ? MeshDims() : step.mesh_dims,
                            .full_bytes = is_local ? 0.0 : step.full_bytes,
                            .dtype = is_local ? DType::kU8 : plan.meta.dtype,
@@ -215,8 +223,9 @@ class StepMaker {
       }
       return;
     }
+    const Stream stream = blocks_.carries_gradient[n] ? stream_behind(after) : Stream::kCompute;
     const int task = add_task({.name = own.op,
-                               .stream = Stream::kCompute,
+                               .stream = stream,
                                .mesh_dims = {},
                                .full_bytes = 0.0,
                                .dtype = DType::kU8,
@@ -230,7 +239,7 @@ class StepMaker {
       const int buffer =
           shares ? inputs[0].buffer
                  : add_buffer(local_bytes(own.outputs[o], planned_.placements[n].outputs[o]), n,
-                              part_of(n), task);
+                              part_of(n), task, stream);
       held_[n].push_back({buffer, {task}, ValueRef{n, o}});
     }
   }

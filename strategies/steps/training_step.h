@@ -16,8 +16,9 @@
 //
 // Streams. Kernels and local copies run on the compute stream. Collectives of activations run on the
 // communication stream, gathers of weights and reductions of gradients on one stream each, as under
-// fully_shard. Source: PyTorch 2.13.0, torch/distributed/fsdp/_fully_shard (streams, implicit
-// prefetching, one unit for each wrapped module).
+// fully_shard. A reduced gradient is cut and cast on the stream that reduced it, so that no kernel
+// waits for it. Source: PyTorch 2.13.0, torch/distributed/fsdp/_fully_shard (streams, implicit
+// prefetching, one unit for each wrapped module; foreach_reduce() for what follows a reduction).
 //
 // Buffers. Each output of a node is a buffer of the largest local shape; views share the buffer of what
 // they view; each step of a move makes one. A buffer lives from the task that makes it to the last

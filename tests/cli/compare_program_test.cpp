@@ -29,8 +29,9 @@ class CompareProgram : public testing::Test {
 };
 
 // By the prices of single operators this flip changes nothing: the reference takes both choices for
-// equally cheap. In the step it matters: the gradient that it makes is P(sum)P(sum), which is reduced
-// together with the other gradients of the layer; the baseline's is P(sum)S(1), which takes a way of its own.
+// equally cheap. In the step it changes hardly more: the gradient that it makes is P(sum)P(sum), which is
+// reduced together with the other gradients of the layer, and the baseline's is P(sum)S(1), which takes a
+// way of its own, but both ways lie behind the kernels of the backward pass.
 TEST_F(CompareProgram, SaysWhatAFlipChangesInTheStep) {
   const ProcessResult done = compare(
       {"--program", "llama.json", "--mesh", "2x4", "--recipe", "fsdp-tp", "--format", "json"});
@@ -44,7 +45,8 @@ TEST_F(CompareProgram, SaysWhatAFlipChangesInTheStep) {
   ASSERT_EQ(step["flips"].size(), 1U);
   const double change =
       step["step_us"]["candidate"].get<double>() - step["step_us"]["baseline"].get<double>();
-  EXPECT_LT(change, -1000.0);
+  EXPECT_NE(change, 0.0);
+  EXPECT_LT(std::abs(change), 1e-3 * step["step_us"]["baseline"].get<double>());
   EXPECT_NEAR(step["flips"][0]["delta_step_us"].get<double>(), change, 1e-6);
   EXPECT_EQ(step["flips"][0]["op"], "aten.mm.default");
   EXPECT_EQ(step["flips"][0]["count"], 2);
@@ -59,10 +61,10 @@ TEST_F(CompareProgram, ReportsTheStepAndReadsItBack) {
   ASSERT_EQ(done.exit_code, 0) << done.err;
   EXPECT_NE(done.out.find("Under dtensor-v4, a step of llama3-8b on 2x4 takes "),
             std::string::npos);
-  EXPECT_NE(done.out.find(" shorter than under dtensor-v3, and as much memory at its peak, "),
+  EXPECT_NE(done.out.find(" longer than under dtensor-v3, and as much memory at its peak, "),
             std::string::npos)
       << done.out;
-  EXPECT_NE(done.out.find("  each taken alone, in a step of llama3-8b under dtensor-v4:\n    -"),
+  EXPECT_NE(done.out.find("  each taken alone, in a step of llama3-8b under dtensor-v4:\n    +"),
             std::string::npos)
       << done.out;
   for (const char* file : {"out/report.md", "out/report.html"}) {

@@ -54,6 +54,8 @@ TEST_F(SolveRecipes, AreComparedWithTheOptimum) {
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_EQ(result.err, "");
   EXPECT_EQ(result.out, R"(mlp on 8, ap-nccl, h100
+  the shortest step that fits is that of optimum: 0.38 ms, 2695100 tokens/s/GPU
+  less than 2 % longer, which is too little to tell: dp
   recipe        executed us  objective us  above %  step us  tokens/s/GPU  peak GB  kernels us  parameters us  gradients us  activations us  collectives  moved GB  greedy us
   optimum               380           380      0.0      380       2695100      0.3         380              0             0               0            0      0.00        380
   dp                    380           380      0.0      380       2695100      0.3         380              0             0               0            0      0.00        380
@@ -62,6 +64,7 @@ TEST_F(SolveRecipes, AreComparedWithTheOptimum) {
   tp-sp                 580           582     53.3      580       1764700      0.2         380              0             0             202            1      0.07        582
   tp                    731           732     92.6      731       1401500      0.2         448              0             0             283            1      0.07        732
   fsdp                 1036          1038    173.2     1006       1017800      0.5         380            658             0               0            1      0.23       1038
+  greedy us: the sum if each operator is decided alone by this stack's prices, from the row's layouts of parameters and inputs; the row greedy starts from the optimum's
   fsdp-tp: recipe fsdp-tp: found a mesh of 1 dim; valid: 2 (fsdp x tp), 3 (fsdp x fsdp x tp)
   fsdp-tp-sp: recipe fsdp-tp-sp: found a mesh of 1 dim; valid: 2 (fsdp x tp), 3 (fsdp x fsdp x tp)
   hsdp: recipe hsdp: found a mesh of 1 dim; valid: 2 (dp x fsdp)
@@ -123,6 +126,52 @@ TEST_F(SolveRecipes, RowsAreThePlansOfTheirRecipes) {
       2 * 128256.0 * 4096 + 3 * 4096 + 2.0 * 4096 * 4096 + 2.0 * 1024 * 4096 + 3.0 * 4096 * 14336;
   EXPECT_EQ(by_name["dp"]["kept_bytes"], 16 * elements);
   EXPECT_EQ(by_name["fsdp"]["kept_bytes"], 16 * elements / 64);
+}
+
+// With --greedy, each row also says what DTensor makes of its layouts of parameters and inputs: for whole
+// weights, the step that was planned.
+TEST_F(SolveRecipes, CanBeDecidedAsDTensorDoes) {
+  const std::string file = llama();
+  const Words words = {file,      "--mesh",         "64", "--compare-recipes", "--greedy",
+                       "--stack", "calibrated-h100"};
+  for (const json& row : solved(words)["recipes"]) {
+    if (row["misfit"] != nullptr) continue;
+    ASSERT_TRUE(row.contains("eager")) << row;
+    if (row["name"] != "dp") continue;
+    EXPECT_EQ(row["eager"]["stack"], "dtensor-2.15");
+    const auto planned = row["step_us"].get<double>();
+    EXPECT_NEAR(row["eager"]["step_us"].get<double>(), planned, 0.02 * planned);
+    EXPECT_GT(row["eager"]["peak_bytes"].get<double>(), row["kept_bytes"].get<double>());
+  }
+  const ProcessResult text = solve(words);
+  EXPECT_NE(text.out.find("DTensor step us"), std::string::npos) << text.out;
+  const json without = solved({file, "--mesh", "64", "--compare-recipes"});
+  EXPECT_FALSE(without["recipes"][0].contains("eager"));
+}
+
+// Where nothing fits, the first line says what may help.
+TEST_F(SolveRecipes, SayThatNothingFits) {
+  const Words words = {llama(), "--mesh", "8x8", "--compare-recipes", "--memory-budget", "1GB"};
+  const std::string text = solve(words).out;
+  EXPECT_NE(text.find("\n  no plan fits into the 1.0 GB of a device; try --recompute selective "
+                      "--reshard-after-forward\n"),
+            std::string::npos)
+      << text.substr(0, 400);
+}
+
+// A recipe that keeps more than the budget is no row below the optimum.
+TEST_F(SolveRecipes, MayNotBreakAParameterBudget) {
+  const json found = solved({"mlp", "--mesh", "8", "--compare-recipes", "--parameter-budget", "0.5",
+                             "--stack", "calibrated-h100"});
+  for (const json& row : found["recipes"]) {
+    if (row["name"] == "dp") {
+      EXPECT_EQ(row["misfit"],
+                "a device keeps 100.0 % of the parameters, each counted alike; valid: at most "
+                "50.0 % (--parameter-budget)");
+    } else if (row["misfit"] == nullptr) {
+      EXPECT_GE(row["above_optimum_percent"].get<double>(), 0.0) << row;
+    }
+  }
 }
 
 TEST_F(SolveRecipes, PinsHoldBesideARecipe) {

@@ -1,6 +1,8 @@
 // shardlab step, validate --steps and calibrate --steps as a user runs them.
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "tests/cli/messages.h"
 
 namespace shardlab::testing_support {
@@ -246,6 +248,23 @@ TEST(ValidateSteps, ThePublishedRowsAreShipped) {
   EXPECT_EQ(out["memory"]["rows"], 20);
   EXPECT_EQ(out["by"]["source"].size(), 6U);
   EXPECT_EQ(out["predictions"].size(), out["expressed"].get<std::size_t>());
+}
+
+// The ratio of two rows of one setting is predicted over published, whatever both are off.
+TEST(ValidateSteps, RatiosOverGpus) {
+  const TemporaryFolder folder;
+  folder.write("rows.csv",
+               "id,model,gpu,gpus,fsdp,seq,micro_batch,tokens_per_s_per_gpu\n"
+               "a,llama3-8b,H100,8,8,8192,1,6000\nb,llama3-8b,H100,64,64,8192,1,5000\n"
+               "c,llama3-8b,H100,8,8,4096,1,6000\n");
+  const json out = json_of({"validate", "--steps", "rows.csv"}, folder.path());
+  ASSERT_EQ(out["ratios_over_gpus"]["pairs"], 1);
+  std::map<std::string, double> tokens;
+  for (const json& each : out["predictions"]) {
+    tokens[each["id"]] = each["tokens_per_s_per_gpu"].get<double>();
+  }
+  EXPECT_NEAR(out["ratios_over_gpus"]["bias_percent"].get<double>(),
+              100.0 * (tokens["b"] / tokens["a"] / (5.0 / 6.0) - 1.0), 1e-9);
 }
 
 TEST(ValidateSteps, BadRowsAndOptionsSayWhatIsValid) {

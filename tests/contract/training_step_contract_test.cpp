@@ -47,10 +47,10 @@ enum class Ask { kNothing, kFsdp, kWhole };
 class Solved {
  public:
   Solved(Program program, const std::string& mesh, const Recomputation& policy = {},
-         Ask ask = Ask::kNothing)
+         Ask ask = Ask::kNothing, const std::string& stack = "calibrated-h100")
       : program_(std::move(program)),
         mesh_(DeviceMesh::parse(mesh)),
-        evaluator_(shipped().stack("calibrated-h100"), shipped().topology("h100")),
+        evaluator_(shipped().stack(stack), shipped().topology("h100")),
         blocks_(blocks_of(program_)),
         strategies_(enumerate_strategies(
             program_, mesh_,
@@ -251,6 +251,24 @@ TEST(TrainingStep, UnitsMergeAlikeCollectives) {
   EXPECT_NEAR(collectives(units).second, collectives(one_by_one).second,
               1e-9 * collectives(one_by_one).second);
   EXPECT_LE(sum_us(units), sum_us(one_by_one));
+}
+
+// A small gradient is reduced by an all-reduce, of which each rank then cuts its part. The next block's
+// kernels do not wait for that: only what reduces gradients does.
+TEST(TrainingStep, NoKernelWaitsForAReducedGradient) {
+  const Program program =
+      find_built_in_program("llama3-8b")->make({.layers = 3, .batch = 64, .seqlen = 512});
+  Solved solved(program, "64", {}, Ask::kFsdp, "steps");
+  const TrainingStep step = solved.step({});
+  int cuts = 0;
+  for (const StepTask& task : step.tasks) {
+    for (const int before : task.kernel.after) {
+      if (step.tasks[static_cast<std::size_t>(before)].kernel.stream != Stream::kReduction) continue;
+      EXPECT_EQ(task.kernel.stream, Stream::kReduction) << task.kernel.name;
+      if (task.kernel.mesh_dims.empty()) ++cuts;
+    }
+  }
+  EXPECT_GT(cuts, 0);
 }
 
 // What is resharded is gathered twice; it is not held between the passes.

@@ -21,6 +21,7 @@ ComparisonRecord with_step(double after_us, double after_bytes) {
                           .cannot_run = {},
                           .step_us = {100e3, after_us},
                           .peak_bytes = {20e9, after_bytes},
+                          .device_bytes = {},
                           .flips = {{.node = "mm_3",
                                      .count = 32,
                                      .op = "aten.mm.default",
@@ -49,6 +50,24 @@ TEST(StepsOfAComparison, AreTheFirstWordOfTheSummary) {
   const ComparisonRecord without = small_record();
   EXPECT_TRUE(sentence.ends_with(summary_sentence(without, compare(without))));
   EXPECT_TRUE(summary_text(record).sentence.starts_with("Under new, a step of llama"));
+}
+
+TEST(StepsOfAComparison, SayWhichStepsExceedADevice) {
+  ComparisonRecord record = with_step(75e3, 20e9);
+  record.steps[0].device_bytes = 80e9;
+  EXPECT_EQ(steps_sentence(record), steps_sentence(with_step(75e3, 20e9)));
+  record.steps[0].device_bytes = 16e9;
+  EXPECT_TRUE(steps_sentence(record).ends_with(
+      " Neither fits into the 16.0 GB of a device, so neither can run."));
+  record.steps[0].device_bytes = 20e9;
+  record.steps[0].peak_bytes.candidate = 21e9;
+  EXPECT_TRUE(steps_sentence(record).ends_with(
+      " The step under `new` does not fit into the 20.0 GB of a device, so it cannot run."));
+  record.steps[0].peak_bytes.candidate = 19e9;
+  record.steps[0].device_bytes = 19.5e9;
+  EXPECT_TRUE(steps_sentence(record).ends_with(
+      " The step under `old` does not fit into the 19.5 GB of a device, so it cannot run."));
+  EXPECT_EQ(parse_record(record_text(record), "run.json"), record);
 }
 
 TEST(StepsOfAComparison, MayNotRunUnderTheCandidate) {
