@@ -1,6 +1,13 @@
 #include "runner/launch/place.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
 #include <charconv>
+#include <cstring>
 
 #include "costmodel/base/error.h"
 
@@ -44,7 +51,7 @@ std::string meeting_address(const ReadVariable& read, const LaunchPlace& place) 
   if (const std::string given = read("MASTER_ADDR"); !given.empty()) {
     return is_loopback(given) ? "127.0.0.1" : given;
   }
-  if (place.launcher == "shardlab") return "127.0.0.1";
+  if (place.launcher == "shardlab" || place.world == 1) return "127.0.0.1";
   if (place.launcher == "Open MPI" && !read("OMPI_COMM_WORLD_LOCAL_SIZE").empty() &&
       number_in(read, "OMPI_COMM_WORLD_LOCAL_SIZE", 1, kMaxWorld) == place.world) {
     return "127.0.0.1";
@@ -57,7 +64,45 @@ std::string meeting_address(const ReadVariable& read, const LaunchPlace& place) 
                    ") need MASTER_ADDR, the address of rank 0's host");
 }
 
+std::string secret_of(const ReadVariable& read) {
+  std::string secret = read("SHARDLAB_SECRET");
+  const std::string file = read("SHARDLAB_SECRET_FILE");
+  if (secret.empty() && !file.empty()) secret = read_secret_file(file);
+  if (secret.size() > kMaxSecret) {
+    throw InputError("environment variable SHARDLAB_SECRET: found " +
+                     std::to_string(secret.size()) + " bytes; valid: at most " +
+                     std::to_string(kMaxSecret));
+  }
+  return secret;
+}
+
 }  // namespace
+
+std::string read_secret_file(const std::string& path) {
+  const auto fail = [&](const std::string& what) {
+    throw EnvironmentError("SHARDLAB_SECRET_FILE " + path + ": " + what);
+  };
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (fd < 0) fail(std::string("can't be read: ") + std::strerror(errno));
+  struct stat status {};
+  std::array<char, kMaxSecret + 2> bytes{};
+  const bool is_known = fstat(fd, &status) == 0;
+  const ssize_t count =
+      is_known && S_ISREG(status.st_mode) ? read(fd, bytes.data(), bytes.size()) : -1;
+  close(fd);
+  if (!is_known || !S_ISREG(status.st_mode)) fail("is no regular file; valid: a file of mode 600");
+  if ((status.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
+    fail("found permissions for others than its owner; valid: a file of mode 600");
+  }
+  if (count < 0) fail("can't be read");
+  std::string secret(bytes.data(), static_cast<std::size_t>(count));
+  while (!secret.empty() && (secret.back() == '\n' || secret.back() == '\r')) secret.pop_back();
+  if (secret.empty() || secret.size() > kMaxSecret) {
+    fail("found " + std::to_string(secret.size()) + " bytes; valid: 1 to " +
+         std::to_string(kMaxSecret));
+  }
+  return secret;
+}
 
 std::optional<LaunchPlace> find_rank(const ReadVariable& read) {
   for (const Launcher& launcher : kLaunchers) {
@@ -77,6 +122,7 @@ std::optional<LaunchPlace> find_rank(const ReadVariable& read) {
 std::optional<LaunchPlace> find_place(const ReadVariable& read) {
   std::optional<LaunchPlace> place = find_rank(read);
   if (!place) return std::nullopt;
+  place->secret = secret_of(read);
   if (place->launcher == "shardlab") {
     place->address = "127.0.0.1";
     place->port = static_cast<int>(number_in(read, "SHARDLAB_PORT", 1, 65535));
@@ -89,6 +135,12 @@ std::optional<LaunchPlace> find_place(const ReadVariable& read) {
   place->address = meeting_address(read, *place);
   if (!read("MASTER_PORT").empty()) {
     place->port = static_cast<int>(number_in(read, "MASTER_PORT", 1, 65535));
+  }
+  if (place->world > 1 && place->secret.empty() && !is_loopback(place->address)) {
+    throw InputError("ranks that meet at " + place->address + " (" + place->launcher +
+                     ") need a secret that others do not know; valid: SHARDLAB_SECRET with the "
+                     "same text for all ranks (such as that of `openssl rand -hex 16`), or "
+                     "SHARDLAB_SECRET_FILE, a file of mode 600 that holds it");
   }
   return place;
 }

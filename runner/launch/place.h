@@ -11,6 +11,11 @@
 // Ranks meet at MASTER_ADDR and MASTER_PORT. Without MASTER_ADDR they meet at this host if all of
 // them run here, and otherwise, under Slurm, at SLURM_LAUNCH_NODE_IPADDR. Without MASTER_PORT the
 // port is kDefaultPort.
+//
+// Who may join is decided by a secret that all ranks know: SHARDLAB_SECRET, or the content of the file
+// that SHARDLAB_SECRET_FILE names, which no one but its owner may read. `shardlab measure` makes one for
+// the ranks that it starts itself. Ranks on several hosts need one; ranks that meet on the loopback
+// device may do without.
 // Source: PyTorch's manual of torchrun ("Environment Variables"), Open MPI's FAQ on environment
 // variables, Slurm's manual of srun ("Output environment variables").
 #pragma once
@@ -32,12 +37,20 @@ struct LaunchPlace {
   std::string address;          // where rank 0 listens
   int port = kDefaultPort;
   int listening_fd = -1;  // set for rank 0 if its parent has opened the port already
+  std::string secret;     // "" for none
 };
+
+// The longest secret, in bytes.
+inline constexpr std::size_t kMaxSecret = 256;
 
 using ReadVariable = std::function<std::string(const char*)>;  // "" when unset
 
-// Throws InputError if a variable is not a number, if the rank is not below the number of ranks, or
-// if the ranks are on several hosts and MASTER_ADDR is missing.
+// The text of a secret's file. Throws EnvironmentError if others than its owner may read it, if it is
+// no regular file, or if it is empty or longer than kMaxSecret.
+[[nodiscard]] std::string read_secret_file(const std::string& path);
+
+// Throws InputError if a variable is not a number, if the rank is not below the number of ranks, if the
+// ranks are on several hosts and MASTER_ADDR or a secret is missing, and for a secret that is too long.
 [[nodiscard]] std::optional<LaunchPlace> find_place(const ReadVariable& read);
 // The same for processes that never meet, and therefore need neither address nor port.
 [[nodiscard]] std::optional<LaunchPlace> find_rank(const ReadVariable& read);

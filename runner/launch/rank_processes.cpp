@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <spawn.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -57,7 +58,23 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return out;
 }
 
-std::vector<std::string> environment_of(std::int64_t rank, const RankLaunch& launch, int port) {
+// 128 bits from the kernel, in hexadecimal digits.
+std::string make_secret() {
+  std::array<unsigned char, 16> bytes{};
+  if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
+    throw EnvironmentError(std::string("getrandom: ") + std::strerror(errno));
+  }
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text;
+  for (const unsigned char byte : bytes) {
+    text += kDigits[byte >> 4U];
+    text += kDigits[byte & 15U];
+  }
+  return text;
+}
+
+std::vector<std::string> environment_of(std::int64_t rank, const RankLaunch& launch, int port,
+                                        const std::string& secret) {
   std::vector<std::string> all;
   for (char** entry = environ; *entry != nullptr; ++entry) all.emplace_back(*entry);
   const auto add = [&](const char* name, const std::string& value) {
@@ -71,6 +88,7 @@ std::vector<std::string> environment_of(std::int64_t rank, const RankLaunch& lau
   add("SHARDLAB_PORT", std::to_string(port));
   add("SHARDLAB_RENDEZVOUS_FD", std::to_string(kListenerInChild));
   add("SHARDLAB_PARENT", std::to_string(getpid()));
+  add("SHARDLAB_SECRET", secret);
   return all;
 }
 
@@ -78,14 +96,15 @@ void expect_zero(int code, const char* call) {
   if (code != 0) throw EnvironmentError(std::string(call) + ": " + std::strerror(code));
 }
 
-Process start(std::int64_t rank, const RankLaunch& launch, const Socket& listener) {
+Process start(std::int64_t rank, const RankLaunch& launch, const Socket& listener,
+              const std::string& secret) {
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) expect_zero(errno, "pipe2");
   Process process{.rank = rank, .err = Socket(ends[0])};
   const Socket write_end(ends[1]);
   std::vector<std::string> words = launch.arguments;
   words.insert(words.begin(), "shardlab");
-  std::vector<std::string> environment = environment_of(rank, launch, port_of(listener));
+  std::vector<std::string> environment = environment_of(rank, launch, port_of(listener), secret);
   posix_spawn_file_actions_t actions;
   expect_zero(posix_spawn_file_actions_init(&actions), "posix_spawn_file_actions_init");
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
@@ -219,10 +238,11 @@ void end_with_parent() {
 
 int run_rank_processes(const RankLaunch& launch) {
   const Socket listener = listen_on("127.0.0.1", launch.port);
+  const std::string secret = make_secret();
   Processes processes;
   std::cout.flush();
   for (std::int64_t rank = 0; rank < launch.ranks; ++rank) {
-    processes.add(start(rank, launch, listener));
+    processes.add(start(rank, launch, listener, secret));
   }
   const Deadline limit = deadline_in(launch.limit_s + kGraceOfLimit);
   while (true) {

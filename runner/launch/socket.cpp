@@ -16,6 +16,7 @@
 #include <memory>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "costmodel/base/error.h"
 
@@ -138,6 +139,11 @@ Socket listen_on(const std::string& address, int port) {
       throw EnvironmentError("rendezvous: port " + std::to_string(port) +
                              " is in use; choose another (--port, or MASTER_PORT)");
     }
+    if (errno == EADDRNOTAVAIL) {
+      throw EnvironmentError("rendezvous: " + address +
+                             " is no address of this host; valid: MASTER_ADDR of the host on which "
+                             "rank 0 runs");
+    }
     fail("rendezvous: can't listen on " + place_of(address, port), errno);
   }
   return out;
@@ -205,6 +211,22 @@ Socket accept_from(const Socket& listener, Deadline deadline) {
     }
     if (!is_later(errno) && errno != ECONNABORTED) fail("accept", errno);
     if (left == 0) return out;
+  }
+}
+
+std::optional<std::size_t> receive_now(const Socket& socket, std::span<std::byte> bytes) {
+  if (bytes.empty()) return 0;
+  const ssize_t count = recv(socket.fd(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+  if (count > 0) return static_cast<std::size_t>(count);
+  if (count < 0 && is_later(errno)) return 0;
+  return std::nullopt;
+}
+
+void wait_for_any(std::span<const Socket* const> sockets, Deadline deadline) {
+  std::vector<pollfd> waiting;
+  for (const Socket* socket : sockets) waiting.push_back({socket->fd(), POLLIN, 0});
+  if (poll(waiting.data(), waiting.size(), milliseconds_until(deadline)) < 0 && errno != EINTR) {
+    fail("poll", errno);
   }
 }
 

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -55,6 +56,13 @@ class Socket {
 [[nodiscard]] Socket connect_to(const std::string& address, int port, Deadline deadline);
 // Returns a socket that is not open if the deadline passes first.
 [[nodiscard]] Socket accept_from(const Socket& listener, Deadline deadline);
+
+// What has arrived already, at most as many bytes as there is room for; nothing if the other end has
+// closed.
+[[nodiscard]] std::optional<std::size_t> receive_now(const Socket& socket,
+                                                     std::span<std::byte> bytes);
+// Returns when one of the sockets can be read, or at the deadline.
+void wait_for_any(std::span<const Socket* const> sockets, Deadline deadline);
 
 // `peer` names the other end in messages.
 void send_all(const Socket& socket, std::span<const std::byte> bytes, Deadline deadline,

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "costmodel/base/error.h"
 #include "costmodel/base/index.h"
 #include "costmodel/base/text.h"
 #include "reports/statistics.h"
@@ -25,7 +26,13 @@ std::vector<std::vector<double>> gather_times(const MeasuringRun& run,
   }
   const std::size_t iterations = mine.front().size();
   std::vector<std::vector<double>> all;
-  for (const std::string& part : run.meeting.all_gather(text)) {
+  const std::size_t most = to_index(run.backend.ranks().world) * iterations * sizeof(double);
+  for (const std::string& part : run.meeting.all_gather(text, most)) {
+    if (part.size() % (iterations * sizeof(double)) != 0) {
+      throw EnvironmentError("a rank sends " + std::to_string(part.size()) +
+                             " bytes of times; valid: a multiple of " +
+                             std::to_string(iterations * sizeof(double)));
+    }
     for (std::size_t begin = 0; begin < part.size(); begin += iterations * sizeof(double)) {
       all.emplace_back(iterations);
       std::memcpy(all.back().data(), part.data() + begin, iterations * sizeof(double));

@@ -111,8 +111,13 @@ std::vector<HostTensor> gather_locals(const MeasuringRun& run, const std::vector
     if (fits) text += as_text(mine[i]);
   }
   std::vector<HostTensor> all;
-  for (const std::string& part : run.meeting.all_gather(text)) {
+  std::size_t most = 0;
+  for (const HostTensor& tensor : like) most += 1 + static_cast<std::size_t>(tensor.bytes());
+  for (const std::string& part : run.meeting.all_gather(text, most)) {
     for (std::size_t begin = 0; begin < part.size();) {
+      if (all.size() == like.size()) {
+        throw EnvironmentError("a rank sends more tensors than there are ranks");
+      }
       const HostTensor& shape = like[all.size()];
       if (part[begin++] != '=') {
         if (why.empty())

@@ -8,6 +8,7 @@
 // sends to the next. Source: Patarasuk and Yuan 2009 (rings). Status: derived.
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <chrono>
 #include <cstring>
 #include <exception>
@@ -15,6 +16,7 @@
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/index.h"
+#include "runner/launch/guests.h"
 #include "runner/nccl/backend.h"
 #include "runner/nccl/kernels_cpu.h"
 #include "sim/fake_group.h"
@@ -26,6 +28,39 @@ namespace {
 // The connections of one rank to every rank of the world, by rank.
 using Mesh = std::vector<Socket>;
 
+// What a rank says first to a rank that it connects to.
+struct Introduction {
+  std::int64_t rank = 0;
+  std::array<char, kMaxSecret> secret = {};
+};
+
+Introduction introduction_of(std::int64_t rank, const std::string& secret) {
+  Introduction mine{.rank = rank};
+  std::copy(secret.begin(), secret.end(), mine.secret.begin());
+  return mine;
+}
+
+// "127.0.0.1 4711\n", a line for each of a process's ranks.
+std::vector<std::pair<std::string, int>> places_in(std::string_view text, std::int64_t process) {
+  std::vector<std::pair<std::string, int>> places;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    const std::size_t blank = std::min(line.find(' '), line.size());
+    const std::string_view port = line.substr(std::min(blank + 1, line.size()));
+    int number = 0;
+    const auto read = std::from_chars(port.data(), port.data() + port.size(), number);
+    if (read.ec != std::errc() || read.ptr != port.data() + port.size() || number < 1 ||
+        number > 65535) {
+      throw EnvironmentError("rendezvous: " + rank_name(process) +
+                             " does not say where it listens; valid: an address and a port");
+    }
+    places.emplace_back(line.substr(0, blank), number);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return places;
+}
+
 // Connects the ranks: first each local rank listens, then every process learns all addresses, and
 // then each rank connects to the lower ranks and accepts connections from the higher ones.
 std::vector<Mesh> connect_mesh(Rendezvous& meeting, const RankRange& ranks) {
@@ -36,16 +71,16 @@ std::vector<Mesh> connect_mesh(Rendezvous& meeting, const RankRange& ranks) {
     mine += meeting.address() + " " + std::to_string(port_of(listeners.back())) + "\n";
   }
   std::vector<std::pair<std::string, int>> places;
-  for (const std::string& text : meeting.all_gather(mine)) {
-    for (std::size_t begin = 0; begin < text.size();) {
-      const std::size_t blank = text.find(' ', begin);
-      const std::size_t end = text.find('\n', begin);
-      places.emplace_back(text.substr(begin, blank - begin),
-                          std::stoi(text.substr(blank + 1, end - blank - 1)));
-      begin = end + 1;
+  const std::vector<std::string> all = meeting.all_gather(mine);
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    for (const auto& place : places_in(all[r], static_cast<std::int64_t>(r))) {
+      places.push_back(place);
     }
   }
-  SHARDLAB_CHECK(std::ssize(places) == ranks.world, std::ssize(places), " of ", ranks.world);
+  if (std::ssize(places) != ranks.world) {
+    throw EnvironmentError("rendezvous: the processes name " + std::to_string(places.size()) +
+                           " ports for " + std::to_string(ranks.world) + " ranks");
+  }
   std::vector<Mesh> meshes(to_index(ranks.local));
   std::vector<std::thread> threads;
   std::vector<std::exception_ptr> errors(to_index(ranks.local));
@@ -59,19 +94,23 @@ std::vector<Mesh> connect_mesh(Rendezvous& meeting, const RankRange& ranks) {
         for (std::int64_t peer = 0; peer < me; ++peer) {
           mesh[to_index(peer)] =
               connect_to(places[to_index(peer)].first, places[to_index(peer)].second, deadline);
-          send_all(mesh[to_index(peer)], std::as_bytes(std::span(&me, 1)), deadline,
+          const Introduction mine_here = introduction_of(me, meeting.secret());
+          send_all(mesh[to_index(peer)], std::as_bytes(std::span(&mine_here, 1)), deadline,
                    rank_name(peer));
         }
-        for (std::int64_t left = ranks.world - 1 - me; left > 0; --left) {
-          Socket socket = accept_from(listeners[to_index(i)], deadline);
-          std::int64_t peer = -1;
-          if (!socket.is_open()) throw EnvironmentError("the ranks can't connect to each other");
-          receive_all(socket, std::as_writable_bytes(std::span(&peer, 1)), deadline, "a rank");
-          if (peer <= me || peer >= ranks.world || mesh[to_index(peer)].is_open()) {
-            throw EnvironmentError(rank_name(me) +
-                                   ": a process connected that is not among the other ranks");
-          }
-          mesh[to_index(peer)] = std::move(socket);
+        std::int64_t left = ranks.world - 1 - me;
+        const auto judge = [&](Socket guest, std::span<const std::byte> bytes) {
+          Introduction theirs;
+          std::memcpy(&theirs, bytes.data(), sizeof theirs);
+          const bool is_ours = theirs.secret == introduction_of(0, meeting.secret()).secret &&
+                               theirs.rank > me && theirs.rank < ranks.world &&
+                               !mesh[to_index(theirs.rank)].is_open();
+          if (is_ours) mesh[to_index(theirs.rank)] = std::move(guest);
+          return is_ours && --left == 0;
+        };
+        if (left > 0 &&
+            !hear_guests(listeners[to_index(i)], sizeof(Introduction), deadline, judge)) {
+          throw EnvironmentError("the ranks can't connect to each other");
         }
       } catch (...) {
         errors[to_index(i)] = std::current_exception();

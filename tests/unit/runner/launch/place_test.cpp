@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <map>
 
 #include "costmodel/base/error.h"
+#include "tests/support/process.h"
 
 namespace shardlab {
 namespace place_test {
@@ -38,6 +40,7 @@ TEST(LaunchPlace, ReadsTorchrun) {
                                {"WORLD_SIZE", "16"},
                                {"LOCAL_RANK", "1"},
                                {"MASTER_ADDR", "10.0.0.7"},
+                               {"SHARDLAB_SECRET", "ours"},
                                {"MASTER_PORT", "4711"}});
   ASSERT_TRUE(place.has_value());
   EXPECT_EQ(place->launcher, "torchrun");
@@ -45,6 +48,7 @@ TEST(LaunchPlace, ReadsTorchrun) {
   EXPECT_EQ(place->world, 16);
   EXPECT_EQ(place->local_rank, 1);
   EXPECT_EQ(place->address, "10.0.0.7");
+  EXPECT_EQ(place->secret, "ours");
   EXPECT_EQ(place->port, 4711);
 }
 
@@ -64,7 +68,8 @@ TEST(LaunchPlace, ReadsSlurmAcrossHosts) {
                                {"SLURM_STEP_NUM_TASKS", "4"},
                                {"SLURM_LOCALID", "1"},
                                {"SLURM_STEP_NUM_NODES", "2"},
-                               {"SLURM_LAUNCH_NODE_IPADDR", "10.1.2.3"}});
+                               {"SLURM_LAUNCH_NODE_IPADDR", "10.1.2.3"},
+                               {"SHARDLAB_SECRET", "ours"}});
   ASSERT_TRUE(place.has_value());
   EXPECT_EQ(place->launcher, "Slurm");
   EXPECT_EQ(place->address, "10.1.2.3");
@@ -81,6 +86,54 @@ TEST(LaunchPlace, OwnRanksComeFirst) {
   EXPECT_EQ(place->launcher, "shardlab");
   EXPECT_EQ(place->world, 2);
   EXPECT_EQ(place->listening_fd, 3);
+}
+
+TEST(LaunchPlace, OneRankIsOnOneHost) {
+  const auto place = place_in({{"RANK", "0"}, {"WORLD_SIZE", "1"}});
+  ASSERT_TRUE(place.has_value());
+  EXPECT_EQ(place->address, "127.0.0.1");
+}
+
+TEST(LaunchPlace, RanksOnSeveralHostsShareASecret) {
+  Variables variables = {{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "10.0.0.7"}};
+  EXPECT_TRUE(error_of(variables).starts_with(
+      "ranks that meet at 10.0.0.7 (torchrun) need a secret that others do not know; valid: "
+      "SHARDLAB_SECRET"));
+  variables["SHARDLAB_SECRET"] = std::string(kMaxSecret + 1, 'x');
+  EXPECT_EQ(error_of(variables),
+            "environment variable SHARDLAB_SECRET: found 257 bytes; valid: at most 256");
+  variables.erase("SHARDLAB_SECRET");
+  variables["MASTER_ADDR"] = "localhost";
+  EXPECT_EQ(error_of(variables), "");
+}
+
+// A file of a secret is for its owner's eyes only.
+TEST(LaunchPlace, ReadsTheFileOfASecret) {
+  const testing_support::TemporaryFolder folder;
+  folder.write("secret", "of the ranks\n");
+  const std::filesystem::path file = folder.path() / "secret";
+  using std::filesystem::perms;
+  const auto refusal = [](const std::filesystem::path& path) -> std::string {
+    try {
+      return "read: " + read_secret_file(path.string());
+    } catch (const EnvironmentError& error) {
+      return error.what();
+    }
+  };
+  std::filesystem::permissions(file, perms::owner_read | perms::owner_write | perms::group_read);
+  EXPECT_EQ(refusal(file), "SHARDLAB_SECRET_FILE " + file.string() +
+                               ": found permissions for others than its owner; valid: a file of "
+                               "mode 600");
+  std::filesystem::permissions(file, perms::owner_read | perms::owner_write);
+  EXPECT_EQ(refusal(file), "read: of the ranks");
+  const auto place = place_in({{"RANK", "1"},
+                               {"WORLD_SIZE", "2"},
+                               {"MASTER_ADDR", "10.0.0.7"},
+                               {"SHARDLAB_SECRET_FILE", file.string()}});
+  ASSERT_TRUE(place.has_value());
+  EXPECT_EQ(place->secret, "of the ranks");
+  EXPECT_NE(refusal(folder.path()).find("is no regular file"), std::string::npos);
+  EXPECT_NE(refusal(folder.path() / "none").find("No such file"), std::string::npos);
 }
 
 TEST(LaunchPlace, SaysWhatIsWrong) {
