@@ -1,0 +1,121 @@
+#include "costmodel/price_doubts.h"
+
+#include <algorithm>
+
+#include "costmodel/base/text.h"
+
+namespace shardlab {
+namespace {
+
+// Prices within this part of a bound are not doubted: figures of links are rounded.
+constexpr double kRounding = 0.02;
+constexpr double kBytesPerUsOfGBps = 1e3;
+
+std::string us_text(double us) { return format_fixed(us, us < 100.0 ? 1 : 0) + " us"; }
+
+std::string hosts_text(const GroupSpan& group) {
+  return std::to_string(group.ranks) + (group.ranks == 1 ? " rank" : " ranks") + " on " +
+         std::to_string(group.hosts) + (group.hosts == 1 ? " host" : " hosts");
+}
+
+// The bytes that one rank must receive, as a part of full_bytes.
+double received_by_rank(Collective kind, double ranks) {
+  switch (kind) {
+    case Collective::kBroadcast:
+    case Collective::kSendRecv:
+      return 1.0;
+    case Collective::kScatter:
+      return 1.0 / ranks;
+    case Collective::kLocal:
+      return 0.0;
+    default:
+      return (ranks - 1.0) / ranks;
+  }
+}
+
+// The bytes that must enter one of several scale-up domains, as a part of full_bytes.
+double received_by_domain(Collective kind, double ranks, double domains) {
+  const double members = ranks / domains;
+  switch (kind) {
+    case Collective::kAllGather:
+      return 1.0 - members / ranks;
+    case Collective::kAllToAll:
+      return members * (1.0 - members / ranks);
+    case Collective::kReduceScatter:
+    case Collective::kAllReduce:
+      return 1.0 / domains;
+    case Collective::kBroadcast:
+      return 1.0;
+    default:
+      return 0.0;
+  }
+}
+
+}  // namespace
+
+double least_us(const CollectiveQuery& query, const Topology& topology) {
+  if (!communicates(query)) return 0.0;
+  const auto ranks = static_cast<double>(query.group.ranks);
+  double fastest = 0.0;
+  for (const LinkLevel& level : topology.links()) {
+    fastest = std::max(fastest, level.nominal_bandwidth.value());
+  }
+  double us =
+      query.full_bytes * received_by_rank(query.kind, ranks) / (kBytesPerUsOfGBps * fastest);
+  if (query.group.domains > 1) {
+    const auto domains = static_cast<double>(query.group.domains);
+    const double interfaces = static_cast<double>(topology.domain_devices()) *
+                              topology.links().back().nominal_bandwidth.value();
+    us = std::max(us, query.full_bytes * received_by_domain(query.kind, ranks, domains) /
+                          (kBytesPerUsOfGBps * interfaces));
+  }
+  return us;
+}
+
+double PriceDoubt::ratio() const {
+  return std::max(price_us, other_us) / std::max(1e-9, std::min(price_us, other_us));
+}
+
+std::string PriceDoubt::text() const {
+  const std::string what = std::string(to_string(query.kind)) + " of " + hosts_text(query.group) +
+                           ", " + format_bytes(query.full_bytes) + ": " + us_text(price_us);
+  switch (kind) {
+    case DoubtKind::kFasterThanLinks:
+      return what + " is less than the links allow, " + us_text(other_us);
+    case DoubtKind::kBelowAllGather:
+      return what + " is less than the same stack's all_gather takes, " + us_text(other_us) +
+             ", though an all_reduce moves no less";
+    case DoubtKind::kUnlikeMeasured:
+      break;
+  }
+  const bool is_above = price_us > other_us;
+  return what + " is " + format_fixed(ratio(), ratio() < 10.0 ? 1 : 0) +
+         (is_above ? " times what " : " times less than what ") + other_name + " says, " +
+         us_text(other_us);
+}
+
+std::optional<PriceDoubt> PriceDoubts::of(const CollectiveQuery& query) const {
+  if (!communicates(query)) return std::nullopt;
+  const Price price = model_.price(query);
+  if (!price.is_possible()) return std::nullopt;
+  const double us = price.total.value();
+  const double least = least_us(query, topology_);
+  if (us < (1.0 - kRounding) * least) {
+    return PriceDoubt{DoubtKind::kFasterThanLinks, query, us, least, {}};
+  }
+  if (query.kind == Collective::kAllReduce && query.full_bytes >= kBandwidthBound) {
+    CollectiveQuery gather = query;
+    gather.kind = Collective::kAllGather;
+    const Price other = model_.price(gather);
+    if (other.is_possible() && us < (1.0 - kRounding) * other.total.value()) {
+      return PriceDoubt{DoubtKind::kBelowAllGather, query, us, other.total.value(), {}};
+    }
+  }
+  if (measured_.model == nullptr) return std::nullopt;
+  const double measured = measured_.model->price(query).total.value();
+  PriceDoubt doubt{DoubtKind::kUnlikeMeasured, query, us, measured, measured_.name};
+  if (us <= 0.0 || measured <= 0.0 || doubt.ratio() <= kUnlike) return std::nullopt;
+  return doubt;
+}
+
+}  // namespace shardlab

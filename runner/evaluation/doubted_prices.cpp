@@ -1,0 +1,101 @@
+#include "runner/evaluation/doubted_prices.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "costmodel/registry.h"
+
+namespace shardlab {
+namespace {
+
+constexpr std::size_t kShown = 3;
+
+// Whether a model's prices do not depend on the topology's links.
+bool is_constant(const Stack& stack) {
+  const std::string_view name = stack.collective_model.entry->name;
+  return name == "dtensor" || name == "ap_default";
+}
+
+// The shipped stack that was fitted to the topology's GPU: calibrated-h100 for h100-roce.
+std::string measured_stack(const Topology& topology) {
+  return "calibrated-" + topology.name().substr(0, topology.name().find('-'));
+}
+
+std::string_view reason_of(DoubtKind kind) {
+  switch (kind) {
+    case DoubtKind::kFasterThanLinks:
+      return "faster than the links";
+    case DoubtKind::kBelowAllGather:
+      return "below an all_gather";
+    case DoubtKind::kUnlikeMeasured:
+      break;
+  }
+  return "unlike what was measured";
+}
+
+}  // namespace
+
+DoubtedPrices::DoubtedPrices(const StackEvaluator& evaluator, const ConfigStore& store) {
+  const Stack& stack = evaluator.stack();
+  if (is_constant(stack)) return;
+  const std::string name = measured_stack(evaluator.topology());
+  const std::vector<std::string> names = store.names(ConfigKind::kStack);
+  const bool fitted = stack.collective_model.entry->fits_curves;
+  if (!fitted && std::find(names.begin(), names.end(), name) != names.end()) {
+    measured_ = make_collective_model(store.stack(name).collective_model, evaluator.topology());
+  }
+  doubts_.emplace(evaluator.collective_model(), evaluator.topology(),
+                  MeasuredModel{name, measured_.get()});
+}
+
+void DoubtedPrices::add(const CollectiveQuery& query) {
+  if (!doubts_ || !communicates(query)) return;
+  const auto [place, is_new] = known_.try_emplace(
+      Key{query.kind, query.group.ranks, query.group.hosts, query.full_bytes}, std::nullopt);
+  if (is_new) place->second = doubts_->of(query);
+}
+
+void DoubtedPrices::add(const Plan& plan, const Redistributor& redistributor) {
+  for (const PlanStep& step : plan.steps) {
+    if (step.collective == Collective::kLocal) continue;
+    add({step.collective, step.full_bytes, redistributor.span(step)});
+  }
+}
+
+std::vector<const PriceDoubt*> DoubtedPrices::worst_first() const {
+  std::vector<const PriceDoubt*> doubts;
+  for (const auto& [key, doubt] : known_) {
+    if (doubt) doubts.push_back(&*doubt);
+  }
+  std::ranges::stable_sort(
+      doubts, [](const PriceDoubt* a, const PriceDoubt* b) { return a->ratio() > b->ratio(); });
+  return doubts;
+}
+
+std::string DoubtedPrices::text() const {
+  const std::vector<const PriceDoubt*> doubts = worst_first();
+  std::string text;
+  for (std::size_t i = 0; i < std::min(doubts.size(), kShown); ++i) {
+    text += "  doubtful: " + doubts[i]->text() + "\n";
+  }
+  if (doubts.size() > kShown) {
+    text += "  and " + std::to_string(doubts.size() - kShown) + " more doubtful prices\n";
+  }
+  return text;
+}
+
+nlohmann::json DoubtedPrices::json() const {
+  nlohmann::json list = nlohmann::json::array();
+  for (const PriceDoubt* doubt : worst_first()) {
+    list.push_back({{"collective", to_string(doubt->query.kind)},
+                    {"ranks", doubt->query.group.ranks},
+                    {"hosts", doubt->query.group.hosts},
+                    {"full_bytes", doubt->query.full_bytes},
+                    {"price_us", doubt->price_us},
+                    {"other_us", doubt->other_us},
+                    {"reason", reason_of(doubt->kind)}});
+  }
+  return list;
+}
+
+}  // namespace shardlab

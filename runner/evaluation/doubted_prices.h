@@ -1,0 +1,50 @@
+// Which prices of a result a reader should doubt, as notes under the result: what breaks a bound of the
+// links, and what lies far from every measured cluster of the same GPU (costmodel/price_doubts.h).
+//
+//   DoubtedPrices doubted(evaluator, store);
+//   doubted.add(plan, evaluator.on(mesh));
+//   session.print(doubted.text());   // "" or a line for each of the worst
+//
+// Prices are compared with those of the shipped stack calibrated-GPU of the topology's GPU. DTensor's
+// constants and AutoParallel's default model are not checked: they are the same on every topology, and
+// say so.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <tuple>
+
+#include "costmodel/price_doubts.h"
+#include "runner/config/configs.h"
+#include "sim/redistribute.h"
+#include "strategies/select/evaluator.h"
+
+namespace shardlab {
+
+class DoubtedPrices {
+ public:
+  // Keeps references to the evaluator's model and topology.
+  DoubtedPrices(const StackEvaluator& evaluator, const ConfigStore& store);
+
+  void add(const CollectiveQuery& query);
+  // All collectives of a plan.
+  void add(const Plan& plan, const Redistributor& redistributor);
+
+  // The worst doubts first, a line each and at most three; "" without any.
+  [[nodiscard]] std::string text() const;
+  // [{"collective", "ranks", "hosts", "full_bytes", "price_us", "other_us", "reason"}], all of them.
+  [[nodiscard]] nlohmann::json json() const;
+
+ private:
+  [[nodiscard]] std::vector<const PriceDoubt*> worst_first() const;
+
+  std::unique_ptr<CostModel> measured_;
+  std::optional<PriceDoubts> doubts_;  // nothing for a stack that is not checked
+  using Key = std::tuple<Collective, std::int64_t, std::int64_t, Bytes>;
+  std::map<Key, std::optional<PriceDoubt>> known_;
+};
+
+}  // namespace shardlab
