@@ -2,7 +2,7 @@
 #
 #   component program   bin/shardlab, share/shardlab/{configs,torch_worker}, share/doc/shardlab, manual pages, and what
 #                       shells read to complete command lines
-#   component wheel     the same program and its data in a wheel's own folders, and the Python package. These rules
+#   component wheel     the same program, its data and its pages in a wheel's own folders, and the Python package. These rules
 #                       exist only when scikit-build-core configures, which says where those folders are
 #
 # The program finds its data from where it stands (runner/config/configs.h), so that a prefix can be moved.
@@ -17,25 +17,8 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/torch_worker DESTINATION ${_data}
 install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md DESTINATION ${_docs} COMPONENT program)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${_docs} COMPONENT program)
 
-# Manual pages and the scripts of the shells are written by the program that is installed.
-set(_written ${PROJECT_BINARY_DIR}/generated/installed)
-install(CODE "
-  file(REMOVE_RECURSE \"${_written}\")
-  file(MAKE_DIRECTORY \"${_written}\")
-  execute_process(COMMAND \"$<TARGET_FILE:shardlab>\" __man \"${_written}/man1\" COMMAND_ERROR_IS_FATAL ANY)
-  foreach(shell bash fish zsh)
-    execute_process(COMMAND \"$<TARGET_FILE:shardlab>\" completion \${shell}
-      OUTPUT_FILE \"${_written}/shardlab.\${shell}\" COMMAND_ERROR_IS_FATAL ANY)
-  endforeach()" COMPONENT program)
-install(DIRECTORY ${_written}/man1/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT program)
-install(FILES ${_written}/shardlab.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME shardlab
-  COMPONENT program)
-install(FILES ${_written}/shardlab.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d COMPONENT program)
-# Debian's zsh reads the first of these folders below /usr, and the second below /usr/local.
-foreach(_folder vendor-completions site-functions)
-  install(FILES ${_written}/shardlab.zsh DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/${_folder} RENAME _shardlab
-    COMPONENT program)
-endforeach()
+include(install_pages)
+install_pages(program ${CMAKE_INSTALL_DATADIR})
 
 # The licences of the libraries whose code is in the program, and which ask for their notice to go where the code goes.
 # Boost's licence does not ask it of binaries.
@@ -57,6 +40,7 @@ if(SKBUILD)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/configs DESTINATION ${SKBUILD_DATA_DIR}/share/shardlab COMPONENT wheel)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/torch_worker DESTINATION ${SKBUILD_DATA_DIR}/share/shardlab
     COMPONENT wheel PATTERN __pycache__ EXCLUDE)
+  install_pages(wheel ${SKBUILD_DATA_DIR}/share)
   foreach(_package IN LISTS _notices)
     install(FILES /usr/share/doc/${_package}/copyright DESTINATION ${SKBUILD_METADATA_DIR}/licenses
       RENAME ${_package}.txt COMPONENT wheel)

@@ -81,7 +81,7 @@ ROOMS = {
     "runner/torch": _runner("base", "config", "session", "choices", "launch"),
     "runner/evaluation": _runner("base", "config", "session"),
     "runner/simulate": _runner("base", "config", "session"),
-    "runner/solve": _runner("base", "config", "session", "simulate"),
+    "runner/solve": _runner("base", "config", "session", "evaluation", "simulate"),
     "runner/apply": _runner("base"),
     "runner/steps": _runner("base", "config", "session", "evaluation", "simulate", "solve"),
     "runner/help": _runner("base", "config", "session"),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <system_error>
@@ -165,7 +166,15 @@ double parse_bytes(std::string_view text) {
       return bytes;
     }
   }
-  cursor.fail_at(unit_position, "a unit: B, KiB, MiB, GiB, TiB, kB, KB, MB, GB or TB");
+  std::string meant;
+  for (const auto& [name, factor] : kUnits) {
+    const bool is_same = std::ranges::equal(unit, name, [](char a, char b) {
+      return std::tolower(static_cast<unsigned char>(a)) ==
+             std::tolower(static_cast<unsigned char>(b));
+    });
+    if (is_same) meant = " (did you mean " + std::string(name) + "?)";
+  }
+  cursor.fail_at(unit_position, "a unit: B, KiB, MiB, GiB, TiB, kB, KB, MB, GB or TB" + meant);
 }
 
 void TextCursor::skip_blanks() {

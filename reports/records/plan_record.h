@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "reports/records/price_basis.h"
 #include "reports/records/run_header.h"
 
 namespace shardlab {
@@ -58,7 +59,7 @@ struct HeldRange {
 struct HoldingDevice {
   std::int64_t rank = 0;
   std::int64_t part = 0, parts = 1;
-  std::string label;    // "3/8", "all" or "none"
+  std::string label;    // "part 3", "all" or "none"
   std::string partial;  // "sum 2/4"; "" if the values are final
   std::string slice;    // "[0:4096, :]"
   std::vector<HeldRange> ranges;
@@ -119,6 +120,7 @@ struct PlanRecord : ResultRecord {
   PlannedBounds bounds;
   PlanDrawing drawing;
   std::vector<ComparedPlan> against;
+  std::optional<PriceBasis> basis;  // nothing: the stack's model of collectives has no rows
 
   [[nodiscard]] std::int64_t collectives() const;
   // Between all devices; empty if a step has too many ranks to count.
@@ -204,7 +206,7 @@ struct Fields<reports::HoldingDevice> {
   static constexpr auto kList =
       std::tuple(field("rank", &Self::rank, ""), field("part", &Self::part, "from 0"),
                  field("parts", &Self::parts, "how many the layout makes", {.min = 1}),
-                 field("label", &Self::label, "3/8, all or none"),
+                 field("label", &Self::label, "part 3, all or none"),
                  field("partial", &Self::partial, "sum 2/4; empty: the values are final"),
                  field("slice", &Self::slice, "of the global tensor: [0:4096, :]"),
                  field("ranges", &Self::ranges, "the same as numbers, tensor dim by tensor dim"));
@@ -294,7 +296,8 @@ struct Fields<reports::PlanRecord> {
       field("optimal_paths", &Self::optimal_paths, "how many share the price; 0: not counted"),
       field("warnings", &Self::warnings, ""), field("bounds", &Self::bounds, ""),
       field("drawing", &Self::drawing, ""),
-      optional_field("against", &Self::against, "other plans for the same redistribution"));
+      optional_field("against", &Self::against, "other plans for the same redistribution"),
+      optional_field("rests_on", &Self::basis, "of the steps of the plan"));
 };
 
 }  // namespace shardlab

@@ -155,7 +155,7 @@ std::string legend_of(const PlanDrawing& drawing, const BoxDims& dims) {
             std::to_string(*dims.across) + " from left to right";
   }
   text +=
-      "; what is filled is what the device holds, and devices with the same number below the box "
+      "; what is filled is what the device holds, and devices with the same label below the box "
       "hold the same part.";
   if (dims.cut > 2) text += " Cuts of further tensor dims are not drawn.";
   if (has([](const HoldingDevice& device) { return !device.partial.empty(); })) {

@@ -65,6 +65,12 @@ SectionContent render(const PlanRecord& plan) {
   Table table = steps_table(plan);
   table.leads = true;
   content.blocks.emplace_back(std::move(table));
+  if (plan.basis && !plan.basis->not_measured.empty()) {
+    content.blocks.emplace_back(
+        Paragraph{"Prices are carried over from measured groups or sizes, because these were not "
+                  "measured: " +
+                  listed(plan.basis->not_measured) + "."});
+  }
   Table weighed = weighed_table(plan);
   if (!weighed.rows.empty()) content.blocks.emplace_back(std::move(weighed));
   const auto dearest = std::max_element(

@@ -14,9 +14,11 @@
 #include "runner/base/write_file.h"
 #include "runner/commands/commands.h"
 #include "runner/config/configs.h"
+#include "runner/evaluation/measured_groups.h"
 #include "runner/evaluation/measurement_files.h"
 #include "runner/evaluation/observations.h"
 #include "runner/evaluation/validation.h"
+#include "runner/session/unstoppable_work.h"
 #include "runner/steps/steps_answers.h"
 
 namespace shardlab {
@@ -28,6 +30,7 @@ struct CalibrateArguments {
   std::string topology;
   std::string out;
   std::string tuner_csv;
+  std::string mesh;
   bool hold_out = false;
   std::string steps;
   std::string stack{kStepStack};
@@ -44,7 +47,9 @@ struct Result {
   std::vector<MeasurementSet> sets;
   Observations observations;
   Calibration fit;
-  std::string topology;
+  std::optional<Topology> topology;
+  std::optional<DeviceMesh> mesh;  // --mesh, with its groups
+  std::vector<MeshGroup> groups;
   std::vector<RefusedPlace>
       refused;  // first the rows that the reader refused, then those that the fit refused
   std::vector<std::string> warnings;
@@ -142,6 +147,31 @@ void fit_collectives(const CalibrateArguments& arguments, const ModelEntry& mode
   result.tuner_csv = tuner_csv_text(rules);
 }
 
+// What the rows that the fit used cover.
+MeasuredRanges fitted_ranges(const Result& result) {
+  std::vector<bool> is_refused(result.observations.rows.size());
+  for (const RefusedObservation& refused : result.fit.refused) is_refused[refused.row] = true;
+  std::vector<MeasuredRange> ranges;
+  for (std::size_t i = 0; i < result.observations.rows.size(); ++i) {
+    if (is_refused[i]) continue;
+    const CollectiveQuery& query = result.observations.rows[i].query;
+    ranges.push_back(
+        {query.kind, query.group.ranks, query.group.hosts, query.full_bytes, query.full_bytes});
+  }
+  return MeasuredRanges(ranges);
+}
+
+// The mesh of --mesh. Throws InputError.
+std::optional<DeviceMesh> mesh_of(const CalibrateArguments& arguments, const ModelEntry& model) {
+  if (arguments.mesh.empty()) return std::nullopt;
+  if (model.fits_kernels) {
+    throw InputError("--mesh: " + std::string(model.name) +
+                     " is fitted to kernels, which have no groups; valid: without it, or another "
+                     "--model");
+  }
+  return parse_option("--mesh", [&] { return DeviceMesh::parse(arguments.mesh); });
+}
+
 Result calibrate_files(const CalibrateArguments& arguments, const Session& session) {
   const ConfigStore store = session.topology_store();
   const ModelEntry* model = find_cost_model(arguments.model);
@@ -154,6 +184,7 @@ Result calibrate_files(const CalibrateArguments& arguments, const Session& sessi
   hints.hosts = arguments.hosts;
   hints.gpus_per_host = arguments.gpus_per_host;
   Result result;
+  result.mesh = mesh_of(arguments, *model);
   result.sets = read_measurements(store, arguments.files, hints);
   for (const MeasurementSet& set : result.sets) {
     const std::vector<std::string> warnings = warnings_on(set);
@@ -175,7 +206,7 @@ Result calibrate_files(const CalibrateArguments& arguments, const Session& sessi
       }
     }
   }
-  result.topology = choice.topology.name();
+  result.topology = choice.topology;
   if (model->fits_kernels) {
     if (!arguments.tuner_csv.empty()) {
       throw InputError("--tuner-csv: " + std::string(model->name) +
@@ -187,6 +218,9 @@ Result calibrate_files(const CalibrateArguments& arguments, const Session& sessi
   }
   for (const RefusedObservation& refused : result.fit.refused) {
     result.refused.push_back({result.observations.labels[refused.row], refused.reason});
+  }
+  if (result.mesh) {
+    result.groups = mesh_groups(*result.mesh, choice.topology, fitted_ranges(result));
   }
   return result;
 }
@@ -202,7 +236,7 @@ nlohmann::json next_json(const NextSize& next) {
 nlohmann::json result_json(const Result& result) {
   const Calibration& fit = result.fit;
   nlohmann::json out = {{"model", fit.model->name},
-                        {"topology", result.topology},
+                        {"topology", result.topology->name()},
                         {"rows_used", fit.rows_used},
                         {"residuals",
                          {{"median_ape_percent", fit.median_ape_percent},
@@ -231,7 +265,27 @@ nlohmann::json result_json(const Result& result) {
   }
   out["next_sizes"] = nlohmann::json::array();
   for (const NextSize& next : fit.next_sizes) out["next_sizes"].push_back(next_json(next));
+  if (result.mesh) {
+    out["mesh"] = result.mesh->text();
+    out["devices_per_host"] = result.topology->devices_per_host();
+    out["mesh_groups"] = mesh_groups_json(result.groups);
+  }
   return out;
+}
+
+// Parameters of curves are named after their groups: "all_reduce.80x10.smallest_us".
+std::string names_text(const Calibration& fit, const Observations& observations) {
+  if (!fit.model->fits_curves || fit.parameters.empty()) return "";
+  const std::string& name = fit.parameters.front().name;
+  for (const Observation& row : observations.rows) {
+    const auto& [ranks, hosts] = std::pair(row.query.group.ranks, row.query.group.hosts);
+    const std::string curve = std::string(to_string(row.query.kind)) + "." + std::to_string(ranks) +
+                              "x" + std::to_string(hosts);
+    if (!name.starts_with(curve + ".")) continue;
+    return "  names are of collectives, ranks and hosts: " + curve + " is the curve of " +
+           std::string(to_string(row.query.kind)) + " among " + group_text(ranks, hosts) + "\n";
+  }
+  return "";
 }
 
 std::string result_text(const Result& result, const TextStyle& style) {
@@ -257,7 +311,7 @@ std::string result_text(const Result& result, const TextStyle& style) {
   for (const FittedParameter& p : fit.parameters) {
     table.add({p.name, style.figure(p.value), style.figure(p.low_95), style.figure(p.high_95)});
   }
-  text += table.text();
+  text += table.text() + names_text(fit, result.observations);
   for (const KeptParameter& p : fit.not_identified) {
     text += "  kept: " + p.name + " " + style.figure(p.prior) + ": " + p.reason + "\n";
   }
@@ -274,9 +328,12 @@ std::string result_text(const Result& result, const TextStyle& style) {
     for (const NextSize& next : fit.next_sizes) {
       text += "    " + std::string(to_string(next.query.kind)) + " of " +
               format_bytes(next.query.full_bytes) + " among " +
-              std::to_string(next.query.group.ranks) + " ranks would leave " +
+              group_text(next.query.group.ranks, next.query.group.hosts) + " would leave " +
               style.rounded(next.variance_left_percent, 1) + " % of the variance\n";
     }
+  }
+  if (result.mesh) {
+    text += mesh_groups_text(result.groups, *result.mesh, *result.topology, style);
   }
   return text;
 }
@@ -296,9 +353,9 @@ nlohmann::json stack_json(const Result& result, const std::string& name) {
 }
 
 // Fits the terms of a stack to published steps.
-void fit_steps(const CalibrateArguments& arguments, const Session& session) {
+void fit_steps(const CalibrateArguments& arguments, Session& session) {
   if (!arguments.files.empty() || arguments.hold_out || !arguments.tuner_csv.empty() ||
-      !arguments.topology.empty()) {
+      !arguments.topology.empty() || !arguments.mesh.empty()) {
     throw InputError(
         "--steps: the rows name their hardware, and are all fitted; valid: with --stack, --out and "
         "--format alone");
@@ -307,12 +364,20 @@ void fit_steps(const CalibrateArguments& arguments, const Session& session) {
   if (loaded.steps.steps.empty()) {
     throw InputError(arguments.steps + ": no row can be expressed, so there is nothing to fit");
   }
-  const StepCalibration fit = calibrate_steps(loaded.steps, session.threads());
+  StepCalibration fit;
+  std::vector<StepResult> results;
+  run_unstoppable(
+      session,
+      {.what = "fitting terms to " + std::to_string(loaded.steps.steps.size()) + " published steps",
+       .interruption = {}},
+      [&] {
+        fit = calibrate_steps(loaded.steps, session.threads());
+        results = predict_all(loaded.steps, fit.terms);
+      });
   if (!arguments.out.empty()) {
     const std::string name = std::filesystem::path(arguments.out).stem().string();
     write_file(arguments.out, fitted_step_stack(loaded, fit, name).dump(2) + "\n");
   }
-  const std::vector<StepResult> results = predict_all(loaded.steps, fit.terms);
   if (session.json()) {
     session.print(step_calibration_json(loaded, fit, results));
   } else {
@@ -365,6 +430,9 @@ void add_calibrate_command(const Command& root, Session& session) {
                  "shipped name or path; default: the one that fits the first set's GPU. Ranks, "
                  "hosts and devices per host come from the measurement");
   command.option("--out", arguments->out, "where the fitted stack goes");
+  command.option("--mesh", arguments->mesh,
+                 "your mesh, such as dp=8,tp=8: also list its groups, and which of them the rows "
+                 "measured. Hosts are those of the topology (--set devices_per_host=4)");
   command.flag("--hold-out", arguments->hold_out,
                "fit half of the rows, and print the errors of the other half");
   command.option(

@@ -309,6 +309,9 @@ void describe_model(const std::string& name, Session& session) {
 }
 
 void describe_op(const std::string& name, Session& session) {
+  for (const auto& [set, set_name] : EnumNames<RuleSet>::kNames) {
+    expect_one_overload(name, rule_table(set).named(name));
+  }
   const OpRule* rule = rule_table(kShardlab).find(name);
   for (const auto& [set, set_name] : EnumNames<RuleSet>::kNames) {
     if (rule == nullptr) rule = rule_table(set).find(name);

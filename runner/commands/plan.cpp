@@ -1,17 +1,22 @@
 // shardlab plan: shows the steps of one redistribution and their price, which device holds what between
 // them, and how the plans of other stacks and planners differ.
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "costmodel/base/fields_json.h"
 #include "costmodel/base/text.h"
 #include "reports/number_text.h"
+#include "reports/summary.h"
 #include "runner/base/optional_values.h"
 #include "runner/base/stop_watch.h"
 #include "runner/base/terminal.h"
 #include "runner/base/text_table.h"
 #include "runner/commands/commands.h"
 #include "runner/config/configs.h"
+#include "runner/evaluation/doubted_prices.h"
+#include "runner/evaluation/measured_groups.h"
 #include "runner/session/layout_names.h"
 #include "runner/session/run_reports.h"
 #include "runner/simulate/drawn_plan.h"
@@ -104,7 +109,9 @@ double transition_us(const Plan& plan, StackEvaluator& evaluator) {
 
 std::string plan_text(const Plan& plan, const LayoutNames& names, const TextStyle& style,
                       const PlanBounds& bounds, double transition_us,
-                      std::span<const std::vector<Alternative>> alternatives) {
+                      std::span<const std::vector<Alternative>> alternatives,
+                      const std::optional<reports::PriceBasis>& basis,
+                      const DoubtedPrices& doubted) {
   std::string out = names.path(plan) + "\n";
   const double executed = plan.executed_price().total.value();
   const std::array totals = {plan.price.total.value(), executed};
@@ -141,6 +148,10 @@ std::string plan_text(const Plan& plan, const LayoutNames& names, const TextStyl
     }
     out += table.text() + alternatives_text(alternatives, style);
   }
+  if (basis && !basis->not_measured.empty()) {
+    out += "  prices " + carried_over_text(basis->not_measured) + "\n";
+  }
+  out += doubted.text();
   for (const MergeWarning& warning : plan.warnings) {
     out += "  not merged: " + std::to_string(warning.steps) + " steps on mesh dims " +
            mesh_dims_text(warning.mesh_dims) + ": " + warning.reason + "\n";
@@ -219,13 +230,17 @@ std::string traffic_text(const PlanTraffic& traffic) {
               : std::string());
 }
 
-// "against dtensor-v3: S(0)S(0)->S(0)R->RR" and how it differs from the plan that was asked for.
-std::string other_text(const OtherPlan& other, const Plan& plan, const DeviceMesh& mesh,
-                       const std::string& stack, const LayoutNames& names) {
-  std::string out = "against " + other.name + ": " + names.path(other.plan) + "\n";
+// "against dtensor-v3 and graph: S(0)S(0)->S(0)R->RR" and how it differs from the plan that was asked
+// for.
+std::string other_text(const std::vector<std::string>& others, const OtherPlan& other,
+                       const Plan& plan, const DeviceMesh& mesh, const std::string& stack,
+                       const LayoutNames& names) {
+  std::string out = "against " + reports::listed(others) + ": " + names.path(other.plan) + "\n";
   if (!other.plan.impossible.empty()) return out + "  impossible: " + other.plan.impossible + "\n";
   if (!other.plan.unexecutable.empty()) out += "  can't run: " + other.plan.unexecutable + "\n";
-  if (other.plan.path() == plan.path()) return out + "  the same plan\n";
+  if (other.plan.path() == plan.path())
+    return out + (others.size() > 1 ? "  all of them plan the same, as this stack does\n"
+                                    : "  the same plan\n");
   const double here = other.here.executed_price().total.value();
   const double own = plan.executed_price().total.value();
   out += "  " + reports::duration_text(here) + " by the prices of " + stack;
@@ -237,9 +252,33 @@ std::string other_text(const OtherPlan& other, const Plan& plan, const DeviceMes
          traffic_text(traffic_of(plan, mesh)) + "\n";
 }
 
+// Those that plan the same are one block.
+std::string others_text(const std::vector<OtherPlan>& others, const Plan& plan,
+                        const DeviceMesh& mesh, const std::string& stack,
+                        const LayoutNames& names) {
+  const auto same = [](const OtherPlan& a, const OtherPlan& b) {
+    return a.plan.path() == b.plan.path() && a.plan.impossible == b.plan.impossible &&
+           a.plan.unexecutable == b.plan.unexecutable;
+  };
+  std::string text;
+  for (auto it = others.begin(); it != others.end(); ++it) {
+    const auto is_same = [&](const OtherPlan& other) { return same(other, *it); };
+    if (std::any_of(others.begin(), it, is_same)) continue;
+    std::vector<std::string> planners;
+    for (auto other = it; other != others.end(); ++other) {
+      const bool is_new =
+          std::find(planners.begin(), planners.end(), other->name) == planners.end();
+      if (is_same(*other) && is_new) planners.push_back(other->name);
+    }
+    text += other_text(planners, *it, plan, mesh, stack, names);
+  }
+  return text;
+}
+
 nlohmann::json plan_json(const Plan& plan, const RedistributionQuestion& question,
                          const PlanBounds& bounds, StackEvaluator& evaluator,
-                         std::span<const std::vector<Alternative>> alternatives) {
+                         std::span<const std::vector<Alternative>> alternatives,
+                         const std::optional<reports::PriceBasis>& basis) {
   nlohmann::json steps = nlohmann::json::array();
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     steps.push_back(step_json(plan.steps[i], alternatives[i]));
@@ -251,26 +290,28 @@ nlohmann::json plan_json(const Plan& plan, const RedistributionQuestion& questio
          {"mesh_dims", std::vector<int>(warning.mesh_dims.begin(), warning.mesh_dims.end())},
          {"steps", warning.steps}});
   }
-  return {{"stack", evaluator.stack().name},
-          {"topology", evaluator.topology().name()},
-          {"mesh", question.mesh.text()},
-          {"tensor", question.meta.text()},
-          {"from", question.from.text()},
-          {"to", question.to.text()},
-          {"path", plan.path()},
-          {"steps", steps},
-          {"price_us", price_json(plan)},
-          {"parts_us", parts_json(plan.price)},
-          {"transition_us", transition_us(plan, evaluator)},
-          {"executed_us", finite_or_null(plan.executed_price().total.value())},
-          {"impossible", text_or_null(plan.impossible)},
-          {"unexecutable", text_or_null(plan.unexecutable)},
-          {"optimal_paths", plan.optimal_paths},
-          {"warnings", warnings},
-          {"bounds",
-           {{"volume_ratio", or_null(bounds.volume_ratio)},
-            {"time_ratio", or_null(bounds.time_ratio)},
-            {"memory_ratio", or_null(bounds.memory_ratio)}}}};
+  nlohmann::json document = {{"stack", evaluator.stack().name},
+                             {"topology", evaluator.topology().name()},
+                             {"mesh", question.mesh.text()},
+                             {"tensor", question.meta.text()},
+                             {"from", question.from.text()},
+                             {"to", question.to.text()},
+                             {"path", plan.path()},
+                             {"steps", steps},
+                             {"price_us", price_json(plan)},
+                             {"parts_us", parts_json(plan.price)},
+                             {"transition_us", transition_us(plan, evaluator)},
+                             {"executed_us", finite_or_null(plan.executed_price().total.value())},
+                             {"impossible", text_or_null(plan.impossible)},
+                             {"unexecutable", text_or_null(plan.unexecutable)},
+                             {"optimal_paths", plan.optimal_paths},
+                             {"warnings", warnings},
+                             {"bounds",
+                              {{"volume_ratio", or_null(bounds.volume_ratio)},
+                               {"time_ratio", or_null(bounds.time_ratio)},
+                               {"memory_ratio", or_null(bounds.memory_ratio)}}}};
+  if (basis) document["rests_on"] = json_of(*basis);
+  return document;
 }
 
 void run_plan(const PlanArguments& arguments, Session& session) {
@@ -287,11 +328,15 @@ void run_plan(const PlanArguments& arguments, Session& session) {
   for (const PlanStep& step : plan.steps) {
     alternatives.push_back(alternatives_of(step, evaluator, mesh));
   }
+  const std::optional<reports::PriceBasis> basis =
+      basis_of(plan, evaluator.on(mesh), MeasuredRanges(evaluator.collective_model().measured()));
+  DoubtedPrices doubted(evaluator, store);
+  doubted.add(plan, evaluator.on(mesh));
   std::vector<OtherPlan> others;
   for (const std::string& name : arguments.against) {
     others.push_back(other_plan(name, question, evaluator, session));
   }
-  nlohmann::json document = plan_json(plan, question, bounds, evaluator, alternatives);
+  nlohmann::json document = plan_json(plan, question, bounds, evaluator, alternatives, basis);
   for (const OtherPlan& other : others) document["against"].push_back(other_json(other, mesh));
   const bool draws = arguments.draws || writes_report(session);
   const DrawnPlan drawn = draws ? drawn_plan(plan, mesh) : DrawnPlan();
@@ -308,16 +353,15 @@ void run_plan(const PlanArguments& arguments, Session& session) {
   }
   if (session.json()) {
     if (arguments.draws) document["drawing"] = drawing_json(drawn, plan, mesh);
+    if (nlohmann::json doubts = doubted.json(); !doubts.empty()) document["doubtful"] = doubts;
     session.print(document);
     return;
   }
   if (session.summary) return;
   const LayoutNames names(session);
-  std::string text =
-      plan_text(plan, names, session.style(), bounds, transition_us(plan, evaluator), alternatives);
-  for (const OtherPlan& other : others) {
-    text += other_text(other, plan, mesh, evaluator.stack().name, names);
-  }
+  std::string text = plan_text(plan, names, session.style(), bounds, transition_us(plan, evaluator),
+                               alternatives, basis, doubted);
+  text += others_text(others, plan, mesh, evaluator.stack().name, names);
   if (arguments.draws) text += drawn_text(drawn, plan, mesh, names);
   session.print(text + report_line(session));
 }

@@ -12,6 +12,7 @@
 #include "runner/commands/commands.h"
 #include "runner/config/configs.h"
 #include "runner/session/long_loop.h"
+#include "runner/session/unstoppable_work.h"
 #include "strategies/cases/case.h"
 
 namespace shardlab {
@@ -413,29 +414,9 @@ std::string story_text(const Case& one, const CaseReport& report, const TextStyl
   return out;
 }
 
-void run_regress(const RegressArguments& arguments, Session& session) {
-  const ConfigStore store = session.store();
-  std::vector<Case> cases = chosen_cases(arguments, store);
-  std::optional<std::string> stack;
-  if (!arguments.stack.empty()) {
-    stack = arguments.stack;
-    static_cast<void>(store.stack(
-        arguments.stack));  // so that an unknown name is reported once, not for every case
-  }
-  std::vector<CaseReport> reports(cases.size());
-  {
-    LongLoop loop(session, "cases", cases.size());
-    const std::size_t done = parallel_for(
-        cases.size(), session.threads(),
-        [&] { return std::make_unique<CaseSources>(sources_from(store)); },
-        [&](const CaseSources& sources, std::size_t i) {
-          reports[i] = cases[i].run(sources, stack);
-          loop.advance();
-        },
-        loop.stop());
-    cases.erase(cases.begin() + static_cast<std::ptrdiff_t>(done), cases.end());
-    reports.resize(done);
-  }
+// Prints the reports of these cases, and sets the exit code.
+void print_reports(const std::vector<Case>& cases, const std::vector<CaseReport>& reports,
+                   const RegressArguments& arguments, Session& session) {
   const auto count = [&](CaseStatus status) {
     return std::count_if(reports.begin(), reports.end(),
                          [&](const CaseReport& report) { return report.status == status; });
@@ -460,6 +441,62 @@ void run_regress(const RegressArguments& arguments, Session& session) {
     session.print(text);
   }
   if (failed > 0) session.exit_code = kGateSaidNo;
+}
+
+void run_regress(const RegressArguments& arguments, Session& session) {
+  const ConfigStore store = session.store();
+  std::vector<Case> cases = chosen_cases(arguments, store);
+  std::optional<std::string> stack;
+  if (!arguments.stack.empty()) {
+    stack = arguments.stack;
+    static_cast<void>(store.stack(
+        arguments.stack));  // so that an unknown name is reported once, not for every case
+  }
+  std::vector<std::optional<CaseReport>> reports(cases.size());
+  std::mutex mutex;  // guards `reports` while cases run
+  std::vector<std::optional<CaseReport>> known;
+  const auto interruption = [&] {
+    const std::lock_guard lock(mutex);
+    known = reports;
+    const auto done = std::count_if(known.begin(), known.end(),
+                                    [](const auto& each) { return each.has_value(); });
+    return "interrupted after " + std::to_string(done) + " of " + std::to_string(known.size()) +
+           " cases";
+  };
+  const auto print_known = [&] {
+    std::vector<Case> done_cases;
+    std::vector<CaseReport> done;
+    for (std::size_t i = 0; i < known.size(); ++i) {
+      if (!known[i]) continue;
+      done_cases.push_back(cases[i]);
+      done.push_back(*known[i]);
+    }
+    print_reports(done_cases, done, arguments, session);
+  };
+  {
+    LongLoop loop(session, "cases", cases.size());
+    run_unstoppable(session,
+                    {.what = "running cases",
+                     .interruption = interruption,
+                     .print_known = print_known,
+                     .stop = loop.stop(),
+                     .shows_time = false},
+                    [&] {
+                      parallel_for(
+                          cases.size(), session.threads(),
+                          [&] { return std::make_unique<CaseSources>(sources_from(store)); },
+                          [&](const CaseSources& sources, std::size_t i) {
+                            CaseReport report = cases[i].run(sources, stack);
+                            {
+                              const std::lock_guard lock(mutex);
+                              reports[i] = std::move(report);
+                            }
+                            loop.advance();
+                          });
+                    });
+  }
+  known = std::move(reports);
+  print_known();
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "runner/base/text_table.h"
 #include "runner/commands/commands.h"
 #include "runner/config/configs.h"
+#include "runner/session/layout_names.h"
 #include "runner/session/long_loop.h"
 #include "sim/mesh.h"
 #include "strategies/proof/rule_proof.h"
@@ -115,8 +116,17 @@ Totals totals_of(const std::vector<RuleProof>& proofs) {
   return totals;
 }
 
+// "P(sum) | S(1), S(0)", the outputs and the inputs of a row.
+std::string row_text(const std::string& row, const LayoutNames& names) {
+  constexpr std::string_view kBar = " | ";
+  const std::size_t bar = row.find(kBar);
+  if (bar == std::string::npos) return names.of_texts(row);
+  return names.of_texts(row.substr(0, bar)) + std::string(kBar) +
+         names.of_texts(row.substr(bar + kBar.size()));
+}
+
 std::string proofs_text(const std::vector<RuleProof>& proofs, const RulesArguments& arguments,
-                        const TextStyle& style) {
+                        const LayoutNames& names, const TextStyle& style) {
   const Totals totals = totals_of(proofs);
   std::string text =
       "rule set " + arguments.rule_set + ": " + std::to_string(proofs.size()) + " ops, " +
@@ -133,8 +143,8 @@ std::string proofs_text(const std::vector<RuleProof>& proofs, const RulesArgumen
   }
   if (detailed || totals.unsound + totals.missing > 0) text += table.text();
   const auto add = [&](const RuleProof& proof, std::string_view kind, const RuleFinding& finding) {
-    text += "  " + std::string(kind) + " " + proof.op + "  " + finding.row + "\n    " +
-            finding.call + " on " + std::to_string(finding.mesh) + " ranks";
+    text += "  " + std::string(kind) + " " + proof.op + "  " + row_text(finding.row, names) +
+            "\n    " + finding.call + " on " + std::to_string(finding.mesh) + " ranks";
     if (!finding.detail.empty()) text += ": " + finding.detail;
     if (!finding.reason.empty()) text += ": " + finding.reason;
     text += "\n";
@@ -222,7 +232,7 @@ void run_rules(const RulesArguments& arguments, Session& session) {
                                  {"known_omissions", totals.omissions},
                                  {"ops", ops}});
   } else {
-    std::string text = proofs_text(proofs, arguments, session.style());
+    std::string text = proofs_text(proofs, arguments, LayoutNames(session), session.style());
     for (const Refusal& refusal : refusals) text += "  not proved: " + refusal.reason + "\n";
     session.print(text);
   }
@@ -252,6 +262,7 @@ void add_rules_command(const Command& root, Session& session) {
       .check(integer_from(1, 1000))
       .show_default();
   command.flag("--fail-on-unsound", arguments->fail_on_unsound, "exit 1 when a row is unsound");
+  add_torch_names_option(command, session);
   add_common_options(command, session, {.jobs = true});
   command.runs([arguments, &session] { run_rules(*arguments, session); });
 }

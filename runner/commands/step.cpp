@@ -1,5 +1,6 @@
 // shardlab step: predicts how long a training step takes.
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "costmodel/base/json_enum.h"
 #include "runner/base/stop_watch.h"
@@ -7,6 +8,7 @@
 #include "runner/base/write_file.h"
 #include "runner/commands/commands.h"
 #include "runner/config/configs.h"
+#include "runner/evaluation/measured_groups.h"
 #include "runner/session/run_reports.h"
 #include "runner/steps/predicted_step.h"
 #include "runner/steps/program_step.h"
@@ -165,6 +167,7 @@ struct PredictedStep {
   StepSubject subject;
   StepPrediction prediction;
   StepAssumptions assumed;
+  std::vector<std::string> not_measured = {};  // see GapNotes
 };
 
 PredictedStep predict_model(const StepArguments& arguments, const Stack& stack,
@@ -175,9 +178,13 @@ PredictedStep predict_model(const StepArguments& arguments, const Stack& stack,
   const StepWork work(run, topology.device().memory_gib * kBytesPerGiB);
   const RunTraits traits = traits_of(arguments, run, topology);
   const StepFactors factors = step_terms_of(stack).factors(traits);
+  const GapNotes noted(*collectives);
+  StepPrediction prediction =
+      predict_step(work, {noted, *kernels, topology, factors}, with_timeline);
   return {subject_of(run),
-          predict_step(work, {*collectives, *kernels, topology, factors}, with_timeline),
-          {stack, traits, settings_of(run)}};
+          std::move(prediction),
+          {stack, traits, settings_of(run)},
+          noted.not_measured()};
 }
 
 PredictedStep predict_program(const StepArguments& arguments, const ConfigStore& store,
@@ -226,6 +233,11 @@ std::string kernels_note(const StepArguments& arguments) {
          "model's modules run fused kernels, its other kernels take less. --compile fuses them\n";
 }
 
+std::string groups_note(const PredictedStep& step) {
+  if (step.not_measured.empty()) return "";
+  return "  note: prices of collectives are " + carried_over_text(step.not_measured) + "\n";
+}
+
 void run_step(const StepArguments& arguments, Session& session) {
   const StopWatch watch;
   prepare_out(session);
@@ -252,10 +264,13 @@ void run_step(const StepArguments& arguments, Session& session) {
                .wall_ms = watch.ms()});
   }
   if (session.json()) {
-    session.print(step_json(step.subject, step.prediction, topology));
+    nlohmann::json json = step_json(step.subject, step.prediction, topology);
+    if (!step.not_measured.empty()) json["not_measured"] = step.not_measured;
+    session.print(json);
   } else if (!session.summary) {
     session.print(step_text(step.subject, step.prediction, topology, session.style()) +
-                  terms_note(step.assumed) + kernels_note(arguments) + report_line(session));
+                  terms_note(step.assumed) + kernels_note(arguments) + groups_note(step) +
+                  report_line(session));
   }
 }
 

@@ -17,6 +17,7 @@
 #include "runner/base/text_table.h"
 #include "runner/commands/commands.h"
 #include "runner/config/configs.h"
+#include "runner/session/layout_names.h"
 #include "runner/session/long_loop.h"
 #include "runner/session/run_reports.h"
 #include "strategies/select/decision_source.h"
@@ -186,7 +187,17 @@ std::string without_choice_text(const Audit& audit) {
   return text;
 }
 
-std::string audit_text(const Audit& audit, const TiesArguments& arguments, const TextStyle& style) {
+// "R, S(0) -> S(0)", the layouts of the inputs and of the outputs.
+std::string choice_text(const std::string& choice, const LayoutNames& names) {
+  constexpr std::string_view kArrow = " -> ";
+  const std::size_t arrow = choice.find(kArrow);
+  if (arrow == std::string::npos) return names.of_texts(choice);
+  return names.of_texts(choice.substr(0, arrow)) + std::string(kArrow) +
+         names.of_texts(choice.substr(arrow + kArrow.size()));
+}
+
+std::string audit_text(const Audit& audit, const TiesArguments& arguments, const LayoutNames& names,
+                       const TextStyle& style) {
   std::string text =
       std::to_string(audit.questions.size()) + " questions under " + arguments.stack + ": " +
       std::to_string(audit.exact) + " exact ties, " + std::to_string(audit.near) +
@@ -212,7 +223,8 @@ std::string audit_text(const Audit& audit, const TiesArguments& arguments, const
     ++shown;
     table.add({audit.questions[i].id, audit.questions[i].mesh.text(), style.figure(item.total_us),
                std::to_string(item.exact), std::to_string(item.near),
-               item.order_dependent ? "yes" : "no", flip_text(item.flip, style), item.choice});
+               item.order_dependent ? "yes" : "no", flip_text(item.flip, style),
+               choice_text(item.choice, names)});
     if (item.order_dependent) table.paint(5, Tone::kBad);
   }
   if (shown > 0) text += table.text();
@@ -297,7 +309,8 @@ void run_ties(const TiesArguments& arguments, Session& session) {
   if (session.json()) {
     session.print(audit_json(result, arguments));
   } else if (!session.summary) {
-    session.print(audit_text(result, arguments, session.style()) + report_line(session));
+    session.print(audit_text(result, arguments, LayoutNames(session), session.style()) +
+                  report_line(session));
   }
   if (arguments.fail_on_tie && result.exact > 0) session.exit_code = kGateSaidNo;
 }
@@ -324,6 +337,7 @@ void add_ties_command(const Command& root, Session& session) {
   command.flag("--fail-on-tie", arguments->fail_on_tie, "exit 1 when there is an exact tie");
   add_topology_option(command, session);
   add_verify_option(command, session);
+  add_torch_names_option(command, session);
   add_report_options(command, session);
   add_common_options(command, session, {.seed = true, .jobs = true, .sets = true, .digits = true});
   command.runs([arguments, &session] {

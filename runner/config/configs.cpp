@@ -35,6 +35,19 @@ auto read_changed(const nlohmann::json& json, const nlohmann::json& changed,
   }
 }
 
+// A stack after --set, whose title and source say so: what the file says is true of it as it was.
+nlohmann::json labelled(const nlohmann::json& json, nlohmann::json changed,
+                        const std::string& overrides) {
+  if (changed == json || !changed.is_object()) return changed;
+  for (const char* key : {"title", "source"}) {
+    const auto it = changed.find(key);
+    const auto before = json.find(key);
+    if (it == changed.end() || before == json.end() || *it != *before || !it->is_string()) continue;
+    *it = it->get<std::string>() + ", changed by " + overrides;
+  }
+  return changed;
+}
+
 }  // namespace
 
 fs::path configs_root() {
@@ -243,7 +256,8 @@ Stack ConfigStore::stack(const std::string& name) const {
   }
   const fs::path path = find(ConfigKind::kStack, name);
   const nlohmann::json json = read_stack(path, {});
-  return read_changed(json, with_overrides(json, "stack"), overrides_of("stack"),
+  const std::string overrides = overrides_of("stack");
+  return read_changed(json, labelled(json, with_overrides(json, "stack"), overrides), overrides,
                       [&](const nlohmann::json& j) {
                         return Stack::from_json(j, {path.string(), ""});
                       });
@@ -256,7 +270,9 @@ Stack ConfigStore::stack(const nlohmann::json& json, const fs::path& path,
     if (!json.contains("name")) place.fail("name is missing; valid: a name of its own");
     merged = with_base(json, path, place, {});
   }
-  return read_changed(merged, with_overrides(merged, "stack"), overrides_of("stack"),
+  const std::string overrides = overrides_of("stack");
+  return read_changed(merged, labelled(merged, with_overrides(merged, "stack"), overrides),
+                      overrides,
                       [&](const nlohmann::json& j) { return Stack::from_json(j, place); });
 }
 

@@ -72,15 +72,21 @@ std::vector<const PriceDoubt*> DoubtedPrices::worst_first() const {
   return doubts;
 }
 
-std::string DoubtedPrices::text() const {
+std::vector<std::string> DoubtedPrices::lines() const {
   const std::vector<const PriceDoubt*> doubts = worst_first();
-  std::string text;
+  std::vector<std::string> lines;
   for (std::size_t i = 0; i < std::min(doubts.size(), kShown); ++i) {
-    text += "  doubtful: " + doubts[i]->text() + "\n";
+    lines.push_back("doubtful price: " + doubts[i]->text());
   }
   if (doubts.size() > kShown) {
-    text += "  and " + std::to_string(doubts.size() - kShown) + " more doubtful prices\n";
+    lines.push_back(std::to_string(doubts.size() - kShown) + " more prices are doubtful");
   }
+  return lines;
+}
+
+std::string DoubtedPrices::text() const {
+  std::string text;
+  for (const std::string& line : lines()) text += "  note: " + line + "\n";
   return text;
 }
 

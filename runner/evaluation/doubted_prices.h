@@ -16,6 +16,7 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "costmodel/price_doubts.h"
 #include "runner/config/configs.h"
@@ -33,7 +34,9 @@ class DoubtedPrices {
   // All collectives of a plan.
   void add(const Plan& plan, const Redistributor& redistributor);
 
-  // The worst doubts first, a line each and at most three; "" without any.
+  // The worst doubts first, a line each: three at most, and how many there are besides.
+  [[nodiscard]] std::vector<std::string> lines() const;
+  // The lines as notes; "" without any.
   [[nodiscard]] std::string text() const;
   // [{"collective", "ranks", "hosts", "full_bytes", "price_us", "other_us", "reason"}], all of them.
   [[nodiscard]] nlohmann::json json() const;

@@ -14,8 +14,12 @@ LongLoop::LongLoop(Session& session, std::string what, std::size_t total, bool q
 
 LongLoop::~LongLoop() {
   if (!was_left()) return;
-  session_.interruption =
-      "interrupted after " + std::to_string(done_) + " of " + std::to_string(total_) + " " + what_;
+  session_.interruption = interruption();
+}
+
+std::string LongLoop::interruption() const {
+  return "interrupted after " + std::to_string(done_) + " of " + std::to_string(total_) + " " +
+         what_;
 }
 
 void LongLoop::advance(std::size_t by) {

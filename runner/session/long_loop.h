@@ -42,6 +42,8 @@ class LongLoop {
   [[nodiscard]] const std::atomic<bool>* stop() const;
   // Whether Ctrl-C came before all was done.
   [[nodiscard]] bool was_left() const;
+  // "interrupted after 120 of 1000 questions", of what is done now.
+  [[nodiscard]] std::string interruption() const;
 
  private:
   Session& session_;

@@ -11,9 +11,10 @@
 namespace shardlab {
 namespace {
 
-constexpr std::size_t kMostRanges = 4;    // of one tensor dim, in a text
-constexpr std::size_t kMostSlices = 8;    // below a grid of text
-constexpr std::size_t kMostColumns = 98;  // of a line of text
+constexpr std::int64_t kLeastRowsFolded = 3;  // of a grid of text
+constexpr std::size_t kMostRanges = 4;        // of one tensor dim, in a text
+constexpr std::size_t kMostSlices = 8;        // below a grid of text
+constexpr std::size_t kMostColumns = 98;      // of a line of text
 
 std::string dim_name(int mesh_dim, const DeviceMesh& mesh) {
   const std::string name = "mesh dim " + std::to_string(mesh_dim);
@@ -81,7 +82,30 @@ std::string partials_name(const std::vector<HeldPart::Summand>& summands) {
   return found == kNames.end() ? "partial results" : found->second;
 }
 
-std::string holds_text(const HeldPart& first, std::int64_t devices) {
+// The shape of what a device holds: its indices along each tensor dim. Empty if they are not listed.
+std::optional<Shape> shape_of(const HeldPart& held) {
+  if (!held.is_listed) return std::nullopt;
+  Shape shape;
+  for (const std::vector<HeldPart::Range>& ranges : held.ranges) {
+    std::int64_t size = 0;
+    for (const HeldPart::Range& range : ranges) size += range.end - range.begin;
+    shape.push_back(size);
+  }
+  return shape;
+}
+
+// " of bf16[4096,1024]", or " of at most ..." if the parts of the devices differ.
+std::string pieces_text(const std::vector<DrawnDevice>& devices, DType dtype) {
+  const std::optional<Shape> first = shape_of(devices.front().held);
+  if (!first) return {};
+  const bool all_same = std::all_of(devices.begin(), devices.end(), [&](const DrawnDevice& one) {
+    return shape_of(one.held) == first;
+  });
+  return (all_same ? " of " : " of at most ") +
+         TensorMeta{.dtype = dtype, .shape = *first, .strides = {}}.text();
+}
+
+std::string holds_text(const HeldPart& first, std::int64_t devices, const std::string& pieces) {
   std::int64_t summands = 1;
   for (const HeldPart::Summand& one : first.summands) {
     summands = saturating_product(summands, one.count);
@@ -89,16 +113,16 @@ std::string holds_text(const HeldPart& first, std::int64_t devices) {
   const std::int64_t copies = std::max<std::int64_t>(devices / first.parts / summands, 1);
   if (summands > 1) {
     const std::string what = reports::grouped(summands) + " " + partials_name(first.summands);
-    const std::string of = first.parts > 1
-                               ? what + " of each of " + reports::grouped(first.parts) + " parts"
-                               : what + " of the whole tensor";
+    const std::string of =
+        first.parts > 1 ? what + " of each of " + reports::grouped(first.parts) + " parts" + pieces
+                        : what + " of the whole tensor";
     return of + (copies > 1 ? ", each held by " + reports::counted(copies, "device", "devices")
                             : ", one for each device");
   }
   if (first.parts == 1) {
     return devices == 1 ? "the device holds all of it" : "every device holds all of it";
   }
-  return reports::grouped(first.parts) + " parts, " +
+  return reports::grouped(first.parts) + " parts" + pieces + ", " +
          (copies > 1 ? "each held by " + reports::counted(copies, "device", "devices")
                      : std::string("one for each device"));
 }
@@ -117,7 +141,8 @@ DrawnLayout drawn_layout(const Layout& layout, const DrawnPlan& drawn, const Pla
       out.devices.push_back({mesh.rank(index), held_part(plan.meta, layout, mesh, coordinate)});
     }
   }
-  out.holds = holds_text(out.devices.front().held, mesh.size());
+  out.holds =
+      holds_text(out.devices.front().held, mesh.size(), pieces_text(out.devices, plan.meta.dtype));
   return out;
 }
 
@@ -156,8 +181,23 @@ DrawnMove drawn_move(const PlanStep& step, const Layout& before, const Plan& pla
 
 // -- Text ----------------------------------------------------------------------------------------
 
-// The devices of a layout, row by row. Where values are partial, the line below says which
-// contribution each device holds.
+// How many rows from this one on hold, device by device, what this one holds.
+std::int64_t equal_rows(const DrawnPlan& drawn, const DrawnLayout& layout, std::int64_t row) {
+  const auto label_at = [&](std::int64_t r, std::int64_t column) {
+    const HeldPart& held = layout.devices[to_index(r * drawn.columns + column)].held;
+    return std::pair(part_label(held), partial_label(held));
+  };
+  std::int64_t rows = 1;
+  for (; row + rows < drawn.rows; ++rows) {
+    for (std::int64_t column = 0; column < drawn.columns; ++column) {
+      if (label_at(row, column) != label_at(row + rows, column)) return rows;
+    }
+  }
+  return rows;
+}
+
+// The devices of a layout, row by row, where equal rows are one. Where values are partial, the line
+// below says which contribution each device holds.
 std::string grid_text(const DrawnPlan& drawn, const DrawnLayout& layout) {
   const bool is_partial = !layout.devices.front().held.summands.empty();
   std::vector<std::string> first;
@@ -185,20 +225,27 @@ std::string grid_text(const DrawnPlan& drawn, const DrawnLayout& layout) {
     return out + "\n";
   };
   std::string out;
-  for (std::int64_t row = 0; row < drawn.rows; ++row) {
+  for (std::int64_t row = 0; row < drawn.rows;) {
     const auto from = to_index(row * drawn.columns);
+    const std::int64_t rows = equal_rows(drawn, layout, row);
     out += line(first, from);
     if (is_partial) out += line(second, from);
+    const bool is_folded = rows >= kLeastRowsFolded;
+    if (is_folded) {
+      const auto last = to_index((row + rows) * drawn.columns - 1);
+      out += "    and " + std::to_string(rows - 1) + " more rows that hold the same, up to rank " +
+             std::to_string(layout.devices[last].rank) + "\n";
+    }
+    row += is_folded ? rows : 1;
   }
   return out;
 }
 
-// "1/2 is [0:4096, :], 2/2 is [4096:8192, :]", in lines that fit a terminal.
+// "part 1 is [0:4096, :], part 2 is [4096:8192, :]", in lines that fit a terminal.
 std::string slices_text(const DrawnLayout& layout, const TensorMeta& meta) {
   std::map<std::int64_t, std::string> parts;
   for (const DrawnDevice& device : layout.devices) {
-    parts.emplace(device.held.part, std::to_string(device.held.part + 1) + "/" +
-                                        std::to_string(device.held.parts) + " is " +
+    parts.emplace(device.held.part, "part " + std::to_string(device.held.part + 1) + " is " +
                                         slice_text(meta, device.held));
   }
   if (layout.devices.front().held.parts == 1) return {};
@@ -225,6 +272,7 @@ std::string move_text(const DrawnMove& move, const PlanStep& step, const DeviceM
                     mesh_dims_name(step.mesh_dims, mesh) + ": ";
   if (step.collective == Collective::kLocal) {
     out += "each device keeps or makes its part, and nothing is sent";
+    if (step.price.total.value() == 0.0) return out;
   } else {
     out += reports::counted(move.groups, "group", "groups") + " of " +
            reports::counted(move.group_size, "device", "devices");
@@ -241,7 +289,7 @@ std::string move_text(const DrawnMove& move, const PlanStep& step, const DeviceM
 std::string part_label(const HeldPart& held) {
   if (held.is_empty()) return "none";
   if (held.parts == 1) return "all";
-  return std::to_string(held.part + 1) + "/" + std::to_string(held.parts);
+  return "part " + std::to_string(held.part + 1);
 }
 
 std::string partial_label(const HeldPart& held) {

@@ -32,7 +32,7 @@ struct DrawnDevice {
 
 struct DrawnLayout {
   Layout layout;
-  std::string holds;                 // "2 parts, each held by 4 devices"
+  std::string holds;                 // "2 parts of bf16[8,4], each held by 4 devices"
   std::vector<DrawnDevice> devices;  // row by row
 };
 
@@ -56,7 +56,7 @@ struct DrawnPlan {
 
 [[nodiscard]] DrawnPlan drawn_plan(const Plan& plan, const DeviceMesh& mesh);
 
-// "3/8", "all" or "none".
+// "part 3", "all" or "none".
 [[nodiscard]] std::string part_label(const HeldPart& held);
 // "sum 2/4", or "" for values that are final.
 [[nodiscard]] std::string partial_label(const HeldPart& held);

@@ -23,8 +23,11 @@ DeviceMesh with_flattened(DeviceMesh mesh, const std::vector<std::string>& flatt
 }  // namespace
 
 void RedistributionArguments::add_options(const Command& command, bool required) {
-  command.option("--mesh", mesh, "8x8, or dp=8,tp=8").required();
-  command.option("--tensor", tensor, "dtype and global shape, such as bf16[8192,4096]")
+  command.option("--mesh", mesh, "8x8, dp=8,tp=8, or as PyTorch writes it: \"(8, 8)\"").required();
+  command
+      .option("--tensor", tensor,
+              "dtype and global shape, such as bf16[8192,4096]; dtypes may be PyTorch's: "
+              "torch.bfloat16[8192,4096]")
       .required(required);
   command.option("--from", from, "layout now, e.g. S(0)R").required(required);
   command.option("--to", to, "layout wanted").required(required);

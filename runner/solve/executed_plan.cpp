@@ -4,14 +4,17 @@
 #include <cmath>
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include "runner/base/terminal.h"
 #include "runner/simulate/chosen_op.h"
 #include "strategies/programs/program_execution.h"
+#include "strategies/select/price_basis.h"
 
 namespace shardlab {
 
-ExecutedPlan executed_plan(const ProgramSolution& solved, Redistributor& redistributor) {
+ExecutedPlan executed_plan(const ProgramSolution& solved, Redistributor& redistributor,
+                           const MeasuredRanges& measured, DoubtedPrices& doubted) {
   const ProgramStrategies& strategies = solved.strategies;
   const Assignment& assignment = solved.solution.assignment;
   ExecutedPlan executed;
@@ -20,6 +23,7 @@ ExecutedPlan executed_plan(const ProgramSolution& solved, Redistributor& redistr
     const auto strategy = static_cast<std::size_t>(assignment[node]);
     return strategies.layout(strategies.of(node), strategy, tensor);
   };
+  reports::PriceBasis basis;
   std::map<std::tuple<std::uint32_t, LayoutId, LayoutId>, double>
       known;  // times by tensor, source layout and target layout
   for (const PricedEdge& edge : solved.problem.priced) {
@@ -37,10 +41,13 @@ ExecutedPlan executed_plan(const ProgramSolution& solved, Redistributor& redistr
         return executed;
       }
       price->second = plan.executed_price().total.value();
+      if (!measured.empty()) add_steps(basis, plan, redistributor, measured);
+      doubted.add(plan, redistributor);
     }
     us += solved.problem.runs[edge.reader] * price->second;
   }
   executed.us = us;
+  executed.not_measured = std::move(basis.not_measured);
   return executed;
 }
 

@@ -8,7 +8,10 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "costmodel/measured_ranges.h"
+#include "runner/evaluation/doubted_prices.h"
 #include "runner/solve/solution.h"
 #include "sim/redistribute.h"
 
@@ -19,11 +22,15 @@ struct ExecutedPlan {
   // charges. Empty if a move can't run.
   std::optional<double> us;
   std::string unexecutable;  // the first move that can't run, and why
+  // What the rows of the stack's collective model lack for the steps of the moves, each once.
+  std::vector<std::string> not_measured;
 };
 
-// Plans each kind of move once. Assumes that the solution is feasible.
+// Plans each kind of move once. Assumes that the solution is feasible. `measured` is what the stack's
+// collective model has rows for; `doubted` is given the collectives of all moves.
 [[nodiscard]] ExecutedPlan executed_plan(const ProgramSolution& solved,
-                                         Redistributor& redistributor);
+                                         Redistributor& redistributor,
+                                         const MeasuredRanges& measured, DoubtedPrices& doubted);
 // A line with the executed cost if it differs from the objective; otherwise "".
 [[nodiscard]] std::string executed_text(const ExecutedPlan& executed, const Breakdown& objective,
                                         const Stack& stack, const TextStyle& style);

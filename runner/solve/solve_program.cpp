@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <mutex>
 #include <nlohmann/json.hpp>
 
 #include "runner/base/interrupt.h"
@@ -12,7 +13,9 @@
 #include "runner/config/configs.h"
 #include "runner/config/in_program.h"
 #include "runner/config/program_stack.h"
+#include "runner/evaluation/measured_groups.h"
 #include "runner/session/run_reports.h"
+#include "runner/session/unstoppable_work.h"
 #include "runner/solve/executed_plan.h"
 #include "runner/solve/pictured_plan.h"
 #include "runner/solve/plan_search.h"
@@ -423,6 +426,39 @@ void take_floor(const PruneResult& pruned, ExactSolution& solution) {
   solution.optimal = false;
 }
 
+// Ctrl-C prints the rows that there are.
+RecipeComparison compare_recipes_until_interrupt(const PricedProgram& priced,
+                                                 const ProblemOptions& options,
+                                                 const StepOptions& step_options,
+                                                 StepPlanner& planner, const ConfigStore& store,
+                                                 bool eager, Session& session) {
+  std::optional<RecipeComparison> recipes;
+  std::optional<RecipeComparison> known;
+  std::mutex mutex;  // guards `known`
+  const std::size_t all = store.names(ConfigKind::kRecipe).size() + 2;
+  run_unstoppable(session,
+                  {.what = "comparing recipes",
+                   .interruption = [&]() -> std::string {
+                     const std::lock_guard lock(mutex);
+                     if (!known || !known->feasible) return "";
+                     return "interrupted after " + std::to_string(known->rows.size()) + " of " +
+                            std::to_string(all) + " recipes";
+                   },
+                   .print_known =
+                       [&] {
+                         const std::lock_guard lock(mutex);
+                         print_recipes(*known, session);
+                       }},
+                  [&] {
+                    recipes = compare_recipes(priced, options, step_options, planner, store, eager,
+                                              session.style(), [&](RecipeComparison so_far) {
+                                                const std::lock_guard lock(mutex);
+                                                known = std::move(so_far);
+                                              });
+                  });
+  return *std::move(recipes);
+}
+
 std::string note_of(const PruneResult& pruned) {
   return "bounds left out " + std::to_string(pruned.before - pruned.after) + " of " +
          std::to_string(pruned.before) + " strategies, with which no plan is better than this one";
@@ -452,6 +488,7 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
   }
 
   StackEvaluator evaluator(stack, topology);
+  RunningTime running(session, "listing the strategies of each node");
   const StopWatch enumerating;
   ProgramStrategies strategies = in_program(arguments.program, [&] {
     return enumerate_strategies(
@@ -475,6 +512,7 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
   }
   times.prune_ms = pruning.ms();
 
+  running.now("pricing the program's strategies and moves");
   const StopWatch pricing;
   const ProgramPrices prices(program, strategies, evaluator, mesh, session.threads());
   times.price_ms = pricing.ms();
@@ -483,8 +521,9 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
   StepPlanner planner(priced, evaluator.on(mesh), most_bytes);
   std::optional<RecipeComparison> recipes;
   if (arguments.compare_recipes) {
-    recipes = compare_recipes(priced, options, step_options, planner, store, asked.greedy,
-                              session.style());
+    running.stop();
+    recipes = compare_recipes_until_interrupt(priced, options, step_options, planner, store,
+                                              asked.greedy, session);
     if (!recipes->feasible) session.exit_code = kGateSaidNo;
     if (!writes_report(session)) {
       print_recipes(*recipes, session);
@@ -492,6 +531,7 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
     }
   }
 
+  running.now("searching for the best plan");
   const StopWatch solving;
   PlanSearchOptions search_options{.jobs = session.threads(),
                                    .has_all_strategies = !pruned.strategies};
@@ -522,6 +562,7 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
     interrupted = interrupt.came() && !plan.solution.optimal;
     return plan;
   }();
+  running.stop();
   take_floor(pruned, found.solution);
   if (!arguments.export_problem.empty()) {
     write_file(arguments.export_problem, write_cfn(*found.network, program.name));
@@ -530,18 +571,26 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
   ExactSolver solver(*found.network);
   const ProgramSolution solved{program,        strategies,     prices,      *found.problem,
                                *found.network, found.solution, found.misfit};
+  DoubtedPrices doubted(evaluator, store);
   PrintedPlan plan{
       arguments,
       priced,
       solved,
       found,
       pruned,
-      found.solution.feasible ? executed_plan(solved, evaluator.on(mesh)) : ExecutedPlan(),
+      found.solution.feasible
+          ? executed_plan(solved, evaluator.on(mesh),
+                          MeasuredRanges(evaluator.collective_model().measured()), doubted)
+          : ExecutedPlan(),
       searched,
       notes_on(priced, *found.problem, arguments)};
   if (interrupted) {
     plan.notes.emplace_back("the search was interrupted; this is the best plan that it had");
   }
+  if (!plan.executed.not_measured.empty()) {
+    plan.notes.push_back("prices of moves are " + carried_over_text(plan.executed.not_measured));
+  }
+  std::ranges::copy(doubted.lines(), std::back_inserter(plan.notes));
   const std::vector<FurtherQuestion> questions =
       questions_of(solved, priced, options, asked, solver, session);
   const bool prints_text = !recipes && !session.json() && !session.summary;

@@ -109,15 +109,18 @@ class ComparisonMaker {
     return row;
   }
 
-  std::vector<Compared> rows() {
+  // Calls `so_far` after each row.
+  std::vector<Compared> rows(const std::function<void(const std::vector<Compared>&)>& so_far) {
     std::vector<Compared> rows;
     ProblemOptions options = options_;
     options.runs = runs_under(priced_.program, planner_.blocks(), step_options_.recomputation);
     rows.push_back(row("optimum", "the best of all plans", options));
+    so_far(rows);
     ProblemOptions whole = options;
     whole.parameter_budget = 1.0 / static_cast<double>(priced_.mesh.size());
     rows.push_back(
         row("optimum, cut", "the best of those that cut each parameter as far as it goes", whole));
+    so_far(rows);
     for (const std::string& name : store_.names(ConfigKind::kRecipe)) {
       const Recipe recipe = store_.recipe(name);
       try {
@@ -127,6 +130,7 @@ class ComparisonMaker {
       } catch (const InputError& error) {
         rows.push_back({.name = recipe.name, .title = recipe.title, .misfit = error.what()});
       }
+      so_far(rows);
     }
     if (greedy_) rows.push_back(*greedy_);
     std::stable_sort(rows.begin() + 1, rows.end(), [](const Compared& a, const Compared& b) {
@@ -406,25 +410,9 @@ std::string reading_of(const Compared& row, const Compared& optimum, const TextS
   return text + "\n";
 }
 
-}  // namespace
-
-std::vector<std::vector<LayoutMask>> recipe_masks(const PricedProgram& priced,
-                                                  const ConfigStore& store) {
-  std::vector<std::vector<LayoutMask>> masks;
-  for (const std::string& name : store.names(ConfigKind::kRecipe)) {
-    try {
-      masks.push_back(store.recipe(name).masks(priced.program, priced.mesh));
-    } catch (const InputError&) {  // the recipe is for another model or another mesh
-    }
-  }
-  return masks;
-}
-
-RecipeComparison compare_recipes(const PricedProgram& priced, const ProblemOptions& options,
-                                 const StepOptions& step_options, StepPlanner& planner,
-                                 const ConfigStore& store, bool eager, const TextStyle& style) {
-  const std::vector<Compared> rows =
-      ComparisonMaker(priced, options, step_options, planner, store, eager).rows();
+RecipeComparison comparison_of(const std::vector<Compared>& rows, const PricedProgram& priced,
+                               const StepOptions& step_options, bool eager,
+                               const TextStyle& style) {
   RecipeComparison comparison;
   comparison.feasible = rows.front().misfit.empty();
   comparison.rows = rows_json(rows, priced, eager);
@@ -445,6 +433,33 @@ RecipeComparison compare_recipes(const PricedProgram& priced, const ProblemOptio
     }
   }
   return comparison;
+}
+
+}  // namespace
+
+std::vector<std::vector<LayoutMask>> recipe_masks(const PricedProgram& priced,
+                                                  const ConfigStore& store) {
+  std::vector<std::vector<LayoutMask>> masks;
+  for (const std::string& name : store.names(ConfigKind::kRecipe)) {
+    try {
+      masks.push_back(store.recipe(name).masks(priced.program, priced.mesh));
+    } catch (const InputError&) {  // the recipe is for another model or another mesh
+    }
+  }
+  return masks;
+}
+
+RecipeComparison compare_recipes(const PricedProgram& priced, const ProblemOptions& options,
+                                 const StepOptions& step_options, StepPlanner& planner,
+                                 const ConfigStore& store, bool eager, const TextStyle& style,
+                                 const RecipesSoFar& so_far) {
+  const auto comparison = [&](const std::vector<Compared>& rows) {
+    return comparison_of(rows, priced, step_options, eager, style);
+  };
+  return comparison(ComparisonMaker(priced, options, step_options, planner, store, eager)
+                        .rows([&](const std::vector<Compared>& rows) {
+                          if (so_far) so_far(comparison(rows));
+                        }));
 }
 
 }  // namespace shardlab

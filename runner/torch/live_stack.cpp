@@ -137,6 +137,7 @@ std::optional<Stack> LiveStacks::stack(const std::string& name, const ConfigStor
   }
   if (live->rules == nullptr) {
     stack.title += ", with the prices of " + *parsed->cost;
+    stack.source = "the function " + *parsed->cost + ", otherwise " + live->base;
     return stack;
   }
   stack.title = "a live " + live->rules->text();

@@ -15,6 +15,7 @@
 #include "costmodel/base/error.h"
 #include "costmodel/base/index.h"
 #include "costmodel/base/text.h"
+#include "strategies/programs/built_in_programs.h"
 #include "strategies/programs/dtype_chains.h"
 #include "strategies/programs/parameter_weights.h"
 #include "strategies/programs/program_graph.h"
@@ -242,6 +243,35 @@ class ProblemMaker {
     return too_few_elements(meta_of(node), placements, mesh_);
   }
 
+  // What would let a node be placed so: "; a batch of at least 64 can be placed so: `shardlab program
+  // llama3-8b --batch 64 --out FILE`". "" if no dim has too few elements.
+  [[nodiscard]] std::string way_out(std::size_t node,
+                                    std::span<const std::optional<Placement>> placements) const {
+    const TensorMeta& meta = meta_of(node);
+    for (int dim = 0; dim < meta.ndim(); ++dim) {
+      std::int64_t shards = 1;
+      for (std::size_t m = 0; m < placements.size(); ++m) {
+        if (!placements[m] || !placements[m]->is_shard_like() || placements[m]->dim() != dim)
+          continue;
+        shards = saturating_product(shards, mesh_.size(static_cast<int>(m)));
+      }
+      if (meta.shape[to_index(dim)] >= shards) continue;
+      const NodeKind kind = program_.nodes[node].kind;
+      if (dim > 0 || (kind != NodeKind::kInput && kind != NodeKind::kTangent)) {
+        return "; a mesh of fewer ranks, or a program whose tensor is at least " +
+               std::to_string(shards) + " long in dim " + std::to_string(dim) +
+               ", can be placed so";
+      }
+      const std::string batch = std::to_string(shards);
+      const bool is_built_in = find_built_in_program(program_.name) != nullptr;
+      return "; a batch of at least " + batch + ", or a mesh of fewer ranks, can be placed so" +
+             (is_built_in ? ": `shardlab program " + program_.name + " --batch " + batch +
+                                " --out FILE` writes one"
+                          : std::string());
+    }
+    return "";
+  }
+
   void pin(std::size_t node, const Placements& layout, std::string_view option) {
     const std::span<const LayoutId> layouts = layouts_of(node);
     std::vector<double>& costs = problem_.costs[node];
@@ -254,7 +284,7 @@ class ProblemMaker {
     if (!found) {
       throw InputError(std::string(option) + " " + program_.nodes[node].name + ": found " +
                        strategies_.layouts.text_of(layout) + too_few_for(node, given(layout)) +
-                       "; valid: " + join(texts_of(layouts)));
+                       "; valid: " + join(texts_of(layouts)) + way_out(node, given(layout)));
     }
     problem_.forbidden_by[node].push_back(
         (option == "pin" ? "pin" : "pin of all " + std::string(option) + "s") + " to " +
@@ -383,7 +413,7 @@ class ProblemMaker {
     }
     return node.name + " (" + (node.label.empty() ? "" : node.label + " ") +
            meta_of(mask.node).text() + "): found " + text + too_few_for(mask.node, placements) +
-           "; valid: " + join(texts_of(layouts_of(mask.node)));
+           "; valid: " + join(texts_of(layouts_of(mask.node))) + way_out(mask.node, placements);
   }
 
   // A rule and a mesh dim for which it places nodes.

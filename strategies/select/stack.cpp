@@ -1,17 +1,22 @@
 #include "strategies/select/stack.h"
 
+#include <utility>
+
 #include "costmodel/base/error.h"
 #include "costmodel/base/json_enum.h"
 #include "costmodel/base/text.h"
+#include "sim/all_to_all_penalty.h"
 
 namespace shardlab {
 namespace {
 
-// Reads "v3", or {"name": "v3-rp", "replicate_to_partial_us": 0.01}.
+// Reads "v3", {"name": "v3-rp", "replicate_to_partial_us": 0.01}, or {"name": "v3",
+// "all_to_all_penalty_us": 0.5}.
 std::shared_ptr<const EdgeSemantics> read_edge_semantics(const nlohmann::json& json,
                                                          const JsonPlace& place) {
   std::string name;
   std::optional<Micros> replicate_to_partial;
+  std::optional<Micros> all_to_all_penalty;
   JsonPlace name_place = place;
   if (json.is_string()) {
     name = json.get<std::string>();
@@ -21,15 +26,19 @@ std::shared_ptr<const EdgeSemantics> read_edge_semantics(const nlohmann::json& j
     name_place = reader.place("name");
     const double us = reader.number_or("replicate_to_partial_us", -1.0, {.min = 0.0, .max = 1e9});
     if (us >= 0) replicate_to_partial = Micros(us);
+    const double penalty =
+        reader.number_or("all_to_all_penalty_us", -1.0, {.min = 0.0, .max = 1e9});
+    if (penalty >= 0) all_to_all_penalty = Micros(penalty);
     reader.finish();
   }
   if (const EdgeSemanticsRow* row = find_edge_semantics(name)) {
-    if (!replicate_to_partial) return row->make();
-    if (!row->replicate_to_partial) {
+    if (replicate_to_partial && !row->replicate_to_partial) {
       place.at("replicate_to_partial_us")
           .fail("version \"" + name + "\" has no price for R->P; valid in v3-rp and v-compute");
     }
-    return row->make(*replicate_to_partial);
+    auto semantics = replicate_to_partial ? row->make(*replicate_to_partial) : row->make();
+    return all_to_all_penalty ? with_all_to_all_penalty(std::move(semantics), *all_to_all_penalty)
+                              : semantics;
   }
   std::vector<std::string_view> valid;
   for (const EdgeSemanticsRow& row : all_edge_semantics()) valid.push_back(row.name);
@@ -41,6 +50,9 @@ nlohmann::json json_of(const EdgeSemantics& semantics) {
   nlohmann::json json = {{"name", semantics.name()}};
   if (const std::optional<Micros> price = semantics.replicate_to_partial()) {
     json["replicate_to_partial_us"] = price->value();
+  }
+  if (const std::optional<Micros> penalty = all_to_all_penalty_given(semantics)) {
+    json["all_to_all_penalty_us"] = penalty->value();
   }
   return json;
 }
@@ -57,9 +69,24 @@ nlohmann::json upon_base(const nlohmann::json& json, const JsonPlace& place,
     place.at("base").fail("found \"" + base +
                           "\", which is not a complete stack; valid: a stack without a base");
   }
+  // What the base says of itself is no longer true of a stack that changes it.
+  std::vector<std::string> changed;
   for (const auto& [key, value] : json.items()) {
-    if (key != "base") merged[key] = value;
+    if (key == "base") continue;
+    const bool is_name = key == "schema" || key == "name" || key == "title" || key == "source";
+    if (!is_name && (!merged.contains(key) || merged[key] != value)) changed.push_back(key);
+    merged[key] = value;
   }
+  if (changed.empty()) return merged;
+  if (!json.contains("title")) merged["title"] = base + " with other " + join(changed);
+  if (json.contains("source")) return merged;
+  // Where its prices come from is still true if it changes none of the models.
+  const bool has_other_prices = json.contains("collective_model") || json.contains("compute_model");
+  const std::string source =
+      !has_other_prices && merged.contains("source") && merged["source"].is_string()
+          ? merged["source"].get<std::string>() + ", "
+          : std::string();
+  merged["source"] = source + "changed from " + base;
   return merged;
 }
 

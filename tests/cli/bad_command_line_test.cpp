@@ -89,7 +89,8 @@ INSTANTIATE_TEST_SUITE_P(
                    "plan: --tensor, --from, --to are required; see `shardlab plan --help`"},
         BadCommand{"OptionWithoutItsValue",
                    {"plan", "--mesh", "--tensor", "f32[8]"},
-                   "plan: --mesh: a value is missing: 8x8, or dp=8,tp=8"},
+                   "plan: --mesh: a value is missing: 8x8, dp=8,tp=8, or as PyTorch writes it: "
+                   "\"(8, 8)\""},
         BadCommand{"OptionTwice", with(kGoodPlan, {"--from", "RR"}),
                    "plan: --from: found 2 values; valid: one"},
         BadCommand{"FlagWithAValue", with(kGoodPlan, {"--quiet=maybe"}),
@@ -371,6 +372,10 @@ INSTANTIATE_TEST_SUITE_P(
         BadCommand{"UnknownModel",
                    {"describe", "model", "alpha_bta"},
                    "unknown model \"alpha_bta\" (did you mean \"alpha_beta\"?); valid: {models}"},
+        BadCommand{"OpWithSeveralOverloadsToDescribe",
+                   {"describe", "op", "add_"},
+                   "op \"add_\" has several overloads; valid: aten.add_.Tensor, "
+                   "aten.add_.Scalar"},
         BadCommand{
             "UnknownOpToDescribe",
             {"describe", "op", "aten.mm.defalt"},

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <sstream>
 
 #include "tests/cli/messages.h"
@@ -166,6 +167,120 @@ TEST(Scoreboard, TheCommittedOneIsTodays) {
   const std::size_t steps = committed.find("\n# Training steps");
   ASSERT_NE(steps, std::string::npos) << "run scripts/generate_scoreboard.sh";
   EXPECT_EQ(today.out, committed.substr(0, steps)) << "run scripts/generate_scoreboard.sh";
+}
+
+// -- Which groups of a mesh were not measured --------------------------------------------------------
+
+ProcessResult succeed(const Words& words) {
+  ProcessResult result = run_shardlab(words);
+  EXPECT_EQ(result.exit_code, 0) << join(words, " ") << "\n" << result.err;
+  return result;
+}
+
+TEST(MeasuredGroups, CalibrateListsTheGroupsOfAMeshThatHaveNoRows) {
+  const Words words = {"calibrate",
+                       "h100_2x8_all_reduce_dgx06-07",
+                       "h100_1x8_all_reduce_dgxc",
+                       "--topology",
+                       "h100",
+                       "--mesh",
+                       "dp=2,tp=8"};
+  Words as_json = words;
+  as_json.insert(as_json.end(), {"--format", "json"});
+  const json out = json::parse(succeed(as_json).out);
+  EXPECT_EQ(out["mesh"], "dp=2,tp=8");
+  EXPECT_EQ(out["devices_per_host"], 8);
+  // Three groups (dp, tp, and both) with four collectives each.
+  ASSERT_EQ(out["mesh_groups"].size(), 12U);
+  std::map<std::string, bool> is_measured;
+  for (const json& group : out["mesh_groups"]) {
+    const std::string name = group["collective"].get<std::string>() + " " +
+                             std::to_string(group["ranks"].get<int>()) + " on " +
+                             std::to_string(group["hosts"].get<int>());
+    is_measured[name] = !group["smallest_bytes"].is_null();
+    EXPECT_EQ(group["smallest_bytes"].is_null(), group["largest_bytes"].is_null()) << name;
+  }
+  for (const auto& [name, measured] : is_measured) {
+    EXPECT_EQ(measured, name == "all_reduce 8 on 1" || name == "all_reduce 16 on 2") << name;
+  }
+  const std::string text = succeed(words).out;
+  EXPECT_NE(text.find("groups of mesh dp=2,tp=8 on h100, with 8 devices a host"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("2 ranks on 2 hosts"), std::string::npos) << text;
+  EXPECT_NE(text.find("16 ranks on 2 hosts"), std::string::npos) << text;
+  EXPECT_NE(text.find("10 of 12 collectives of these groups have no rows"), std::string::npos)
+      << text;
+}
+
+TEST(MeasuredGroups, AMeshLiesOnTheHostsOfTheTopology) {
+  const json out =
+      json::parse(succeed({"calibrate", "h100_1x8_all_reduce_dgxc", "--topology", "h100", "--set",
+                           "devices_per_host=4", "--mesh", "8", "--format", "json"})
+                      .out);
+  ASSERT_EQ(out["mesh_groups"].size(), 4U);
+  for (const json& group : out["mesh_groups"]) EXPECT_EQ(group["hosts"], 2);
+}
+
+TEST(MeasuredGroups, KernelsHaveNone) {
+  const ProcessResult result =
+      run_shardlab({"calibrate", "h100_1x8_all_reduce_dgxc", "--model", "roofline", "--mesh", "8"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.err.find("--mesh: roofline is fitted to kernels"), std::string::npos)
+      << result.err;
+}
+
+// "all_reduce.8x1" is explained where it stands.
+TEST(MeasuredGroups, NamesOfCurvesAreExplained) {
+  const std::string text = succeed({"calibrate", "h100_2x8_all_reduce_dgx06-07"}).out;
+  EXPECT_NE(text.find("all_reduce.16x2 is the curve of all_reduce among 16 ranks on 2 hosts"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("ranks would leave"), std::string::npos) << text;
+}
+
+TEST(MeasuredGroups, PlanSaysWhichPricesAreCarriedOver) {
+  const TemporaryFolder folder;
+  const std::string stack = folder.path() / "mine.json";
+  succeed({"calibrate", "h100_1x8_all_reduce_dgxc", "--topology", "h100", "--out", stack});
+  const auto plan = [&](const std::string& mesh, const std::string& stack_name) {
+    return Words{"plan", "--mesh", mesh, "--tensor", "f32[4096,1024]", "--from",
+                 "P",    "--to",   "R",  "--stack",  stack_name};
+  };
+  const std::string gap = "all_reduce of 16 ranks on 2 hosts";
+  const std::string here = succeed(plan("8", stack)).out;
+  EXPECT_EQ(here.find("carried over"), std::string::npos) << here;
+  const std::string there = succeed(plan("16", stack)).out;
+  EXPECT_NE(there.find("carried over from measured groups or sizes, because these were not "
+                       "measured: " +
+                       gap),
+            std::string::npos)
+      << there;
+  Words words = plan("16", stack);
+  words.insert(words.end(), {"--format", "json", "--out", folder.path() / "report"});
+  const json document = json::parse(succeed(words).out);
+  EXPECT_EQ(document["rests_on"], json({{"measured_steps", 0}, {"not_measured", {gap}}}));
+  EXPECT_NE(read_text(folder.path() / "report" / "report.md").find(gap), std::string::npos);
+  // A formula has no rows, so nothing is carried over.
+  words = plan("16", "alpha-beta");
+  words.insert(words.end(), {"--format", "json"});
+  EXPECT_FALSE(json::parse(succeed(words).out).contains("rests_on"));
+}
+
+TEST(MeasuredGroups, SolveAndStepSayWhichPricesAreCarriedOver) {
+  const TemporaryFolder folder;
+  const std::string stack = folder.path() / "mine.json";
+  succeed({"calibrate", "h100_1x8_all_reduce_dgxc", "--topology", "h100", "--out", stack});
+  const std::string solved =
+      succeed({"solve", "mlp", "--mesh", "4x8", "--pin-inputs", "S(0)S(0)", "--parameter-budget",
+               "0.03125", "--stack", stack, "--no-timing"})
+          .out;
+  EXPECT_NE(solved.find("prices of moves are carried over"), std::string::npos) << solved;
+  const Words step = {"step",  "llama3-8b", "--mesh",  "fsdp=32",
+                      "--seq", "8192",      "--stack", "calibrated-h100"};
+  const std::string predicted = succeed(step).out;
+  EXPECT_NE(predicted.find("prices of collectives are carried over"), std::string::npos)
+      << predicted;
+  EXPECT_NE(predicted.find("ranks on 4 hosts"), std::string::npos) << predicted;
 }
 
 }  // namespace calibrate_test

@@ -146,13 +146,15 @@ TEST(PlanCommand, DrawsWhoHoldsWhatIfAsked) {
   words.emplace_back("--draw");
   const std::string drawn = output_of(words);
   ASSERT_TRUE(drawn.starts_with(plain)) << "what was printed before is printed still";
-  EXPECT_NE(drawn.find("  S(0)R: 2 parts, each held by 4 devices\n"
-                       "    0: 1/2  1: 1/2  2: 1/2  3: 1/2\n"
-                       "    4: 2/2  5: 2/2  6: 2/2  7: 2/2\n"
-                       "    1/2 is [0:4096, :], 2/2 is [4096:8192, :]\n"),
+  EXPECT_NE(drawn.find("  S(0)R: 2 parts of bf16[4096,4096], each held by 4 devices\n"
+                       "    0: part 1  1: part 1  2: part 1  3: part 1\n"
+                       "    4: part 2  5: part 2  6: part 2  7: part 2\n"
+                       "    part 1 is [0:4096, :], part 2 is [4096:8192, :]\n"),
             std::string::npos)
       << drawn;
-  EXPECT_NE(drawn.find("  RS(1): 4 parts, each held by 2 devices\n"), std::string::npos) << drawn;
+  EXPECT_NE(drawn.find("  RS(1): 4 parts of bf16[8192,1024], each held by 2 devices\n"),
+            std::string::npos)
+      << drawn;
   const json document = json_of(words);
   EXPECT_FALSE(json_of(kPlan).contains("drawing"));
   EXPECT_EQ(document["drawing"]["layouts"].size(), document["steps"].size() + 1);
@@ -160,6 +162,20 @@ TEST(PlanCommand, DrawsWhoHoldsWhatIfAsked) {
   EXPECT_EQ(document["drawing"]["layouts"][0]["devices"].size(), 8U);
   words.emplace_back("--torch-names");
   EXPECT_NE(output_of(words).find("  (Shard(dim=0), Replicate()): 2 parts"), std::string::npos);
+}
+
+// Planners that plan the same are one block, however often they are named.
+TEST(PlanCommand, SaysOnceWhoPlansTheSame) {
+  Words words = kPlan;
+  words.insert(words.end(), {"--against", "graph", "--against", "graph", "--against", "greedy",
+                             "--against", "dtensor-v4"});
+  const std::string text = output_of(words);
+  const std::size_t first = text.find("against ");
+  ASSERT_NE(first, std::string::npos) << text;
+  EXPECT_NE(text.find("against graph, greedy and dtensor-v4: "), std::string::npos) << text;
+  EXPECT_NE(text.find("  all of them plan the same, as this stack does\n"), std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("against ", first + 1), std::string::npos) << text;
 }
 
 // What moves between devices in a drawing is what a run on virtual ranks counts while it moves them.

@@ -228,7 +228,8 @@ TEST_F(SolveRecipes, MisfitsAreSaid) {
   EXPECT_EQ(error({file, "--mesh", "8x8", "--recipe", "dp"}),
             "shardlab: recipe dp: primals_14 (i64[16,8192]): found S(0)S(0), where dim 0 "
             "has 16 elements, too few for 8 x 8 shards; valid: RR, RS(0), RS(1), S(0)R, S(0)S(1), "
-            "S(1)R, S(1)S(0), S(1)S(1)\n");
+            "S(1)R, S(1)S(0), S(1)S(1); a batch of at least 64, or a mesh of fewer ranks, can be "
+            "placed so: `shardlab program llama3-8b --batch 64 --out FILE` writes one\n");
   EXPECT_EQ(error({"mlp", "--mesh", "8", "--compare-recipes", "--recipe", "dp"}),
             "shardlab: solve: --recipe is for one plan, but --compare-recipes prints none; valid: "
             "without it\n");

@@ -81,6 +81,19 @@ TEST(TorchNames, AreWrittenInTextAndReadBack) {
   EXPECT_EQ(solution.find("S(0)"), std::string::npos) << solution;
 }
 
+TEST(TorchNames, AreThoseOfTiesAndRulesToo) {
+  const std::string ties = text(
+      {"ties", "--suite", "ops-small", "--stack", "dtensor-v3", "--no-flips", "--torch-names"});
+  EXPECT_NE(ties.find("(Replicate(),), (Replicate(),) -> (Replicate(),)"), std::string::npos)
+      << ties;
+  EXPECT_EQ(ties.find("R -> R"), std::string::npos) << ties;
+  const std::string rules =
+      text({"rules", "aten.cumsum.default", "--rule-set", "dtensor-2.13", "--torch-names"});
+  EXPECT_NE(rules.find("unsound aten.cumsum.default  (Shard(dim=1),) | (Shard(dim=1),)\n"),
+            std::string::npos)
+      << rules;
+}
+
 TEST(TorchNames, LeaveJsonAsItIs) {
   const Words words = {"plan",   "--mesh", "2x4",  "--tensor", "f32[8,8]",
                        "--from", "S(0)R",  "--to", "RS(1)"};
@@ -104,6 +117,9 @@ TEST(Suggestions, OfABareMemoryBudgetAskWhetherGigabytesWereMeant) {
       result.err,
       "shardlab: --memory-budget: found \"80\", which is 80 bytes, too few for any tensor of a "
       "model (did you mean \"80GB\"?); valid: a size with its unit, such as 80GB or 80B\n");
+  EXPECT_NE(run_shardlab({"solve", "mlp", "--mesh", "2x4", "--memory-budget", "80gb"})
+                .err.find("(did you mean GB?)"),
+            std::string::npos);
   EXPECT_EQ(run_shardlab({"solve", "mlp", "--mesh", "2x4", "--memory-budget", "80B"}).exit_code, 1);
   EXPECT_EQ(run_shardlab({"solve", "mlp", "--mesh", "2x4", "--memory-budget", "80GB"}).exit_code,
             0);

@@ -37,6 +37,38 @@ def cached(variable: str) -> str:
 
 
 @unittest.skipUnless(BINARY, "SHARDLAB_BINARY names no program")
+class Pages(unittest.TestCase):
+    def test_a_component_gets_manual_pages_and_completions_in_its_own_folder(self):
+        """As the wheel does, whose folder of data only scikit-build-core knows."""
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            (folder / "CMakeLists.txt").write_text(f"""
+                cmake_minimum_required(VERSION 3.25)
+                project(pages LANGUAGES NONE)
+                add_executable(shardlab IMPORTED)
+                set_target_properties(shardlab PROPERTIES IMPORTED_LOCATION "{BINARY}")
+                include("{ROOT}/cmake/install_pages.cmake")
+                install_pages(wheel "{folder}/data/share")
+            """)
+            cmake = cached("CMAKE_COMMAND")
+            subprocess.run([cmake, "-S", folder, "-B", folder / "build"], check=True, stdout=subprocess.DEVNULL)
+            subprocess.run([cmake, "--install", folder / "build", "--component", "wheel"], check=True,
+                           stdout=subprocess.DEVNULL)
+            share = folder / "data" / "share"
+            self.assertIn(".TH", (share / "man" / "man1" / "shardlab-compare.1").read_text())
+            for shell, path in (
+                ("bash", "bash-completion/completions/shardlab"),
+                ("fish", "fish/vendor_completions.d/shardlab.fish"),
+                ("zsh", "zsh/site-functions/_shardlab"),
+            ):
+                written = subprocess.run([BINARY, "completion", shell], capture_output=True, text=True, check=True)
+                self.assertEqual((share / path).read_text(), written.stdout, shell)
+
+    def test_the_wheel_has_them(self):
+        self.assertIn("install_pages(wheel ${SKBUILD_DATA_DIR}/share)", (ROOT / "cmake" / "install.cmake").read_text())
+
+
+@unittest.skipUnless(BINARY, "SHARDLAB_BINARY names no program")
 class Installed(unittest.TestCase):
     @classmethod
     def setUpClass(cls):

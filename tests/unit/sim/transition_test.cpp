@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "costmodel/base/error.h"
+#include "sim/all_to_all_penalty.h"
 #include "sim/redistribute.h"
 #include "tests/support/dtensor_ring.h"
 #include "tests/support/reference_topology.h"
@@ -298,4 +299,73 @@ TEST(TransitionPricer, PricesAlongAnyCommunicator) {
 }
 
 }  // namespace transition_test
+namespace all_to_all_penalty_test {
+
+class BytesAsMicros final : public CostModel {
+ public:
+  [[nodiscard]] Price price(const CollectiveQuery& query) const override {
+    return Price::of(Micros(0.3), Micros(query.full_bytes / 7.0));
+  }
+};
+
+class OneMicro final : public ComputeModel {
+ public:
+  [[nodiscard]] Price price(const KernelQuery&) const override {
+    return Price::of_compute(Micros(1.0));
+  }
+};
+
+Price price_of(const EdgeSemantics& semantics, const Placement& from, const Placement& to) {
+  const BytesAsMicros collectives;
+  const OneMicro kernels;
+  const GroupSpan group{.ranks = 4};
+  return semantics.price_step({collectives, kernels}, {from, to, group, 1001.0, DType::kBF16})
+      .price;
+}
+
+// v4 is v3 without the penalty, to the last digit, and v3 is v4 with a penalty of 1.
+TEST(AllToAllPenalty, ZeroMakesV4OfV3AndOneMakesV3OfV4) {
+  const auto v3 = edge_semantics("v3");
+  const auto v4 = edge_semantics("v4");
+  const auto changed_v3 = with_all_to_all_penalty(v3, Micros(0.0));
+  const auto changed_v4 = with_all_to_all_penalty(v4, Micros(1.0));
+  const Placement placements[] = {Placement::shard(0), Placement::shard(1), Placement::replicate(),
+                                  Placement::partial()};
+  for (const Placement& from : placements) {
+    for (const Placement& to : placements) {
+      if (from == to) continue;
+      EXPECT_EQ(price_of(*changed_v3, from, to).total, price_of(*v4, from, to).total);
+      EXPECT_EQ(price_of(*changed_v4, from, to).total, price_of(*v3, from, to).total);
+      EXPECT_EQ(price_of(*changed_v4, from, to).latency, price_of(*v3, from, to).latency);
+    }
+  }
+  EXPECT_NE(price_of(*v3, placements[0], placements[1]).total,
+            price_of(*v4, placements[0], placements[1]).total);
+}
+
+// In every version an all-to-all alone costs more, and everything else behaves as before.
+TEST(AllToAllPenalty, ChangesNothingElse) {
+  for (const EdgeSemanticsRow& row : all_edge_semantics()) {
+    const auto base = row.make();
+    const auto changed = with_all_to_all_penalty(base, Micros(2.5));
+    EXPECT_EQ(changed->name(), base->name());
+    EXPECT_EQ(changed->follows_plan(), base->follows_plan()) << row.name;
+    EXPECT_EQ(changed->chunk_is_free(), base->chunk_is_free()) << row.name;
+    EXPECT_EQ(changed->replicate_to_partial(), base->replicate_to_partial()) << row.name;
+    EXPECT_EQ(changed->plans_sums_of_shards(), base->plans_sums_of_shards()) << row.name;
+    EXPECT_EQ(all_to_all_penalty_given(*changed), Micros(2.5)) << row.name;
+    EXPECT_EQ(all_to_all_penalty_given(*base), std::nullopt) << row.name;
+    const auto gather = [&](const EdgeSemantics& semantics) {
+      return price_of(semantics, Placement::shard(1), Placement::replicate()).total;
+    };
+    EXPECT_EQ(gather(*changed), gather(*base)) << row.name;
+    const auto exchange = [&](const EdgeSemantics& semantics) {
+      return price_of(semantics, Placement::shard(1), Placement::shard(2)).total;
+    };
+    const auto dearer = with_all_to_all_penalty(base, Micros(3.5));
+    EXPECT_NEAR(exchange(*dearer).value() - exchange(*changed).value(), 1.0, 1e-9) << row.name;
+  }
+}
+
+}  // namespace all_to_all_penalty_test
 }  // namespace shardlab

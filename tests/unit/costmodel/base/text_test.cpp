@@ -147,7 +147,10 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(ParseBytesErrors, NameThePositionAndTheValidUnits) {
   const std::string units = "expected a unit: B, KiB, MiB, GiB, TiB, kB, KB, MB, GB or TB";
-  EXPECT_THROW_MSG(parse_bytes("64kib"), TextError, "size \"64kib\": at position 2: " + units);
+  EXPECT_THROW_MSG(parse_bytes("64kib"), TextError,
+                   "size \"64kib\": at position 2: " + units + " (did you mean KiB?)");
+  EXPECT_THROW_MSG(parse_bytes("80gb"), TextError,
+                   "size \"80gb\": at position 2: " + units + " (did you mean GB?)");
   EXPECT_THROW_MSG(parse_bytes("1 XB"), TextError, "size \"1 XB\": at position 1: " + units);
   EXPECT_THROW_MSG(parse_bytes(""), TextError,
                    "size \"\": at position 0: expected a size such as 4096, 64KiB or 1MB");

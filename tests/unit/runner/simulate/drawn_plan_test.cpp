@@ -39,29 +39,31 @@ TEST(DrawnPlan, GridsSayWhoHoldsWhatBetweenTheSteps) {
       text_of(plan, mesh),
       "Each entry is a rank and the part of f32[8,6] that it holds; rows go along mesh dim 0 "
       "(dp), columns along mesh dim 1 (tp).\n"
-      "  S(0)P(sum): 4 partial sums of each of 2 parts, one for each device\n"
-      "    0: 1/2      1: 1/2      2: 1/2      3: 1/2\n"
+      "  S(0)P(sum): 4 partial sums of each of 2 parts of f32[4,6], one for each device\n"
+      "    0: part 1   1: part 1   2: part 1   3: part 1\n"
       "       sum 1/4     sum 2/4     sum 3/4     sum 4/4\n"
-      "    4: 2/2      5: 2/2      6: 2/2      7: 2/2\n"
+      "    4: part 2   5: part 2   6: part 2   7: part 2\n"
       "       sum 1/4     sum 2/4     sum 3/4     sum 4/4\n"
-      "    1/2 is [0:4, :], 2/2 is [4:8, :]\n"
+      "    part 1 is [0:4, :], part 2 is [4:8, :]\n"
       "      |\n"
       "      |  step 1, reduce_scatter P(sum)->S(1) along mesh dim 1 (tp): 2 groups of 4 "
       "devices, 576 B moved, 1.000 us\n"
       "      v\n"
-      "  S(0)S(1): 8 parts, one for each device\n"
-      "    0: 1/8   1: 2/8   2: 3/8   3: none\n"
-      "    4: 5/8   5: 6/8   6: 7/8   7: none\n"
-      "    1/8 is [0:4, 0:2], 2/8 is [0:4, 2:4], 3/8 is [0:4, 4:6], 4/8 is [0:4, none],\n"
-      "    5/8 is [4:8, 0:2], 6/8 is [4:8, 2:4], 7/8 is [4:8, 4:6], 8/8 is [4:8, none]\n"
+      "  S(0)S(1): 8 parts of at most f32[4,2], one for each device\n"
+      "    0: part 1  1: part 2  2: part 3  3: none\n"
+      "    4: part 5  5: part 6  6: part 7  7: none\n"
+      "    part 1 is [0:4, 0:2], part 2 is [0:4, 2:4], part 3 is [0:4, 4:6], part 4 is [0:4, "
+      "none],\n"
+      "    part 5 is [4:8, 0:2], part 6 is [4:8, 2:4], part 7 is [4:8, 4:6], part 8 is [4:8, "
+      "none]\n"
       "      |\n"
       "      |  step 2, all_gather S(0)->R along mesh dim 0 (dp): 4 groups of 2 devices, 192 B "
       "moved, 1.000 us\n"
       "      v\n"
-      "  RS(1): 4 parts, each held by 2 devices\n"
-      "    0: 1/4   1: 2/4   2: 3/4   3: none\n"
-      "    4: 1/4   5: 2/4   6: 3/4   7: none\n"
-      "    1/4 is [:, 0:2], 2/4 is [:, 2:4], 3/4 is [:, 4:6], 4/4 is [:, none]\n");
+      "  RS(1): 4 parts of at most f32[8,2], each held by 2 devices\n"
+      "    0: part 1  1: part 2  2: part 3  3: none\n"
+      "    4: part 1  5: part 2  6: part 3  7: none\n"
+      "    part 1 is [:, 0:2], part 2 is [:, 2:4], part 3 is [:, 4:6], part 4 is [:, none]\n");
 }
 
 // Of a large mesh the dims that the steps change are drawn, with eight devices along each.
@@ -80,7 +82,7 @@ TEST(DrawnPlan, ALargeMeshIsDrawnAsASliceAndSaysSo) {
       "of 16 along mesh dim 2.");
   EXPECT_EQ(drawn.layouts[0].devices[9].rank, 34);  // coordinate 1,0,1,0
   EXPECT_EQ(slice_text(plan.meta, drawn.layouts[0].devices[9].held), "[68:72]");
-  EXPECT_EQ(drawn.layouts[0].holds, "64 parts, each held by 2 devices");
+  EXPECT_EQ(drawn.layouts[0].holds, "64 parts of f32[4], each held by 2 devices");
   EXPECT_EQ(drawn.moves[0].groups, 8);
   EXPECT_EQ(drawn.moves[0].group_size, 16);
   EXPECT_EQ(drawn.moves[0].first_group, (std::vector<std::int64_t>{0, 2, 4, 6, 8, 10, 12, 14}));
@@ -106,6 +108,26 @@ TEST(DrawnPlan, AMeshOfOneDimIsARowAndOneDeviceHoldsAll) {
             "Each entry is a rank and the part of f32[4] that it holds.\n"
             "  S(0): the device holds all of it\n"
             "    0: all\n");
+}
+
+TEST(DrawnPlan, EqualRowsAreDrawnOnceAndALocalStepHasNoTime) {
+  const DeviceMesh mesh = DeviceMesh::parse("5x2");
+  Plan plan = plan_of(mesh, "bf16[8]", {"RR", "RS(0)"}, {{Collective::kLocal, {1}}});
+  plan.steps[0].price = {};
+  EXPECT_EQ(text_of(plan, mesh),
+            "Each entry is a rank and the part of bf16[8] that it holds; rows go along mesh dim 0, "
+            "columns along mesh dim 1.\n"
+            "  RR: every device holds all of it\n"
+            "    0: all  1: all\n"
+            "    and 4 more rows that hold the same, up to rank 9\n"
+            "      |\n"
+            "      |  step 1, local R->S(0) along mesh dim 1: each device keeps or makes its part, "
+            "and nothing is sent\n"
+            "      v\n"
+            "  RS(0): 2 parts of bf16[4], each held by 5 devices\n"
+            "    0: part 1  1: part 2\n"
+            "    and 4 more rows that hold the same, up to rank 9\n"
+            "    part 1 is [0:4], part 2 is [4:8]\n");
 }
 
 // The drawing adds up: the parts of final values cover the tensor once, times their copies.

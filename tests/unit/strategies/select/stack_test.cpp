@@ -171,6 +171,20 @@ INSTANTIATE_TEST_SUITE_P(
             "policy, search, nesting_guard, transition_us, step_terms"}),
     [](const auto& test) { return std::string(test.param.name); });
 
+TEST(StackTransitions, TakeAnotherPenaltyOfAllToAll) {
+  json value = kLeast;
+  EXPECT_FALSE(read(value).to_json()["transitions"].contains("all_to_all_penalty_us"));
+  value["transitions"] = {{"name", "v3"}, {"all_to_all_penalty_us", 0.25}};
+  const Stack stack = read(value);
+  EXPECT_EQ(stack.to_json()["transitions"],
+            (json{{"name", "v3"}, {"all_to_all_penalty_us", 0.25}}));
+  EXPECT_EQ(read(stack.to_json()).to_json(), stack.to_json());
+  value["transitions"]["all_to_all_penalty_us"] = -1;
+  EXPECT_THROW_MSG(read(value), ConfigError,
+                   "s.json:/transitions/all_to_all_penalty_us: found -1; valid: a number from 0 to "
+                   "1e+09");
+}
+
 TEST(StackBase, IsMergedKeyByKeyUnderTheFile) {
   const auto load = [](const std::string& name) {
     EXPECT_EQ(name, "dtensor-v3");
@@ -181,7 +195,12 @@ TEST(StackBase, IsMergedKeyByKeyUnderTheFile) {
   };
   const Stack stack = read({{"base", "dtensor-v3"}, {"name", "mine"}, {"planner", "graph"}}, load);
   EXPECT_EQ(stack.name, "mine");
-  EXPECT_EQ(stack.title, "the base");
+  EXPECT_EQ(stack.title, "dtensor-v3 with other planner");
+  EXPECT_EQ(stack.source, "changed from dtensor-v3");
+  // A stack that changes nothing, or that says what it is, keeps what is said.
+  EXPECT_EQ(read({{"base", "dtensor-v3"}, {"name", "mine"}}, load).title, "the base");
+  EXPECT_EQ(read({{"base", "dtensor-v3"}, {"title", "mine"}, {"planner", "graph"}}, load).title,
+            "mine");
   EXPECT_EQ(stack.redistribution.planner, PlannerKind::kGraph);
   EXPECT_EQ(stack.collective_model.params["base_latency_us"], 1);
   // A key that the file gives replaces the whole value of the base.
