@@ -82,6 +82,29 @@ std::string left_out_sentence(const Comparison& comparison, std::size_t stack) {
          " left out of the times, because a choice has no price or cannot run.";
 }
 
+// "1 of 115 questions was not asked: `ops-small/rot90 4x2`, because ..."; "" if all were.
+std::string not_asked_sentence(const ComparisonRecord& record) {
+  constexpr std::size_t kNamed = 3;
+  if (record.not_asked.empty()) return "";
+  std::vector<std::string> named;
+  for (const UnaskedQuestion& question : record.not_asked) {
+    if (named.size() == kNamed) break;
+    named.push_back(code(question.id));
+  }
+  const auto count = static_cast<std::int64_t>(record.not_asked.size());
+  const std::int64_t others = count - static_cast<std::int64_t>(named.size());
+  const auto all = static_cast<std::int64_t>(record.questions.size()) + count;
+  const bool is_one_reason = std::all_of(
+      record.not_asked.begin(), record.not_asked.end(), [&](const UnaskedQuestion& question) {
+        return question.reason == record.not_asked.front().reason;
+      });
+  if (others > 0) named.push_back(grouped(others) + " more");
+  return " " + grouped(count) + " of " + counted(all, "question", "questions") +
+         (count == 1 ? " was" : " were") + " not asked: " + listed(named) +
+         (is_one_reason ? ", because " : ", the first because ") + record.not_asked.front().reason +
+         ".";
+}
+
 // ": its choices take 206.5 us less than the 9.876 ms of before".
 std::string amounts_text(const SuiteChange& change) {
   const std::string amount = duration_text(std::abs(change.delta_us));
@@ -367,9 +390,10 @@ std::string change_duration(double us) {
 }
 
 std::string time_sentence(const ComparisonRecord& record, const Comparison& comparison) {
-  return record.stacks.size() == 2
-             ? of_one_candidate(record, comparison)
-             : sentence_of_several(record, comparison) + most_left_out_sentence(record, comparison);
+  return (record.stacks.size() == 2 ? of_one_candidate(record, comparison)
+                                    : sentence_of_several(record, comparison) +
+                                          most_left_out_sentence(record, comparison)) +
+         not_asked_sentence(record);
 }
 
 std::vector<Table> time_tables(const ComparisonRecord& record, const Comparison& comparison) {

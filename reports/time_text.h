@@ -21,7 +21,7 @@
 
 namespace shardlab::reports {
 
-// One sentence, or two where questions are left out of the times; names stand in backticks.
+// One sentence, and further ones where questions are left out of the times or were not asked; names stand in backticks.
 [[nodiscard]] std::string time_sentence(const ComparisonRecord& record,
                                         const Comparison& comparison);
 

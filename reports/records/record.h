@@ -40,6 +40,13 @@ struct ReferenceStack {
   friend bool operator==(const ReferenceStack&, const ReferenceStack&) = default;
 };
 
+// A question of a suite that one of the stacks or the reference cannot be asked.
+struct UnaskedQuestion {
+  std::string id, suite, op;
+  std::string reason;  // "aten.rot90.default: no sharding candidate is left"
+  friend bool operator==(const UnaskedQuestion&, const UnaskedQuestion&) = default;
+};
+
 struct PriceCurve {
   std::string stack;
   std::string collective;
@@ -57,6 +64,7 @@ struct ComparisonRecord : RunHeader {
   std::vector<InvariantResult> invariants;
   std::vector<PriceCurve> curves;
   std::vector<StepComparison> steps;  // empty if no program was named
+  std::vector<UnaskedQuestion> not_asked = {};
   friend bool operator==(const ComparisonRecord&, const ComparisonRecord&) = default;
 };
 
@@ -102,6 +110,17 @@ struct Fields<reports::ReferenceStack> {
 };
 
 template <>
+struct Fields<reports::UnaskedQuestion> {
+  using Self = reports::UnaskedQuestion;
+  static constexpr std::string_view kName = "unasked_question";
+  static constexpr std::string_view kMeaning =
+      "a question that one of the stacks, or the reference, cannot be asked";
+  static constexpr auto kList =
+      std::tuple(field("id", &Self::id, ""), field("suite", &Self::suite, ""),
+                 field("op", &Self::op, ""), field("reason", &Self::reason, "why, in words"));
+};
+
+template <>
 struct Fields<reports::PriceCurve> {
   using Self = reports::PriceCurve;
   static constexpr std::string_view kName = "curve";
@@ -127,7 +146,9 @@ struct Fields<reports::ComparisonRecord> {
                  field("reference", &Self::reference, ""), field("questions", &Self::questions, ""),
                  field("invariants", &Self::invariants, ""), field("curves", &Self::curves, ""),
                  optional_field("steps", &Self::steps,
-                                "the training steps of the programs that were named")));
+                                "the training steps of the programs that were named"),
+                 optional_field("not_asked", &Self::not_asked,
+                                "the questions of the suites that are not in `questions`")));
 };
 
 }  // namespace shardlab

@@ -255,6 +255,11 @@ std::string write_json(const ComparisonRecord& record, const Comparison& compari
     for (const StepComparison& step : record.steps) text.element(json_of(step));
     text.end_array();
   }
+  if (!record.not_asked.empty()) {
+    text.begin_array("not_asked");
+    for (const UnaskedQuestion& question : record.not_asked) text.element(json_of(question));
+    text.end_array();
+  }
   text.value("context", json_of(record.context));
   text.value("configuration", json_of(record.configuration));
   if (record.provenance) text.value("provenance", json_of(*record.provenance));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <iostream>
 #include <iterator>
 #include <map>
 #include <set>
@@ -14,6 +15,7 @@
 #include "reports/records/record.h"
 #include "reports/report.h"
 #include "reports/statistics.h"
+#include "reports/summary.h"
 #include "runner/base/terminal.h"
 #include "runner/base/text_table.h"
 #include "runner/commands/commands.h"
@@ -22,6 +24,7 @@
 #include "runner/evaluation/program_steps.h"
 #include "runner/session/long_loop.h"
 #include "runner/session/run_reports.h"
+#include "runner/session/unstoppable_work.h"
 #include "strategies/select/evaluator.h"
 #include "strategies/select/invariants.h"
 #include "strategies/select/questionnaire.h"
@@ -156,11 +159,15 @@ reports::StackAnswer to_record(const Answer& answer) {
   return out;
 }
 
+// The ids of recorded questions already begin with the suite's name.
+std::string question_id(const Question& question, const std::string& suite) {
+  return question.id.starts_with(suite + "/") ? question.id : suite + "/" + question.id;
+}
+
 reports::RecordQuestion to_record(const Question& question, const std::string& suite,
                                   const QuestionResult& result) {
   reports::RecordQuestion out;
-  // The ids of recorded questions already begin with the suite's name.
-  out.id = question.id.starts_with(suite + "/") ? question.id : suite + "/" + question.id;
+  out.id = question_id(question, suite);
   out.suite = suite;
   out.kind = question.kind == Question::Kind::kPlan ? reports::QuestionKind::kPlan
                                                     : reports::QuestionKind::kSelect;
@@ -222,6 +229,7 @@ std::vector<const Question*> ask_all(const Comparison& comparison, Session& sess
   for (const Suite& suite : comparison.suites) {
     if (loop.was_left()) break;
     std::vector<std::optional<reports::RecordQuestion>> asked(suite.questions.size());
+    std::vector<std::string> reasons(suite.questions.size());
     const std::size_t done = parallel_for(
         suite.questions.size(), session.threads(),
         [&] {
@@ -232,6 +240,8 @@ std::vector<const Question*> ask_all(const Comparison& comparison, Session& sess
           const QuestionResult result = questionnaire.ask(suite.questions[i]);
           if (result.error.empty()) {
             asked[i] = to_record(suite.questions[i], suite.name, result);
+          } else {
+            reasons[i] = result.error;
           }
           loop.advance();
         },
@@ -245,6 +255,10 @@ std::vector<const Question*> ask_all(const Comparison& comparison, Session& sess
       } else {
         ++not_asked;
         ++not_asked_by_op[suite.questions[i].op()];
+        record.not_asked.push_back({.id = question_id(suite.questions[i], suite.name),
+                                    .suite = suite.name,
+                                    .op = suite.questions[i].op(),
+                                    .reason = std::move(reasons[i])});
       }
     }
     std::string source = suite.source;
@@ -422,9 +436,99 @@ std::string comparison_text(const reports::ComparisonText& comparison, const Tex
   return text;
 }
 
+// The prices of a stack's models for a few collectives and kernels on this topology.
+std::vector<double> probed_prices(const Stack& stack, const Topology& topology) {
+  const auto collectives = make_collective_model(stack.collective_model, topology);
+  const auto kernels = make_compute_model(stack.compute_model, topology);
+  std::vector<double> prices;
+  // Groups inside of hosts, and across them.
+  for (const char* text : {"16x2", "16x4", "8x8", "4x16"}) {
+    const DeviceMesh mesh = DeviceMesh::parse(text);
+    for (const Collective kind : {Collective::kAllGather, Collective::kAllReduce,
+                                  Collective::kReduceScatter, Collective::kAllToAll}) {
+      for (const int dim : {0, 1}) {
+        for (const double bytes : {1e4, 1e8}) {
+          prices.push_back(
+              collectives->price({kind, bytes, mesh.span(dim, topology)}).total.value());
+        }
+      }
+    }
+  }
+  prices.push_back(kernels->price({Kernel::kCopy, 1e8, 0.0, DType::kBF16}).total.value());
+  prices.push_back(kernels->price({Kernel::kGemm, 1e8, 1e12, DType::kBF16}).total.value());
+  return prices;
+}
+
+// Says which stacks do not read what --set changes of the topology: a model with constants of its own,
+// such as dtensor, knows no links.
+void say_what_the_topology_changes(const Comparison& comparison, const Session& session) {
+  if (session.quiet || session.json()) return;
+  const ConfigStore store = session.store();
+  std::string typed;
+  for (const Override& change : store.overrides()) {
+    if (change.target == "topology") typed += (typed.empty() ? "--set " : " --set ") + change.text;
+  }
+  if (typed.empty()) return;
+  const Topology before = ConfigStore(configs_root(), {}).topology(session.topology);
+  std::vector<const Stack*> all;
+  for (const Stack& stack : comparison.stacks) all.push_back(&stack);
+  all.push_back(&comparison.reference);
+  std::vector<std::string> unchanged;
+  std::vector<std::string> models;
+  const auto add_once = [](std::vector<std::string>& names, std::string name) {
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      names.push_back(std::move(name));
+  };
+  for (const Stack* stack : all) {
+    if (probed_prices(*stack, before) != probed_prices(*stack, comparison.topology)) continue;
+    add_once(unchanged, stack->name);
+    add_once(models, std::string(stack->collective_model.entry->name));
+  }
+  if (unchanged.empty()) return;
+  std::cerr << "shardlab: "
+            << printable(typed + " changes no price of " + reports::listed(unchanged) +
+                         ": what is changed is no part of the model" +
+                         (models.size() == 1 ? " " : "s ") + reports::listed(models) +
+                         ", whose constants are parameters (--set "
+                         "stack.collective_model.params.NAME=VALUE)")
+            << "\n";
+}
+
+// Prints the record and writes its report.
+void print_comparison(reports::ComparisonRecord& record, const CompareArguments& arguments,
+                      std::chrono::steady_clock::time_point start, Session& session) {
+  record.provenance = session.provenance();
+  if (!session.no_timing) {
+    const std::chrono::duration<double, std::milli> wall = std::chrono::steady_clock::now() - start;
+    record.timing = reports::RunTiming{.started_utc = {}, .ms = {{"wall_ms", wall.count()}}};
+  }
+  const TextStyle style = session.style();
+  std::string text = session.json()
+                         ? reports::report_json(record)
+                         : comparison_text(reports::summary_text(record, arguments.shown), style) +
+                               memory_advice(record, arguments) + step_flips_text(record, style) +
+                               report_line(session);
+  write_run(session, std::move(record), arguments.shown);
+  if (session.summary) return;
+  if (session.json() && !session.interruption.empty()) {
+    session.print(nlohmann::json::parse(text));  // with its key "interrupted"
+  } else {
+    session.print(text);
+  }
+}
+
 void run_compare(const CompareArguments& arguments, Session& session) {
   const auto start = std::chrono::steady_clock::now();
-  const Comparison comparison = load(arguments, session);
+  std::optional<Comparison> loaded;
+  if (arguments.programs.empty()) {
+    loaded = load(arguments, session);
+  } else {
+    run_unstoppable(session,
+                    {.what = "laying out the parameters of the program", .interruption = {}},
+                    [&] { loaded = load(arguments, session); });
+  }
+  const Comparison& comparison = *loaded;
+  say_what_the_topology_changes(comparison, session);
   prepare_out(session);  // a folder that cannot be made is an error before the work, not after it
   ComparisonRecord record;
   static_cast<reports::RunHeader&>(record) = header_of(session);
@@ -454,27 +558,28 @@ void run_compare(const CompareArguments& arguments, Session& session) {
                    .questions = questions},
                   session, record);
   }
-  for (const ProgramCase& program : comparison.programs) {
-    if (!session.interruption.empty()) break;
-    std::vector<reports::StepComparison> steps =
-        compare_steps(program, comparison.stacks, comparison.reference, comparison.topology);
-    std::move(steps.begin(), steps.end(), std::back_inserter(record.steps));
+  const auto finish = [&] { print_comparison(record, arguments, start, session); };
+  std::vector<reports::StepComparison> steps;
+  const auto compare_programs = [&] {
+    for (const ProgramCase& program : comparison.programs) {
+      std::vector<reports::StepComparison> of_program =
+          compare_steps(program, comparison.stacks, comparison.reference, comparison.topology);
+      std::move(of_program.begin(), of_program.end(), std::back_inserter(steps));
+    }
+  };
+  if (session.interruption.empty() && !comparison.programs.empty()) {
+    run_unstoppable(
+        session,
+        {.what = "comparing training steps",
+         .interruption =
+             [&] { return "interrupted after the questions, before training steps were compared"; },
+         .print_known = finish},
+        compare_programs);
   }
+  record.steps = std::move(steps);
   check_all_invariants(comparison, session, record);
   draw_curves(comparison, record);
-  record.provenance = session.provenance();
-  if (!session.no_timing) {
-    const std::chrono::duration<double, std::milli> wall = std::chrono::steady_clock::now() - start;
-    record.timing = reports::RunTiming{.started_utc = {}, .ms = {{"wall_ms", wall.count()}}};
-  }
-  const TextStyle style = session.style();
-  const std::string advice = memory_advice(record, arguments);
-  std::string text = session.json()
-                         ? reports::report_json(record)
-                         : comparison_text(reports::summary_text(record, arguments.shown), style) +
-                               advice + step_flips_text(record, style) + report_line(session);
-  write_run(session, std::move(record), arguments.shown);
-  if (!session.summary) session.print(text);
+  finish();
 }
 
 }  // namespace

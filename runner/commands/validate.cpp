@@ -157,6 +157,19 @@ std::vector<RowPrediction> worst_of(const Validation& result) {
   return rows;
 }
 
+bool is_unhealthy(const MeasurementSet& set) { return set.health == Health::kUnhealthy; }
+
+// The rows of the sets that show what their hardware can do. Nothing if all of the sets do, or none.
+std::optional<std::vector<RowPrediction>> healthy_rows(const Validation& result) {
+  const auto unhealthy = std::count_if(result.sets.begin(), result.sets.end(), is_unhealthy);
+  if (unhealthy == 0 || unhealthy == std::ssize(result.sets)) return std::nullopt;
+  std::vector<RowPrediction> rows;
+  for (const RowPrediction& row : result.rows) {
+    if (!is_unhealthy(result.sets[row.set])) rows.push_back(row);
+  }
+  return rows;
+}
+
 struct Cuts {
   RowsByGroup collective;
   RowsByGroup file;
@@ -195,6 +208,15 @@ nlohmann::json validation_json(const Validation& result, const ValidateArguments
     for (const RowPrediction& row : result.rows) out["rows"].push_back(row_json(row, result));
   }
   return out;
+}
+
+// What a report's record does not hold, since it holds the health of each set.
+void add_health(const Validation& result, nlohmann::json& out) {
+  out["unhealthy_sets"] = nlohmann::json::array();
+  for (const MeasurementSet& set : result.sets) {
+    if (is_unhealthy(set)) out["unhealthy_sets"].push_back(set.name);
+  }
+  if (const auto healthy = healthy_rows(result)) out["healthy"] = summary_json(summarize(*healthy));
 }
 
 nlohmann::json kernels_json(const Validation& result) {
@@ -249,9 +271,20 @@ std::string validation_text(const Validation& result, const ValidateArguments& a
   if (all.unpriced > 0) {
     text += "  " + std::to_string(all.unpriced) + " rows can't be priced\n";
   }
+  const auto unhealthy = std::count_if(result.sets.begin(), result.sets.end(), is_unhealthy);
+  if (unhealthy > 0) {
+    text += "  " + std::to_string(unhealthy) + " of the " + std::to_string(result.sets.size()) +
+            " sets " + (unhealthy == 1 ? "is" : "are") + " unhealthy, so that " +
+            (unhealthy == 1 ? "its" : "their") +
+            " times do not show what the hardware can do; the row \"all\" counts " +
+            (unhealthy == 1 ? "it" : "them") + "\n";
+  }
   const Cuts cuts = cuts_of(result);
   TextTable table(style, {"", "points", "median", "p90", "mean", "bias"});
   add_groups(table, "all", {{"", result.rows}}, style);
+  if (const auto healthy = healthy_rows(result)) {
+    add_groups(table, "healthy", {{"sets alone", *healthy}}, style);
+  }
   for (const std::string_view band : kSizeBands) {
     const auto it = cuts.size_band.find(std::string(band));
     if (it != cuts.size_band.end()) add_groups(table, "size", {*it}, style);
@@ -512,6 +545,7 @@ void run_validate(const ValidateArguments& arguments, Session& session) {
   if (session.json()) {
     nlohmann::json document = validation_json(result, arguments, arguments.rows);
     document["by"]["kernel"] = kernels_json(result);
+    add_health(result, document);
     session.print(document);
   } else if (!session.summary) {
     session.print(validation_text(result, arguments, session.style()) + report_line(session));

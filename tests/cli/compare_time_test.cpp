@@ -217,5 +217,67 @@ TEST(CompareTime, SmallFlipsCanBeHiddenAndTheRecordIsTheSame) {
   EXPECT_EQ(wrong.exit_code, 2) << wrong.err;
 }
 
+// No rule of DTensor covers an einsum as one operator.
+constexpr const char* kOneUnasked = R"json({"schema": "shardlab/suite/1", "name": "few",
+  "title": "t", "source": "s", "questions": [
+  {"id": "q1", "kind": "plan", "mesh": "8", "tensor": "f32[1023]", "from": "S(0)", "to": "R"},
+  {"id": "q2", "kind": "select", "op": "aten.mm.default", "mesh": "8",
+   "inputs": ["f32[16,16] S(0)", "f32[16,16] R"]},
+  {"id": "q3", "kind": "select", "op": "aten.einsum.default", "mesh": "8",
+   "inputs": ["[f32[8,8] R; f32[8,8] S(0)]"], "args": ["ij,jk->ik"]}]})json";
+
+TEST(CompareTime, QuestionsThatCannotBeAskedAreNamed) {
+  const TemporaryFolder folder;
+  const std::string suite = folder.write("few.json", kOneUnasked);
+  const Compared done = compare("dtensor-v3", "dtensor-v4", {suite});
+  const std::string said =
+      "1 of 3 questions was not asked: few/q3, because aten.einsum.default: no sharding strategy "
+      "registered in rule set dtensor-2.13.";
+  EXPECT_NE(done.out.find(said), std::string::npos) << done.out;
+  ASSERT_EQ(done.report["not_asked"].size(), 1U);
+  EXPECT_EQ(done.report["not_asked"][0]["id"], "few/q3");
+  EXPECT_EQ(done.report["not_asked"][0]["op"], "aten.einsum.default");
+  EXPECT_EQ(done.report["not_asked"], done.record["not_asked"]);
+  EXPECT_EQ(done.report["questions"], 2);
+}
+
+TEST(CompareTime, WhatTheTopologyDoesNotChangeIsSaid) {
+  const TemporaryFolder folder;
+  folder.write("few.json", kOneUnasked);
+  const std::vector<std::string> words = {"compare",    "--baseline", "dtensor-v3", "--candidate",
+                                          "dtensor-v4", "--suite",    "few.json",   "--set"};
+  const auto told = [&](const std::string& change) {
+    std::vector<std::string> all = words;
+    all.push_back(change);
+    const ProcessResult done = run_shardlab(all, folder.path());
+    EXPECT_EQ(done.exit_code, 0) << done.err;
+    return done.err;
+  };
+  EXPECT_EQ(told("links.nvlink.latency_us=2"),
+            "shardlab: --set links.nvlink.latency_us=2 changes no price of dtensor-v3 and "
+            "dtensor-v4: what is changed is no part of the model dtensor, whose constants are "
+            "parameters (--set stack.collective_model.params.NAME=VALUE)\n");
+  EXPECT_EQ(told("devices_per_host=4"), "");
+}
+
+TEST(CompareTime, ThePenaltyOfAllToAllIsAParameter) {
+  const Compared version = compare("dtensor-v3", "dtensor-v4", {"ops-small"});
+  const TemporaryFolder folder;
+  const ProcessResult changed =
+      run_shardlab({"compare", "--baseline", "dtensor-v3", "--suite", "ops-small", "--out", "out",
+                    "--no-timing", "--set", "stack.transitions.all_to_all_penalty_us=0"},
+                   folder.path());
+  ASSERT_EQ(changed.exit_code, 0) << changed.err;
+  const json record = json::parse(read_text(folder.path() / "out" / "record.json"));
+  ASSERT_EQ(record["stacks"][1], "dtensor-v3+set");
+  ASSERT_EQ(record["questions"].size(), version.record["questions"].size());
+  for (std::size_t i = 0; i < record["questions"].size(); ++i) {
+    EXPECT_EQ(record["questions"][i]["answers"], version.record["questions"][i]["answers"]) << i;
+  }
+  EXPECT_EQ(record["configuration"]["stacks"][1]["title"],
+            version.record["configuration"]["stacks"][0]["title"].get<std::string>() +
+                ", changed by --set stack.transitions.all_to_all_penalty_us=0");
+}
+
 }  // namespace compare_time_test
 }  // namespace shardlab::testing_support

@@ -30,6 +30,33 @@ json json_of(Words words, const std::filesystem::path& folder = {}, int exit_cod
   return json::parse(result.out, nullptr, false);
 }
 
+constexpr const char* kSlowRow =
+    "65536 16384 float sum -1 2000.00 0.03 0.06 0 2100.00 0.03 0.06 0\n";
+
+// Runs that do not show what their hardware can do are counted in "all", which says so.
+TEST(ValidateCommand, CountsHealthySetsApartFromUnhealthyOnes) {
+  const TemporaryFolder folder;
+  folder.write("good.txt", kLog);
+  folder.write("bad.txt", "# health: unhealthy\n" + replaced(kLog, kRow, kSlowRow));
+  const json good = json_of({"good.txt", "--stack", "alpha-beta"}, folder.path());
+  EXPECT_FALSE(good.contains("healthy"));
+  EXPECT_EQ(good["unhealthy_sets"], json::array());
+  const json both = json_of({"good.txt", "bad.txt", "--stack", "alpha-beta"}, folder.path());
+  EXPECT_EQ(both["points"], 2);
+  EXPECT_EQ(both["unhealthy_sets"], json({"bad"}));
+  EXPECT_EQ(both["healthy"]["points"], 1);
+  EXPECT_EQ(both["healthy"]["median_ape_percent"], good["median_ape_percent"]);
+  EXPECT_NE(both["median_ape_percent"], good["median_ape_percent"]);
+  const ProcessResult text =
+      run_shardlab({"validate", "good.txt", "bad.txt", "--stack", "alpha-beta"}, folder.path());
+  ASSERT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_NE(text.out.find("1 of the 2 sets is unhealthy, so that its times do not show what the "
+                          "hardware can do; the row \"all\" counts it"),
+            std::string::npos)
+      << text.out;
+  EXPECT_NE(text.out.find("healthy sets alone"), std::string::npos) << text.out;
+}
+
 TEST(ValidateCommand, PrintsTheErrorsOfEachRowAndGroup) {
   const json out = json_of({"h100_1x8_all_reduce_dgxc", "h100_2x8_all_gather_gcp-a3mega-gke",
                             "--stack", "alpha-beta", "--rows"});

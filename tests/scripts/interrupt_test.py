@@ -34,6 +34,30 @@ def interrupted(*words: str) -> str:
     raise AssertionError(f"{words}: no loop that could be interrupted within {wait} s")
 
 
+def left(wait: float, *words: str) -> tuple[str, float]:
+    """What a command prints that gets SIGINT after some `wait` seconds, and how many seconds it takes to end.
+
+    A signal that comes when a loop has just done its last item, or between two loops, is tried again earlier.
+    """
+    for _ in range(6):
+        with subprocess.Popen([BINARY, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as command:
+            time.sleep(wait)
+            command.send_signal(signal.SIGINT)
+            start = time.monotonic()
+            printed, errors = command.communicate()
+            seconds = time.monotonic() - start
+        if command.returncode == 130:
+            return printed, seconds
+        if command.returncode not in (0, -signal.SIGINT):
+            break
+        wait *= 0.8
+    raise AssertionError(f"{words}: exit {command.returncode} after {wait} s\n{printed[:2000]}{errors}")
+
+
+# The goal is 0.2 s. Tests share their machine with others.
+AT_ONCE_S = 1.0
+
+
 @unittest.skipUnless(BINARY, "SHARDLAB_BINARY names no program")
 class Interrupted(unittest.TestCase):
     def done(self, printed: str) -> tuple[int, int]:
@@ -72,6 +96,43 @@ class Interrupted(unittest.TestCase):
         done, _ = self.done(result["interrupted"])
         self.assertEqual(len(result["cases"]), done)
         self.assertEqual(result["failed"], 0)
+
+    def test_a_case_that_runs_is_left(self):
+        printed, seconds = left(1.0, "regress", "R18", "R03", "--jobs", "1", "--format", "json")
+        result = json.loads(printed)
+        done, _ = self.done(result["interrupted"])
+        self.assertEqual(len(result["cases"]), done)
+        self.assertLess(seconds, AT_ONCE_S)
+
+    def test_a_fit_to_steps_says_that_nothing_is_fitted(self):
+        printed, seconds = left(1.0, "calibrate", "--steps", "published", "--jobs", "1", "--format", "json")
+        self.assertRegex(
+            json.loads(printed)["interrupted"],
+            r"^interrupted while fitting terms to \d+ published steps, before there was a result$",
+        )
+        self.assertLess(seconds, AT_ONCE_S)
+
+    def test_recipes_are_compared_as_far_as_they_are_known(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = str(Path(folder) / "llama.json")
+            subprocess.run([BINARY, "program", "llama3-8b", "--layers", "2", "--out", program], check=True)
+            printed = interrupted("solve", program, "--mesh", "8x8", "--compare-recipes", "--format", "json")
+            result = json.loads(printed)
+            if "recipes" in result:
+                note = re.fullmatch(r"interrupted after (\d+) of (\d+) recipes", result["interrupted"])
+                self.assertEqual(len(result["recipes"]), int(note[1]))
+                self.assertEqual(result["recipes"][0]["name"], "optimum")
+            else:
+                self.assertIn("while comparing recipes, before there was a result", result["interrupted"])
+
+    def test_a_program_is_compared_as_far_as_it_is_known(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = str(Path(folder) / "llama.json")
+            subprocess.run([BINARY, "program", "llama3-8b", "--layers", "4", "--out", program], check=True)
+            words = ["compare", "--baseline", "dtensor-v3", "--candidate", "dtensor-v4", "--program", program]
+            printed, seconds = left(1.0, *words, "--mesh", "8x8", "--format", "json")
+            self.assertIn("interrupted", json.loads(printed))
+            self.assertLess(seconds, AT_ONCE_S)
 
     def test_a_sweep_goes_on_where_it_was_interrupted(self):
         with tempfile.TemporaryDirectory() as out:

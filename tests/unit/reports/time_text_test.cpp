@@ -56,6 +56,21 @@ TEST(TimeSentence, OneSuiteIsShortenedOrLengthened) {
                 kBy);
 }
 
+TEST(TimeSentence, NamesTheFirstQuestionsThatWereNotAsked) {
+  ComparisonRecord record = record_of({one_question("ops", 1000, {980})});
+  const std::string asked = sentence(record);
+  record.not_asked = {{"ops/a", "ops", "aten.a", "aten.a: no rule"}};
+  EXPECT_EQ(sentence(record),
+            asked + " 1 of 2 questions was not asked: `ops/a`, because aten.a: no rule.");
+  for (const char* id : {"ops/b", "ops/c", "ops/d", "ops/e"}) {
+    record.not_asked.push_back({id, "ops", "aten.b", "aten.b: no rule"});
+  }
+  EXPECT_EQ(sentence(record),
+            asked +
+                " 5 of 6 questions were not asked: `ops/a`, `ops/b`, `ops/c` and 2 more, the "
+                "first because aten.a: no rule.");
+}
+
 TEST(TimeSentence, WhatChangesNothingSaysSoAndByHowMuch) {
   EXPECT_EQ(sentence(record_of({one_question("ops", 1e6, {1e6 - 11.2})})),
             "Changing `old` to `new` changes nothing in time: the choices of `ops` take 1.000 s as "

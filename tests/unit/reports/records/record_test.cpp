@@ -87,7 +87,7 @@ TEST(Record, UnknownKeysAreErrorsThatNameTheirPointer) {
   EXPECT_EQ(error_after([](json& value) { value["extra"] = 1; }),
             "run.json:/extra: unknown key; valid: schema, kind, context, timing, configuration, "
             "provenance, stacks, reference, "
-            "questions, invariants, curves, steps");
+            "questions, invariants, curves, steps, not_asked");
   const std::string of_answer =
       error_after([](json& value) { value["questions"][3]["answers"][1]["prize_us"] = 1; });
   EXPECT_TRUE(of_answer.starts_with(

@@ -128,7 +128,7 @@ TEST_F(Configs, ABaseIsAShippedNameOrAFileBeside) {
   const std::string second = write("second.json", {{"base", "first.json"}, {"transition_us", 2}});
   const Stack stack = store().stack(second);
   EXPECT_EQ(stack.name, "second");
-  EXPECT_EQ(stack.title, "first");
+  EXPECT_EQ(stack.title, "first.json with other transition_us");
   EXPECT_EQ(stack.redistribution.planner, PlannerKind::kGraph);
   EXPECT_EQ(stack.redistribution.semantics->name(), "v3");
   EXPECT_EQ(stack.transition_us, 2.0);
