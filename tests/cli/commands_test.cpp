@@ -86,6 +86,30 @@ std::string path_of_r01(const std::string& stack) {
                   "--to", "S(1)[0]S(1)[2]S(1)[1]", "--stack", stack})["path"];
 }
 
+// AutoParallel's NCCL model is a faithful port, also where it is far from every measured cluster.
+TEST(PlanCommand, SaysWhichPricesAreDoubtful) {
+  const Words far = {"plan",   "--stack", "ap-nccl",  "--topology",        "a100",
+                     "--mesh", "128",     "--tensor", "bf16[16384,16384]", "--from",
+                     "S(0)",   "--to",    "R"};
+  EXPECT_THAT(output_of(far),
+              testing::HasSubstr("  note: doubtful price: all_gather of 128 ranks on 16 "
+                                 "hosts, 512 MiB: "));
+  const json found = json_of(far);
+  ASSERT_EQ(found["doubtful"].size(), 1U);
+  EXPECT_EQ(found["doubtful"][0]["reason"], "unlike what was measured");
+  EXPECT_GT(found["doubtful"][0]["price_us"].get<double>(),
+            4.0 * found["doubtful"][0]["other_us"].get<double>());
+  const json below =
+      json_of({"plan", "--stack", "ap-nccl", "--topology", "b200", "--set", "devices_per_host=1",
+               "--mesh", "2", "--tensor", "bf16[8192,8192]", "--from", "P(sum)", "--to", "R"});
+  ASSERT_EQ(below["doubtful"].size(), 1U);
+  EXPECT_EQ(below["doubtful"][0]["reason"], "faster than the links");
+  // A stack that was fitted to such clusters is not compared with itself.
+  Words fitted = far;
+  fitted[2] = "calibrated-a100";
+  EXPECT_FALSE(json_of(fitted).contains("doubtful"));
+}
+
 TEST(PlanCommand, PrintsThePathOfR01CharacterForCharacter) {
   EXPECT_EQ(path_of_r01("dtensor-v1"),
             "S(1)S(0)[0]S(0)[1]->S(1)S(0)R->S(1)[0]S(0)S(1)[1]->S(1)[0]RS(1)[1]"
