@@ -346,28 +346,33 @@ std::string rows_text(std::span<const Compared> rows, const PricedProgram& price
 // published`), rounded up here.
 constexpr double kUndecidedPercent = 2.0;
 
-// Which plan to run: the shortest step that fits, and those that may be as short.
+// The options that may make a step fit, such as "--recompute selective --reshard-after-forward".
+std::string memory_options(const Recomputation& in_use) {
+  std::vector<std::string> options;
+  if (in_use.kind == Recomputation::Kind::kNone) options.emplace_back("--recompute selective");
+  if (!in_use.reshards_weights) options.emplace_back("--reshard-after-forward");
+  if (options.empty()) return "--recompute full, or more ranks";
+  return join(std::span<const std::string>(options), " ");
+}
+
+// Which plan to run: the shortest step that fits, those that may be as short, and a shorter one that
+// does not fit.
 std::string answer_text(std::span<const Compared> rows, const PricedProgram& priced,
                         const StepOptions& options, const TextStyle& style) {
   const Compared* best = nullptr;
-  const Compared* any = nullptr;
+  const Compared* larger = nullptr;  // the shortest of those that do not fit
   for (const Compared& row : rows) {
     if (!row.step || row.name == "greedy") continue;
-    any = &row;
-    if (!row.step->fits()) continue;
-    if (best == nullptr || row.step->step_us < best->step->step_us) best = &row;
+    const Compared*& least = row.step->fits() ? best : larger;
+    if (least == nullptr || row.step->step_us < least->step->step_us) least = &row;
   }
-  if (any == nullptr) return "";
+  if (best == nullptr && larger == nullptr) return "";
+  const auto memory = [&](const Compared& row) {
+    return style.rounded(row.step->memory.device_bytes / 1e9, 1) + " GB of a device";
+  };
   if (best == nullptr) {
-    std::string text = "  no plan fits into the " +
-                       style.rounded(any->step->memory.device_bytes / 1e9, 1) + " GB of a device";
-    std::vector<std::string> advice;
-    if (options.recomputation.kind == Recomputation::Kind::kNone) {
-      advice.emplace_back("--recompute selective");
-    }
-    if (!options.recomputation.reshards_weights) advice.emplace_back("--reshard-after-forward");
-    if (advice.empty()) advice.emplace_back("--recompute full, or more ranks");
-    return text + "; try " + join(std::span<const std::string>(advice), " ") + "\n";
+    return "  no plan fits into the " + memory(*larger) + "; try " +
+           memory_options(options.recomputation) + "\n";
   }
   std::vector<std::string> near;
   for (const Compared& row : rows) {
@@ -385,6 +390,12 @@ std::string answer_text(std::span<const Compared> rows, const PricedProgram& pri
     text += "  less than " + style.rounded(kUndecidedPercent, 0) +
             " % longer, which is too little to tell: " +
             join(std::span<const std::string>(near), "; ") + "\n";
+  }
+  if (larger != nullptr && larger->step->step_us < best->step->step_us) {
+    text += "  shorter, but too large for the " + memory(*larger) + ": " + larger->name + ", " +
+            style.rounded(larger->step->step_us / 1e3, 2) + " ms with " +
+            style.rounded(larger->step->memory.peak_bytes / 1e9, 1) + " GB; try " +
+            memory_options(options.recomputation) + "\n";
   }
   return text;
 }
