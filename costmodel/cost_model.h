@@ -8,6 +8,7 @@
 #pragma once
 
 #include <limits>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -75,6 +76,11 @@ class CostModel {
   // formula.
   [[nodiscard]] virtual std::vector<Alternative> alternatives(const CollectiveQuery&) const {
     return {};
+  }
+  // The standard deviation of ln t over clusters like those that the model was fitted to: how unlike they
+  // are, and how few rows there were. Nothing for a model that does not know its error.
+  [[nodiscard]] virtual std::optional<double> log_error(const CollectiveQuery&) const {
+    return std::nullopt;
   }
   // The collectives, groups and sizes that the model's rows cover; empty for a model without rows.
   [[nodiscard]] virtual std::vector<MeasuredRange> measured() const { return {}; }

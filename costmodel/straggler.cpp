@@ -95,6 +95,9 @@ class WaitingModel : public CostModel {
   }
 
   // The measured ranges of the model itself. The waiting on top of it was not measured.
+  [[nodiscard]] std::optional<double> log_error(const CollectiveQuery& query) const final {
+    return model_->log_error(query);
+  }
   [[nodiscard]] std::vector<MeasuredRange> measured() const final { return model_->measured(); }
 
  protected:

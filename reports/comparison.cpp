@@ -9,6 +9,7 @@
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/index.h"
+#include "reports/number_text.h"
 #include "reports/statistics.h"
 
 namespace shardlab::reports {
@@ -47,6 +48,7 @@ Flip judge(const ComparisonRecord& record, std::size_t question, std::size_t sta
   }
   flip.verdict = *after < *before ? Verdict::kBetter : Verdict::kWorse;
   flip.gain_us = *before - *after;
+  if (std::abs(*flip.gain_us) < gain_error_us(record, flip)) flip.verdict = Verdict::kUndecided;
   if (*before > 0.0) flip.gain_percent = 100.0 * *flip.gain_us / *before;
   return flip;
 }
@@ -286,8 +288,24 @@ std::size_t size_band(double bytes) {
   return bytes < 64e6 ? 1 : 2;
 }
 
+double gain_error_us(const ComparisonRecord& record, const Flip& flip) {
+  double squares = 0.0;
+  for (const std::size_t stack : {std::size_t{0}, flip.stack}) {
+    const StackAnswer& answer = answer_of(record, flip.question, stack);
+    if (!answer.reference_low_us || !answer.reference_high_us) continue;
+    const double half = 0.5 * (*answer.reference_high_us - *answer.reference_low_us);
+    squares += half * half;
+  }
+  return std::sqrt(squares);
+}
+
 std::string undecided_reason(const ComparisonRecord& record, const Flip& flip) {
   if (flip.verdict != Verdict::kUndecided) return {};
+  if (flip.gain_us) {
+    return "the choices differ by " + duration_text(std::abs(*flip.gain_us)) + ", and " +
+           record.reference.name + " knows their difference to " +
+           duration_text(gain_error_us(record, flip)) + " (95 %)";
+  }
   for (const std::size_t stack : {std::size_t{0}, flip.stack}) {
     const StackAnswer& answer = answer_of(record, flip.question, stack);
     if (answer.reference_us) continue;

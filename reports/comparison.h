@@ -16,6 +16,10 @@
 // Regret of an answer: (its reference price - best) / best, a fraction that is never negative. Where
 //   best is 0, the regret of a choice that is free as well is 0; a choice that costs something has no
 //   ratio and counts as unbounded, with its microseconds.
+// Undecided: a flip that the reference cannot judge, since it has no price for one of the choices, or
+//   since its own error is larger than the difference. The error of the difference is the root of the
+//   summed squares of the two intervals' half widths, as if the two errors had nothing in common; on one
+//   cluster they have, so that this errs on the side of doubt.
 // Gain of a flip: the baseline's reference price minus the candidate's, so that positive is better;
 //   gain_percent is in percent of the baseline's price. Prices that differ by less than 1e-9 of
 //   their size are equal, since DTensor compares sums of doubles.
@@ -66,13 +70,16 @@ struct Flip {
   std::size_t question = 0;  // index into record.questions
   std::size_t stack = 0;     // index into record.stacks, 1 or more
   Verdict verdict = Verdict::kUndecided;
-  std::optional<double> gain_us;        // empty if undecided, or if one choice cannot run
+  std::optional<double> gain_us;        // empty without both prices, or if one choice cannot run
   std::optional<double> gain_percent;   // empty if gain_us is, or if the baseline's choice is free
   std::optional<double> delta_us;       // empty if one of the choices has no time
   std::optional<double> share_percent;  // empty if delta_us is, or if the suite takes no time
   std::optional<Basis> basis;           // empty if undecided, or if the record does not tell
 };
 
+// The half width of the 95 % interval of a flip's gain, in microseconds; 0 where the reference does not
+// know its error.
+[[nodiscard]] double gain_error_us(const ComparisonRecord& record, const Flip& flip);
 // Why the reference cannot judge an undecided flip; "" for the others.
 [[nodiscard]] std::string undecided_reason(const ComparisonRecord& record, const Flip& flip);
 // "dtensor-v0's choice cannot run: ..." where one of a flip's choices cannot; "" where both can.

@@ -35,6 +35,7 @@ struct PlannedStep {
   std::vector<std::int64_t> logical_shape;
   double full_bytes = 0.0;
   std::optional<double> price_us;
+  std::optional<double> low_us = {}, high_us = {};
   PlannedParts parts;
   std::string flattened_mesh;  // "" if the step is not merged
   std::optional<std::int64_t> avg_scale;
@@ -121,6 +122,8 @@ struct PlanRecord : ResultRecord {
   PlanDrawing drawing;
   std::vector<ComparedPlan> against;
   std::optional<PriceBasis> basis;  // nothing: the stack's model of collectives has no rows
+  // The 95 % interval of executed_us, if the stack's model of collectives knows its error.
+  std::optional<double> low_us = {}, high_us = {};
 
   [[nodiscard]] std::int64_t collectives() const;
   // Between all devices; empty if a step has too many ranks to count.
@@ -163,6 +166,9 @@ struct Fields<reports::PlannedStep> {
       field("to", &Self::to, ""), field("logical_shape", &Self::logical_shape, ""),
       field("full_bytes", &Self::full_bytes, "the larger of one rank's two buffers"),
       field("price_us", &Self::price_us, "null: impossible"), field("parts_us", &Self::parts, ""),
+      optional_field("low_us", &Self::low_us,
+                     "with high_us: where 95 of 100 clusters lie that are like those fitted to"),
+      optional_field("high_us", &Self::high_us, ""),
       optional_field("flattened_mesh", &Self::flattened_mesh, "of a merged step"),
       optional_field("avg_scale", &Self::avg_scale, "of a merged step"),
       optional_field("alternatives", &Self::alternatives,
@@ -297,7 +303,10 @@ struct Fields<reports::PlanRecord> {
       field("warnings", &Self::warnings, ""), field("bounds", &Self::bounds, ""),
       field("drawing", &Self::drawing, ""),
       optional_field("against", &Self::against, "other plans for the same redistribution"),
-      optional_field("rests_on", &Self::basis, "of the steps of the plan"));
+      optional_field("rests_on", &Self::basis, "of the steps of the plan"),
+      optional_field("low_us", &Self::low_us,
+                     "with high_us: where 95 of 100 clusters lie that are like those fitted to"),
+      optional_field("high_us", &Self::high_us, ""));
 };
 
 }  // namespace shardlab

@@ -54,6 +54,9 @@ struct StackAnswer {
   std::optional<double> reference_us;
   std::string reference_impossible;
   std::optional<double> reference_kernel_us;
+  // The bounds of the 95 % interval of reference_us, if the reference knows its error.
+  std::optional<double> reference_low_us = {};
+  std::optional<double> reference_high_us = {};
   std::string cannot_run;
   std::optional<PriceBasis> basis;
   // The collectives that bring the inputs into the layouts of the choice. Empty if the reference has
@@ -136,6 +139,10 @@ struct Fields<reports::StackAnswer> {
       optional_field(
           "reference_kernel_us", &Self::reference_kernel_us,
           "the part of reference_us that is the op's own kernel; missing in older records"),
+      optional_field("reference_low_us", &Self::reference_low_us,
+                     "95 of 100 clusters like those that the reference was fitted to take longer "
+                     "than this or less than reference_high_us"),
+      optional_field("reference_high_us", &Self::reference_high_us, ""),
       optional_field("cannot_run", &Self::cannot_run, "the step that no collective can do"),
       optional_field("rests_on", &Self::basis, "what reference_us rests on"),
       optional_field("collectives", &Self::traffic,

@@ -16,6 +16,7 @@
 #include "runner/commands/commands.h"
 #include "runner/config/configs.h"
 #include "runner/evaluation/doubted_prices.h"
+#include "runner/evaluation/interval_text.h"
 #include "runner/evaluation/measured_groups.h"
 #include "runner/session/layout_names.h"
 #include "runner/session/run_reports.h"
@@ -49,7 +50,8 @@ std::vector<Alternative> alternatives_of(const PlanStep& step, StackEvaluator& e
       {step.collective, step.full_bytes, redistributor.span(step)});
 }
 
-nlohmann::json step_json(const PlanStep& step, const std::vector<Alternative>& alternatives) {
+nlohmann::json step_json(const PlanStep& step, const std::vector<Alternative>& alternatives,
+                         const std::optional<PriceInterval>& interval) {
   nlohmann::json json = {
       {"collective", to_string(step.collective)},
       {"mesh_dims", std::vector<int>(step.mesh_dims.begin(), step.mesh_dims.end())},
@@ -60,6 +62,7 @@ nlohmann::json step_json(const PlanStep& step, const std::vector<Alternative>& a
       {"full_bytes", step.full_bytes},
       {"price_us", finite_or_null(step.price.total.value())},
       {"parts_us", parts_json(step.price)}};
+  add_interval(json, interval);
   if (step.is_merged()) {
     json["flattened_mesh"] = step.flattened_mesh;
     json["avg_scale"] = step.avg_scale;
@@ -110,8 +113,8 @@ double transition_us(const Plan& plan, StackEvaluator& evaluator) {
 std::string plan_text(const Plan& plan, const LayoutNames& names, const TextStyle& style,
                       const PlanBounds& bounds, double transition_us,
                       std::span<const std::vector<Alternative>> alternatives,
-                      const std::optional<reports::PriceBasis>& basis,
-                      const DoubtedPrices& doubted) {
+                      const std::optional<reports::PriceBasis>& basis, const DoubtedPrices& doubted,
+                      const std::optional<PriceInterval>& interval) {
   std::string out = names.path(plan) + "\n";
   const double executed = plan.executed_price().total.value();
   const std::array totals = {plan.price.total.value(), executed};
@@ -119,7 +122,7 @@ std::string plan_text(const Plan& plan, const LayoutNames& names, const TextStyl
   if (!plan.impossible.empty()) {
     out += "  impossible: " + plan.impossible + "\n";
   } else {
-    out += "  price " + prices[0] + " us\n";
+    out += "  price " + prices[0] + " us" + interval_text(interval, style) + "\n";
   }
   if (plan.impossible.empty() &&
       std::abs(executed - plan.price.total.value()) > kSamePrice * executed) {
@@ -281,7 +284,9 @@ nlohmann::json plan_json(const Plan& plan, const RedistributionQuestion& questio
                          const std::optional<reports::PriceBasis>& basis) {
   nlohmann::json steps = nlohmann::json::array();
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
-    steps.push_back(step_json(plan.steps[i], alternatives[i]));
+    steps.push_back(step_json(
+        plan.steps[i], alternatives[i],
+        interval_of(plan.steps[i], evaluator.on(question.mesh), evaluator.collective_model())));
   }
   nlohmann::json warnings = nlohmann::json::array();
   for (const MergeWarning& warning : plan.warnings) {
@@ -310,6 +315,8 @@ nlohmann::json plan_json(const Plan& plan, const RedistributionQuestion& questio
                               {{"volume_ratio", or_null(bounds.volume_ratio)},
                                {"time_ratio", or_null(bounds.time_ratio)},
                                {"memory_ratio", or_null(bounds.memory_ratio)}}}};
+  add_interval(document,
+               interval_of(plan, evaluator.on(question.mesh), evaluator.collective_model()));
   if (basis) document["rests_on"] = json_of(*basis);
   return document;
 }
@@ -360,7 +367,8 @@ void run_plan(const PlanArguments& arguments, Session& session) {
   if (session.summary) return;
   const LayoutNames names(session);
   std::string text = plan_text(plan, names, session.style(), bounds, transition_us(plan, evaluator),
-                               alternatives, basis, doubted);
+                               alternatives, basis, doubted,
+                               interval_of(plan, evaluator.on(mesh), evaluator.collective_model()));
   text += others_text(others, plan, mesh, evaluator.stack().name, names);
   if (arguments.draws) text += drawn_text(drawn, plan, mesh, names);
   session.print(text + report_line(session));

@@ -11,6 +11,7 @@
 #include "runner/base/text_table.h"
 #include "runner/commands/commands.h"
 #include "runner/config/configs.h"
+#include "runner/evaluation/interval_text.h"
 #include "runner/session/layout_names.h"
 #include "runner/session/op_arguments.h"
 #include "strategies/select/evaluator.h"
@@ -59,30 +60,93 @@ class Reasons {
   std::map<std::pair<std::size_t, std::string>, std::string> known_;
 };
 
-nlohmann::json candidate_json(const Candidate& candidate, std::size_t index, Reasons& reasons) {
+// How sure the totals of candidates are. Plans each move of an input once.
+class Intervals {
+ public:
+  Intervals(const OpCall& call, const DeviceMesh& mesh, StackEvaluator& evaluator)
+      : tensors_(call.tensors()), mesh_(mesh), evaluator_(evaluator) {}
+
+  // Nothing if the stack does not know the error of any of the candidate's moves.
+  std::optional<PriceInterval> of(const Candidate& candidate) {
+    if (!(candidate.total_us < kInfinity)) return std::nullopt;
+    PriceInterval sum{candidate.total_us, candidate.total_us};
+    bool is_known = false;
+    for (std::size_t i = 0; i < candidate.inputs.size(); ++i) {
+      if (const std::optional<PriceInterval>& move = of(i, candidate.inputs[i])) {
+        const double us = candidate.redistribute_us[i];
+        sum += {move->low_us - us, move->high_us - us};
+        is_known = true;
+      }
+    }
+    return is_known ? std::optional(sum) : std::nullopt;
+  }
+
+  // Whether the prices of the cheapest candidate and of the next dearer one differ by less than their
+  // errors, taken as independent (reports/comparison.h).
+  bool is_undecided(const Selection& selection) {
+    if (!selection.margin_us) return false;
+    const double least = selection.choice.total_us;
+    const Candidate* next = nullptr;
+    for (const Candidate& each : selection.candidates) {
+      if (!(each.total_us > least + 0.5 * *selection.margin_us)) continue;
+      if (next == nullptr || each.total_us < next->total_us) next = &each;
+    }
+    if (next == nullptr || !(next->total_us < kInfinity)) return false;
+    double squares = 0.0;
+    for (const Candidate* each : {&selection.choice, next}) {
+      if (const auto interval = of(*each)) {
+        const double half = 0.5 * (interval->high_us - interval->low_us);
+        squares += half * half;
+      }
+    }
+    return *selection.margin_us * *selection.margin_us < squares;
+  }
+
+ private:
+  const std::optional<PriceInterval>& of(std::size_t input, const Placements& placements) {
+    const Layout to(placements);
+    const auto [place, is_new] = known_.try_emplace({input, to.text()});
+    if (is_new && placements != tensors_[input]->layout.placements) {
+      const Plan plan = evaluator_.plan(mesh_, tensors_[input]->meta, tensors_[input]->layout, to);
+      place->second = interval_of(plan, evaluator_.on(mesh_), evaluator_.collective_model());
+    }
+    return place->second;
+  }
+
+  boost::container::small_vector<const TensorSpec*, 4> tensors_;
+  const DeviceMesh& mesh_;
+  StackEvaluator& evaluator_;
+  std::map<std::pair<std::size_t, std::string>, std::optional<PriceInterval>> known_;
+};
+
+nlohmann::json candidate_json(const Candidate& candidate, std::size_t index, Reasons& reasons,
+                              Intervals& intervals) {
   nlohmann::json costs = nlohmann::json::array();
   for (const double cost : candidate.redistribute_us) costs.push_back(finite_or_null(cost));
   const std::string reason = reasons.of(candidate);
-  return {{"index", index},
-          {"inputs", texts(candidate.inputs)},
-          {"outputs", texts(candidate.outputs)},
-          {"redistribute_us", costs},
-          {"compute_us", candidate.compute_us},
-          {"total_us", finite_or_null(candidate.total_us)},
-          {"impossible", text_or_null(reason)}};
+  nlohmann::json json = {{"index", index},
+                         {"inputs", texts(candidate.inputs)},
+                         {"outputs", texts(candidate.outputs)},
+                         {"redistribute_us", costs},
+                         {"compute_us", candidate.compute_us},
+                         {"total_us", finite_or_null(candidate.total_us)},
+                         {"impossible", text_or_null(reason)}};
+  add_interval(json, intervals.of(candidate));
+  return json;
 }
 
-nlohmann::json selection_json(const Selection& selection, Reasons& reasons) {
+nlohmann::json selection_json(const Selection& selection, Reasons& reasons, Intervals& intervals) {
   nlohmann::json candidates = nlohmann::json::array();
   for (std::size_t i = 0; i < selection.candidates.size(); ++i) {
-    candidates.push_back(candidate_json(selection.candidates[i], i, reasons));
+    candidates.push_back(candidate_json(selection.candidates[i], i, reasons, intervals));
   }
   nlohmann::json json = {
       {"candidates", candidates},
-      {"selected", candidate_json(selection.choice, selection.selected, reasons)},
+      {"selected", candidate_json(selection.choice, selection.selected, reasons, intervals)},
       {"ties", selection.ties},
       {"margin_us", or_null(selection.margin_us)},
       {"flips_with_order", selection.flips_with_order}};
+  if (intervals.of(selection.choice)) json["undecided"] = intervals.is_undecided(selection);
   if (!selection.search_note.empty()) {
     json["search_note"] = "full enumeration: " + selection.search_note;
   }
@@ -96,7 +160,7 @@ std::string layouts_text(const std::vector<Placements>& layouts, const LayoutNam
 }
 
 std::string selection_text(const Selection& selection, const LayoutNames& names,
-                           const TextStyle& style, Reasons& reasons) {
+                           const TextStyle& style, Reasons& reasons, Intervals& intervals) {
   constexpr std::size_t kShown = 24;
   std::vector<std::size_t> shown(selection.candidates.size());
   std::iota(shown.begin(), shown.end(), std::size_t{0});
@@ -138,6 +202,14 @@ std::string selection_text(const Selection& selection, const LayoutNames& names,
     out += ", the next is " + style.figure(*selection.margin_us) + " us dearer";
   }
   out += selection.flips_with_order ? "; the choice depends on the candidates' order\n" : "\n";
+  if (const auto interval = intervals.of(selection.choice)) {
+    out += "  the choice takes " + style.figure(selection.choice.total_us) + " us" +
+           interval_text(interval, style) +
+           (intervals.is_undecided(selection)
+                ? "; the next candidate is nearer than these errors, so that the choice is "
+                  "undecided\n"
+                : "\n");
+  }
   if (!selection.search_note.empty()) {
     out += "  full enumeration: " + selection.search_note + "\n";
   }
@@ -170,13 +242,15 @@ void run_select(const SelectArguments& arguments, Session& session) {
   if (!foreach) {
     const Selection selection = evaluator.select(call, mesh, options);
     Reasons reasons(call, evaluator.on(mesh));
+    Intervals intervals(call, mesh, evaluator);
     if (session.json()) {
-      json.update(selection_json(selection, reasons));
+      json.update(selection_json(selection, reasons, intervals));
       session.print(json);
     } else {
-      session.print(LayoutNames(session).of(call) + " on " + mesh.text() + ", " +
-                    evaluator.stack().name + "\n" +
-                    selection_text(selection, LayoutNames(session), session.style(), reasons));
+      session.print(
+          LayoutNames(session).of(call) + " on " + mesh.text() + ", " + evaluator.stack().name +
+          "\n" +
+          selection_text(selection, LayoutNames(session), session.style(), reasons, intervals));
     }
     return;
   }
@@ -187,9 +261,11 @@ void run_select(const SelectArguments& arguments, Session& session) {
     const OpCall child = foreach_child(call, i);
     const Selection selection = evaluator.select(child, mesh, options);
     Reasons reasons(child, evaluator.on(mesh));
-    children.push_back(selection_json(selection, reasons));
+    Intervals intervals(child, mesh, evaluator);
+    children.push_back(selection_json(selection, reasons, intervals));
     text += LayoutNames(session).of(child) + " on " + mesh.text() + ", " + evaluator.stack().name +
-            "\n" + selection_text(selection, LayoutNames(session), session.style(), reasons);
+            "\n" +
+            selection_text(selection, LayoutNames(session), session.style(), reasons, intervals);
   }
   if (!session.json()) {
     session.print(text);

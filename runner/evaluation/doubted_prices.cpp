@@ -40,7 +40,8 @@ DoubtedPrices::DoubtedPrices(const StackEvaluator& evaluator, const ConfigStore&
   if (is_constant(stack)) return;
   const std::string name = measured_stack(evaluator.topology());
   const std::vector<std::string> names = store.names(ConfigKind::kStack);
-  const bool fitted = stack.collective_model.entry->fits_curves;
+  const ModelEntry& entry = *stack.collective_model.entry;
+  const bool fitted = entry.fits_curves || entry.fits_population;
   if (!fitted && std::find(names.begin(), names.end(), name) != names.end()) {
     measured_ = make_collective_model(store.stack(name).collective_model, evaluator.topology());
   }

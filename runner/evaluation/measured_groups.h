@@ -76,6 +76,9 @@ class GapNotes final : public CostModel {
   [[nodiscard]] std::vector<Alternative> alternatives(const CollectiveQuery& query) const override {
     return model_.alternatives(query);
   }
+  [[nodiscard]] std::optional<double> log_error(const CollectiveQuery& query) const override {
+    return model_.log_error(query);
+  }
   [[nodiscard]] std::vector<MeasuredRange> measured() const override { return model_.measured(); }
   // Each gap once, in the order of the questions; none for a model without measured rows.
   [[nodiscard]] std::vector<std::string> not_measured() const;

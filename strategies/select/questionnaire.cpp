@@ -4,6 +4,7 @@
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/units.h"
+#include "sim/price_interval.h"
 #include "strategies/select/price_basis.h"
 
 namespace shardlab {
@@ -23,6 +24,21 @@ void set_reference(Answer& answer, double us, const std::string& reason) {
   } else {
     answer.reference_impossible = reason;
   }
+}
+
+// The bounds of a reference price; the price itself where it has no interval.
+std::optional<double> low_of(const Answer& answer) {
+  return answer.reference_low_us ? answer.reference_low_us : answer.reference_us;
+}
+std::optional<double> high_of(const Answer& answer) {
+  return answer.reference_high_us ? answer.reference_high_us : answer.reference_us;
+}
+
+// The interval of everything that the choice moves, beside the kernel, which has no error.
+void set_interval(Answer& answer, const std::optional<PriceInterval>& moves, double moved_us) {
+  if (!moves || !answer.reference_us) return;
+  answer.reference_low_us = *answer.reference_us - moved_us + moves->low_us;
+  answer.reference_high_us = *answer.reference_us - moved_us + moves->high_us;
 }
 
 // Keeps the cheapest of all choices that the reference can price; returns whether this one is
@@ -189,6 +205,8 @@ void Questionnaire::ask_plan(const Question& question, QuestionResult& result) {
     answer.reference_kernel_us = 0.0;
     set_reference(answer, judged.total.value(), std::string(judged.impossible));
     if (answer.reference_us) answer.basis = basis_of(repriced);
+    set_interval(answer, interval_of(repriced, reference, reference_->collective_model()),
+                 judged.total.value());
     answer.traffic = traffic_of(repriced, reference);
     keep_best(result.best, answer);
     result.answers.push_back(std::move(answer));
@@ -213,6 +231,8 @@ Answer Questionnaire::select_answer(StackEvaluator& stack, const Expansion& expa
   Redistributor& reference = reference_->on(mesh);
   const auto tensors = call.tensors();
   double judged = 0.0;
+  double moved = 0.0;  // of what has an interval
+  std::optional<PriceInterval> interval;
   std::string reason;
   if (!measured_.empty()) answer.basis.emplace();
   answer.traffic.emplace();
@@ -236,6 +256,11 @@ Answer Questionnaire::select_answer(StackEvaluator& stack, const Expansion& expa
     const Price price = planned ? repriced.executed_price() : Price::make_impossible("no plan");
     if (answer.basis) add_steps(*answer.basis, repriced, reference, measured_);
     add(*answer.traffic, traffic_of(repriced, reference));
+    if (const auto own = interval_of(repriced, reference, reference_->collective_model())) {
+      if (!interval) interval.emplace();
+      *interval += *own;
+      moved += price.total.value();
+    }
     judged += price.total.value() + reference_->stack().transition_us;
     if (!price.is_possible() && reason.empty()) {
       reason = "input " + std::to_string(i) + ": " + std::string(price.impossible);
@@ -246,6 +271,7 @@ Answer Questionnaire::select_answer(StackEvaluator& stack, const Expansion& expa
       reference_->compute_us(rule, call, mesh, decision.choice.inputs, decision.choice.outputs);
   judged += *answer.reference_kernel_us;
   set_reference(answer, judged, reason);
+  set_interval(answer, interval, moved);
   if (!answer.reference_us) answer.basis.reset();
   return answer;
 }
@@ -348,6 +374,8 @@ void Questionnaire::ask_foreach(const OpCall& call, const DeviceMesh& mesh,
       whole.moving_steps += more.moving_steps;
       whole.price_us = sum(whole.price_us, more.price_us);
       if (whole.impossible.empty()) whole.impossible = more.impossible;
+      whole.reference_low_us = sum(low_of(whole), low_of(more));
+      whole.reference_high_us = sum(high_of(whole), high_of(more));
       whole.reference_us = sum(whole.reference_us, more.reference_us);
       whole.reference_kernel_us = sum(whole.reference_kernel_us, more.reference_kernel_us);
       if (whole.reference_impossible.empty())
