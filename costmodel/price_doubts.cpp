@@ -9,7 +9,7 @@ namespace {
 
 // Prices within this part of a bound are not doubted: figures of links are rounded.
 constexpr double kRounding = 0.02;
-constexpr double kBytesPerUsOfGBps = 1e3;
+constexpr double kBytesInAUs = 1e3;
 
 std::string us_text(double us) { return format_fixed(us, us < 100.0 ? 1 : 0) + " us"; }
 
@@ -61,13 +61,13 @@ double least_us(const CollectiveQuery& query, const Topology& topology) {
     fastest = std::max(fastest, level.nominal_bandwidth.value());
   }
   double us =
-      query.full_bytes * received_by_rank(query.kind, ranks) / (kBytesPerUsOfGBps * fastest);
+      query.full_bytes * received_by_rank(query.kind, ranks) / (kBytesInAUs * fastest);
   if (query.group.domains > 1) {
     const auto domains = static_cast<double>(query.group.domains);
     const double interfaces = static_cast<double>(topology.domain_devices()) *
                               topology.links().back().nominal_bandwidth.value();
     us = std::max(us, query.full_bytes * received_by_domain(query.kind, ranks, domains) /
-                          (kBytesPerUsOfGBps * interfaces));
+                          (kBytesInAUs * interfaces));
   }
   return us;
 }

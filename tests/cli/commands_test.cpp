@@ -86,6 +86,57 @@ std::string path_of_r01(const std::string& stack) {
                   "--to", "S(1)[0]S(1)[2]S(1)[1]", "--stack", stack})["path"];
 }
 
+// A model that was fitted to many clusters knows how unlike they are.
+TEST(PlanCommand, AFittedPriceHasAnInterval) {
+  Words words = {"plan",     "--stack",         "calibrated-h100", "--mesh",   "2x8",
+                 "--tensor", "bf16[8192,8192]", "--from",          "S(0)S(1)", "--to",
+                 "RR"};
+  const json plan = json_of(words);
+  double low = 0.0;
+  double high = 0.0;
+  for (const json& step : plan["steps"]) {
+    ASSERT_TRUE(step.contains("low_us")) << step;
+    EXPECT_LT(step["low_us"], step["price_us"]);
+    EXPECT_GT(step["high_us"], step["price_us"]);
+    low += step["low_us"].get<double>();
+    high += step["high_us"].get<double>();
+  }
+  EXPECT_NEAR(plan["low_us"].get<double>(), low, 1e-9 * low);
+  EXPECT_NEAR(plan["high_us"].get<double>(), high, 1e-9 * high);
+  EXPECT_THAT(output_of(words), testing::HasSubstr(" us, 95 % of such clusters: "));
+  words[2] = "alpha-beta";
+  EXPECT_FALSE(json_of(words).contains("low_us"));
+}
+
+// The cheapest candidate is 1 % cheaper than the next, by prices that are sure to a few tens of percent.
+TEST(SelectCommand, ANarrowChoiceOfFittedPricesIsUndecided) {
+  Words words = {"select",  "--op",           "aten.mm.default",      "--mesh",
+                 "8",       "--inputs",       "bf16[8192,8192] S(0)", "bf16[8192,8192] S(0)",
+                 "--stack", "calibrated-h100"};
+  const json selection = json_of(words);
+  for (const json& candidate : selection["candidates"]) {
+    if (!candidate.contains("low_us")) continue;
+    EXPECT_LT(candidate["low_us"], candidate["total_us"]);
+    EXPECT_GT(candidate["high_us"], candidate["total_us"]);
+  }
+  ASSERT_TRUE(selection["selected"].contains("low_us"));
+  double squares = 0.0;
+  std::vector<json> order(selection["candidates"].begin(), selection["candidates"].end());
+  std::erase_if(order, [](const json& each) { return each["total_us"].is_null(); });
+  std::sort(order.begin(), order.end(),
+            [](const json& a, const json& b) { return a["total_us"] < b["total_us"]; });
+  for (std::size_t i = 0; i < 2; ++i) {
+    if (!order[i].contains("low_us")) continue;
+    const double half =
+        0.5 * (order[i]["high_us"].get<double>() - order[i]["low_us"].get<double>());
+    squares += half * half;
+  }
+  const double margin = selection["margin_us"].get<double>();
+  EXPECT_EQ(selection["undecided"], margin * margin < squares);
+  words.back() = "alpha-beta";
+  EXPECT_FALSE(json_of(words).contains("undecided"));
+}
+
 // AutoParallel's NCCL model is a faithful port, also where it is far from every measured cluster.
 TEST(PlanCommand, SaysWhichPricesAreDoubtful) {
   const Words far = {"plan",   "--stack", "ap-nccl",  "--topology",        "a100",

@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/index.h"
+#include "reports/report.h"
 #include "tests/unit/reports/sample_record.h"
 
 namespace shardlab::reports {
@@ -57,6 +59,29 @@ TEST(Comparison, TheReferenceJudgesEachFlip) {
   EXPECT_EQ(from_free.verdict, Verdict::kWorse);
   EXPECT_DOUBLE_EQ(*from_free.gain_us, -2.0);
   EXPECT_EQ(from_free.gain_percent, std::nullopt) << "2 us of 0 us is no percentage";
+}
+
+// 2 us apart: half widths of 1 and 2 are 2.24 together, half widths of 1 and 1.5 are 1.80.
+TEST(Comparison, AnErrorLargerThanTheDifferenceLeavesAFlipUndecided) {
+  ComparisonRecord record = small_record();
+  std::vector<StackAnswer>& answers = record.questions[0].answers;
+  answers[0].reference_low_us = 9.0;
+  answers[0].reference_high_us = 11.0;
+  answers[1].reference_low_us = 6.5;
+  answers[1].reference_high_us = 9.5;
+  EXPECT_EQ(flip_of(record, compare(record), "q1").verdict, Verdict::kBetter);
+  answers[1].reference_low_us = 6.0;
+  answers[1].reference_high_us = 10.0;
+  const Comparison comparison = compare(record);
+  const Flip& flip = flip_of(record, comparison, "q1");
+  EXPECT_EQ(flip.verdict, Verdict::kUndecided);
+  EXPECT_DOUBLE_EQ(*flip.gain_us, 2.0);
+  EXPECT_DOUBLE_EQ(gain_error_us(record, flip), std::sqrt(5.0));
+  EXPECT_EQ(undecided_reason(record, flip),
+            "the choices differ by 2.000 us, and ref knows their difference to 2.236 us (95 %)");
+  EXPECT_EQ(comparison.stacks[1].flips[Verdict::kBetter], 0);
+  EXPECT_EQ(comparison.stacks[1].flips[Verdict::kUndecided], 3);
+  EXPECT_EQ(parse_record(record_text(record), "run.json"), record);
 }
 
 TEST(Comparison, AnUndecidedFlipSaysWhy) {
