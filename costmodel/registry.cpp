@@ -102,7 +102,8 @@ ModelChoice read_model_choice(const nlohmann::json& json, const JsonPlace& place
 std::vector<std::string_view> fitted_model_names() {
   std::vector<std::string_view> names;
   for (const ModelEntry* entry : all_cost_models()) {
-    if (entry->fits_curves || entry->fits_kernels || !entry->fitted.empty())
+    if (entry->fits_curves || entry->fits_population || entry->fits_kernels ||
+        !entry->fitted.empty())
       names.push_back(entry->name);
   }
   return names;

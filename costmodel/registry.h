@@ -47,6 +47,8 @@ struct ModelEntry {
   std::span<const ContractExemption> exemptions = {};
   bool reads_rows = false;
   bool fits_curves = false;  // whether `calibrate` writes the model's rows (curve_calibration.h)
+  // Whether `calibrate` fits the model to other clusters' logs too (population_calibration.h).
+  bool fits_population = false;
   // Whether `calibrate` fits the model to kernels (kernel_calibration.h).
   bool fits_kernels = false;
   // Names of the free constants that `calibrate` fits (constants_calibration.h), all positive.

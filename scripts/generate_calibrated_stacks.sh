@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Writes configs/stacks/calibrated-*.json: each holds curves fitted to committed measurements of one kind of machine.
+# Writes configs/stacks/calibrated-*.json: each holds what the healthy logs of configs/measurements say about the
+# collectives of one GPU.
 # With --check, only says whether they are fresh (exit code 1 if not).
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -19,18 +20,7 @@ fitted() {
   generated_file "configs/stacks/$1.json" print_stack "$@"
 }
 
-# 8 GPUs of one host, and 2 hosts that InfiniBand joins.
-fitted calibrated-a100 \
-  a100-40g_1x8_{all_gather,reduce_scatter,all_reduce,alltoall,broadcast}_superbench \
-  a100-40g_2x8_{all_gather,all_reduce,alltoall}_alcf-sophia
-fitted calibrated-h100 \
-  h100_1x8_all_reduce_dgxc h100_1x4_all_gather_snellius \
-  h100_1x4_{all_gather,all_reduce}_xxrjun-c01 \
-  h100_1x8_{all_gather,reduce_scatter,all_reduce,alltoall,sendrecv}_xxrjun-c01 \
-  h100_10x1_{all_gather,all_reduce,alltoall}_xxrjun-c01 \
-  h100_10x8_{all_gather,reduce_scatter,all_reduce,alltoall,sendrecv}_xxrjun-c01 \
-  h100_2x8_all_reduce_{issue309a,nebius-dstack} h100_4x8_all_reduce_issue309a
-fitted calibrated-b200 \
-  b200_1x8_{all_gather,reduce_scatter,all_reduce,alltoall}_vultr \
-  b200_2x8_all_gather_vultr b200_2x8_all_reduce_lambda-dstack b200_2x8_sendrecv_vultr-v2
+for gpu in a100 h100 h200 b200 gb200; do
+  fitted "calibrated-$gpu" --gpu "$gpu"
+done
 exit "$stale"

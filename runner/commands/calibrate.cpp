@@ -3,10 +3,12 @@
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "costmodel/base/text.h"
 #include "costmodel/calibrate/calibration.h"
 #include "costmodel/calibrate/kernel_calibration.h"
+#include "costmodel/calibrate/population_calibration.h"
 #include "costmodel/measurements/tuner_csv.h"
 #include "runner/base/optional_values.h"
 #include "runner/base/terminal.h"
@@ -16,6 +18,7 @@
 #include "runner/config/configs.h"
 #include "runner/evaluation/measurement_files.h"
 #include "runner/evaluation/observations.h"
+#include "runner/evaluation/population.h"
 #include "runner/evaluation/validation.h"
 #include "runner/steps/steps_answers.h"
 
@@ -24,7 +27,8 @@ namespace {
 
 struct CalibrateArguments {
   std::vector<std::string> files;
-  std::string model = "piecewise";
+  std::string model;
+  std::string gpu;
   std::string topology;
   std::string out;
   std::string tuner_csv;
@@ -93,8 +97,34 @@ void fit_kernels(const CalibrateArguments& arguments, const Topology& topology, 
   result.held_out = summarize_errors(kernel_errors_percent(*model, unseen));
 }
 
+// The population is the prior of clusters whose GPU it has; other systems get curves of their own.
+std::string default_model(const std::vector<MeasurementSet>& sets) {
+  return std::all_of(sets.begin(), sets.end(), is_in_population) ? "population" : "piecewise";
+}
+
+// The shipped logs, without the sets that are fitted.
+PopulationFit population_without(const ConfigStore& store,
+                                 const std::vector<MeasurementSet>& fitted) {
+  std::vector<MeasurementSet> others;
+  for (MeasurementSet& set : healthy_measurements(store)) {
+    const bool is_fitted =
+        std::any_of(fitted.begin(), fitted.end(),
+                    [&](const MeasurementSet& other) { return other.name == set.name; });
+    if (!is_fitted) others.push_back(std::move(set));
+  }
+  return PopulationFit(population_logs(store, others));
+}
+
+Calibration fit_model(const ModelEntry& model, const ConfigStore& store, const Result& result,
+                      const Topology& topology) {
+  if (!model.fits_population) return calibrate(model, result.observations.rows, topology);
+  return calibrate_population(population_without(store, result.sets),
+                              {gpu_model(result.sets.front().gpu), topology},
+                              result.observations.rows);
+}
+
 void fit_collectives(const CalibrateArguments& arguments, const ModelEntry& model,
-                     const Topology& topology, Result& result) {
+                     const ConfigStore& store, const Topology& topology, Result& result) {
   const Observations all = observations_of(result.sets, topology);
   if (all.rows.empty()) {
     throw InputError(
@@ -115,7 +145,7 @@ void fit_collectives(const CalibrateArguments& arguments, const ModelEntry& mode
       result.observations.labels.push_back(all.labels[i]);
     }
   }
-  result.fit = calibrate(model, result.observations.rows, topology);
+  result.fit = fit_model(model, store, result, topology);
   const auto fitted = make_collective_model(result.fit.choice(), topology);
   if (arguments.hold_out) {
     std::vector<double> errors;
@@ -144,17 +174,18 @@ void fit_collectives(const CalibrateArguments& arguments, const ModelEntry& mode
 
 Result calibrate_files(const CalibrateArguments& arguments, const Session& session) {
   const ConfigStore store = session.topology_store();
-  const ModelEntry* model = find_cost_model(arguments.model);
-  if (model == nullptr) {
-    const std::vector<std::string_view> names = fitted_model_names();
-    throw InputError("calibrate: unknown model \"" + arguments.model + "\"" +
-                     did_you_mean(arguments.model, names) + "; valid: " + join(names));
-  }
   SourceHints hints;
   hints.hosts = arguments.hosts;
   hints.gpus_per_host = arguments.gpus_per_host;
   Result result;
   result.sets = read_measurements(store, arguments.files, hints);
+  const std::string name = arguments.model.empty() ? default_model(result.sets) : arguments.model;
+  const ModelEntry* model = find_cost_model(name);
+  if (model == nullptr) {
+    const std::vector<std::string_view> names = fitted_model_names();
+    throw InputError("calibrate: unknown model \"" + name + "\"" + did_you_mean(name, names) +
+                     "; valid: " + join(names));
+  }
   for (const MeasurementSet& set : result.sets) {
     const std::vector<std::string> warnings = warnings_on(set);
     result.warnings.insert(result.warnings.end(), warnings.begin(), warnings.end());
@@ -183,7 +214,7 @@ Result calibrate_files(const CalibrateArguments& arguments, const Session& sessi
     }
     fit_kernels(arguments, choice.topology, result);
   } else {
-    fit_collectives(arguments, *model, choice.topology, result);
+    fit_collectives(arguments, *model, store, choice.topology, result);
   }
   for (const RefusedObservation& refused : result.fit.refused) {
     result.refused.push_back({result.observations.labels[refused.row], refused.reason});
@@ -241,7 +272,7 @@ std::string result_text(const Result& result, const TextStyle& style) {
       std::to_string(result.sets.size()) + " sets; the errors on these rows are " +
       style.rounded(fit.median_ape_percent, 1) + " % in the median, " +
       style.rounded(fit.p90_ape_percent, 1) + " % in the 90th percentile" +
-      (fit.model->fits_curves
+      (fit.model->fits_curves || fit.model->fits_population
            ? " (a curve goes through its own rows, so judge it with `validate` on others)"
            : "") +
       "\n";
@@ -295,6 +326,64 @@ nlohmann::json stack_json(const Result& result, const std::string& name) {
            result.fit.choice().to_json()}};
 }
 
+// The stack's file. The rows of a population are long lists of numbers, so each has one line.
+std::string stack_text(nlohmann::json stack) {
+  constexpr std::string_view kMark = "rows of the population";
+  const auto model = stack.find("collective_model");
+  if (model == stack.end() || (*model)["name"] != "population") return stack.dump(2) + "\n";
+  std::string lines;
+  for (const nlohmann::json& row : (*model)["rows"]) {
+    lines += (lines.empty() ? "\n      " : ",\n      ") + row.dump();
+  }
+  (*model)["rows"] = kMark;
+  std::string text = stack.dump(2) + "\n";
+  const std::string quoted = "\"" + std::string(kMark) + "\"";
+  text.replace(text.find(quoted), quoted.size(), "[" + lines + "\n    ]");
+  return text;
+}
+
+// Fits the model `population` to the shipped logs alone, for a GPU.
+void fit_gpu(const CalibrateArguments& arguments, const Session& session) {
+  if (!arguments.files.empty() || !arguments.topology.empty() || arguments.hold_out ||
+      !arguments.tuner_csv.empty() || !arguments.steps.empty()) {
+    throw InputError("--gpu: the shipped logs are fitted; valid: with --out and --format alone");
+  }
+  const ConfigStore& store = session.store();
+  const Topology topology = store.topology(arguments.gpu);
+  const std::string gpu = gpu_model(topology.name());
+  const std::vector<MeasurementSet> sets = healthy_measurements(store);
+  const std::vector<PopulationLog> logs = population_logs(store, sets);
+  const PopulationFit population(logs);
+  Result result;
+  result.topology = topology.name();
+  result.fit = calibrate_population(population, {gpu, topology}, {});
+  result.fit.rows_used = population.rows();
+  std::set<std::string> sources;
+  for (const MeasurementSet& set : sets) {
+    if (is_in_population(set)) result.sets.push_back(set);
+  }
+  for (const PopulationLog& log : logs) sources.insert(log.source);
+  if (!arguments.out.empty()) {
+    const std::string name = std::filesystem::path(arguments.out).stem().string();
+    nlohmann::json stack = stack_json(result, name);
+    stack["title"] = "Collectives of " + gpu + ", as the shipped logs of all clusters predict them";
+    write_file(arguments.out, stack_text(std::move(stack)));
+  }
+  if (session.json()) {
+    session.print({{"model", "population"},
+                   {"topology", result.topology},
+                   {"rows_used", result.fit.rows_used},
+                   {"sets", result.sets.size()},
+                   {"sources", sources.size()},
+                   {"curves", result.fit.rows.size()}});
+    return;
+  }
+  session.print("population of " + gpu + " fitted to " + std::to_string(result.fit.rows_used) +
+                " rows of " + std::to_string(result.sets.size()) + " shipped sets from " +
+                std::to_string(sources.size()) + " sources; " +
+                std::to_string(result.fit.rows.size()) + " curves\n");
+}
+
 // Fits the terms of a stack to published steps.
 void fit_steps(const CalibrateArguments& arguments, const Session& session) {
   if (!arguments.files.empty() || arguments.hold_out || !arguments.tuner_csv.empty() ||
@@ -321,9 +410,11 @@ void fit_steps(const CalibrateArguments& arguments, const Session& session) {
 }
 
 void run_calibrate(const CalibrateArguments& arguments, Session& session) {
+  if (!arguments.gpu.empty()) return fit_gpu(arguments, session);
   if (!arguments.steps.empty()) return fit_steps(arguments, session);
   if (arguments.files.empty()) {
-    throw InputError("calibrate: no FILE is given; valid: FILEs of measured times, or --steps");
+    throw InputError(
+        "calibrate: no FILE is given; valid: FILEs of measured times, --gpu or --steps");
   }
   const Result result = calibrate_files(arguments, session);
   if (!session.quiet && !session.json()) {
@@ -333,7 +424,7 @@ void run_calibrate(const CalibrateArguments& arguments, Session& session) {
   }
   if (!arguments.out.empty()) {
     const std::string name = std::filesystem::path(arguments.out).stem().string();
-    write_file(arguments.out, stack_json(result, name).dump(2) + "\n");
+    write_file(arguments.out, stack_text(stack_json(result, name)));
   }
   if (!arguments.tuner_csv.empty()) write_file(arguments.tuner_csv, result.tuner_csv);
   if (session.json()) {
@@ -360,7 +451,13 @@ void add_calibrate_command(const Command& root, Session& session) {
       .option("--stack", arguments->stack,
               "with --steps, the stack whose prices stand: shipped name or path")
       .show_default();
-  command.option("--model", arguments->model, join(fitted_model_names())).show_default();
+  command.option("--gpu", arguments->gpu,
+                 "fit the shipped logs of all clusters for the GPU of this topology instead: "
+                 "shipped name or path");
+  command.option("--model", arguments->model,
+                 join(fitted_model_names()) +
+                     "; default: population, whose prior is the shipped logs, or piecewise for "
+                     "GPUs that they do not have");
   command.option("--topology", arguments->topology,
                  "shipped name or path; default: the one that fits the first set's GPU. Ranks, "
                  "hosts and devices per host come from the measurement");

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
+#include <set>
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/text.h"
@@ -62,17 +64,6 @@ bool is_one_collective(const MeasurementSet& set) {
   });
 }
 
-// kFitted indices of n rows, evenly spaced; all indices if there are fewer rows.
-std::vector<std::size_t> fitted_rows(std::size_t n) {
-  std::vector<std::size_t> out;
-  for (std::size_t i = 0; i < std::min(n, kFitted); ++i) {
-    const double x =
-        n <= kFitted ? static_cast<double>(i) : static_cast<double>((n - 1) * i) / (kFitted - 1);
-    out.push_back(static_cast<std::size_t>(std::nearbyint(x)));
-  }
-  return out;
-}
-
 MeasurementSet part_of(const MeasurementSet& set, std::span<const std::size_t> rows) {
   MeasurementSet part = set;
   part.rows.clear();
@@ -92,8 +83,9 @@ double interpolate(std::span<const MeasuredRow> rows, Bytes bytes) {
 
 class Board {
  public:
-  Board(const ConfigStore& store, std::span<const MeasurementSet> sets, Progress& progress)
-      : store_(store), sets_(sets), progress_(progress) {
+  Board(const ConfigStore& store, std::span<const MeasurementSet> sets, PopulationPriors* priors,
+        Progress& progress)
+      : store_(store), sets_(sets), priors_(priors), progress_(progress) {
     for (const std::string_view name : kScoredStacks)
       stacks_.push_back(store.stack(std::string(name)));
   }
@@ -104,7 +96,7 @@ class Board {
     for (const MeasurementSet& set : sets_) {
       progress_.advance();
       if (set.rows.size() < kLeastRows || !is_one_collective(set)) continue;
-      const std::vector<std::size_t> known = fitted_rows(set.rows.size());
+      const std::vector<std::size_t> known = evenly_spaced(set.rows.size(), kFitted);
       std::vector<std::size_t> rest;
       for (std::size_t r = 0; r < set.rows.size(); ++r) {
         if (std::find(known.begin(), known.end(), r) == known.end()) rest.push_back(r);
@@ -186,15 +178,45 @@ class Board {
     for (const Stack& stack : stacks_) {
       add(stack.name, *make_collective_model(stack.collective_model, topology));
     }
-    add(kCalibratedStack, *make_collective_model(fit.choice(), topology));
+    add_calibrated(train, test, topology, *make_collective_model(fit.choice(), topology), errors);
+    add(kPiecewiseStack, *make_collective_model(fit.choice(), topology));
     return true;
+  }
+
+  // Adds the errors of what `calibrate` fits by default: the population, or `piecewise` for GPUs that
+  // it does not have.
+  void add_calibrated(std::span<const MeasurementSet> train, const MeasurementSet& test,
+                      const Topology& topology, const CostModel& piecewise, Errors& errors) const {
+    const auto add = [&](const CostModel& model) {
+      for (const RowPrediction& row : predict_set(model, span_on(test, topology), test)) {
+        if (!row.is_priced()) continue;
+        errors.add(kCalibratedStack, row.bytes, row.predicted_us, row.measured_us);
+      }
+    };
+    if (priors_ == nullptr || !is_in_population(test)) return add(piecewise);
+    const std::vector<Observation> known = observations_of(train, topology).rows;
+    const PopulationPosterior posterior(priors_->without(source_of(test)),
+                                        {gpu_model(test.gpu), topology}, known);
+    const ModelChoice choice =
+        population_choice(posterior, known, observations_of({&test, 1}, topology).rows);
+    add(*make_collective_model(choice, topology));
   }
 
   const ConfigStore& store_;
   std::span<const MeasurementSet> sets_;
+  PopulationPriors* priors_;  // null if the sets are no population
   Progress& progress_;
   std::vector<Stack> stacks_;
 };
+
+// Whether the sets are from at least two sources of the population, so that one can be left out.
+bool is_population(std::span<const MeasurementSet> sets) {
+  std::set<std::string> sources;
+  for (const MeasurementSet& set : sets) {
+    if (is_in_population(set) && !set.rows.empty()) sources.insert(source_of(set));
+  }
+  return sources.size() > 1;
+}
 
 std::string percent_or_dash(const std::optional<double>& value) {
   return value ? format_fixed(*value, 1) : "-";
@@ -203,7 +225,7 @@ std::string percent_or_dash(const std::optional<double>& value) {
 }  // namespace
 
 MeasurementSet sparse_rows(const MeasurementSet& set) {
-  return part_of(set, fitted_rows(set.rows.size()));
+  return part_of(set, evenly_spaced(set.rows.size(), kFitted));
 }
 
 Scoreboard make_scoreboard(const ConfigStore& store, std::span<const MeasurementSet> sets,
@@ -218,12 +240,16 @@ Scoreboard make_scoreboard(const ConfigStore& store, std::span<const Measurement
     }
   }
   if (!noise.rows().empty()) board.noise = noise.rows().front().bands;
+  std::optional<PopulationPriors> priors;
+  if (is_population(sets)) priors.emplace(store, sets);
+  PopulationPriors* const known = priors ? &*priors : nullptr;
   {
     Progress progress("logs", 3 * sets.size(), quiet);
-    const Board protocols(store, sets, progress);
+    const Board protocols(store, sets, known, progress);
     board.protocols = {protocols.sizes(), protocols.log(), protocols.scale()};
   }
-  board.decisions = score_decisions(store, sets, threads);
+  if (known != nullptr) board.sources = score_sources(store, sets, *known, threads);
+  board.decisions = score_decisions(store, sets, known, threads);
   return board;
 }
 
@@ -237,12 +263,17 @@ std::string scoreboard_text(const Scoreboard& board) {
       "90th percentile over the rows of the " +
       std::to_string(board.sets) +
       " sets given (unless files are named, those of `configs/measurements` that are healthy).\n"
-      "`runner/evaluation/scoreboard.h` explains the protocols. `calibrated` is the model "
-      "`piecewise`, fitted by `calibrate` to\n"
-      "what the protocol lets it see. Two things in it were fitted to all sets beforehand: the "
-      "shape of a bend\n"
-      "(`costmodel/curve.h`) and the ratios between latencies of different collectives and groups\n"
-      "(`costmodel/curve_relation.h`). `interpolation` draws straight lines in (ln bytes, ln time) "
+      "`runner/evaluation/scoreboard.h` explains the protocols. `calibrated` is what `calibrate` "
+      "fits to what the protocol lets it\n"
+      "see: the model `population`, whose prior has not seen any other log of the set's source, or "
+      "`piecewise` for GPUs that\n"
+      "the population lacks. `piecewise` is that model on all sets. Some figures were fitted to "
+      "all sets beforehand: the shape\n"
+      "of a bend (`costmodel/curve.h`), the ratios between latencies of different collectives and "
+      "groups\n"
+      "(`costmodel/curve_relation.h`), and how alike clusters are "
+      "(`costmodel/calibrate/population_kernel.h`). `interpolation` draws straight lines in (ln "
+      "bytes, ln time) "
       "through the same 6 rows.\n"
       "\n"
       "The noise floor is the median difference between in-place and out-of-place times: ";
@@ -269,6 +300,7 @@ std::string scoreboard_text(const Scoreboard& board) {
       text += "\n";
     }
   }
+  if (!board.sources.gpus.empty()) text += sources_text(board.sources);
   return text + decisions_text(board.decisions);
 }
 

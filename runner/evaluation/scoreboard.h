@@ -11,6 +11,8 @@
 //           the family, at least one of which has the log's scale, whatever its collectives;
 //   scale   a held-out scale: the stack is fitted to a family's sets on up to 4 hosts, and the
 //           family's sets on 8 hosts and more are predicted.
+// In all of them, the prior of `calibrated` has not seen any log of the set's source, except those that
+// the protocol fits. scoreboard_sources.h has a fourth: sources that are left out.
 // Errors are pooled over rows, in the bands of validation.h. scoreboard_decisions.h computes what
 // the stacks' choices cost.
 #pragma once
@@ -21,6 +23,7 @@
 
 #include "runner/config/configs.h"
 #include "runner/evaluation/scoreboard_decisions.h"
+#include "runner/evaluation/scoreboard_sources.h"
 #include "runner/evaluation/validation.h"
 
 namespace shardlab {
@@ -38,6 +41,8 @@ struct ProtocolScores {
 
 inline constexpr std::string_view kScoredStacks[] = {"dtensor-v3", "alpha-beta", "nccl", "ap-nccl"};
 inline constexpr std::string_view kCalibratedStack = "calibrated";
+inline constexpr std::string_view kPiecewiseStack = "piecewise";
+inline constexpr std::string_view kGeneralStack = "calibrated, no rows";
 
 // Six of the set's rows, evenly spaced in index, first and last included; all rows if there are
 // fewer than six.
@@ -48,6 +53,7 @@ struct Scoreboard {
   std::array<ErrorSummary, std::size(kSizeBands)>
       noise;  // differences between in-place and out-of-place times
   std::vector<ProtocolScores> protocols;
+  SourceScores sources;  // empty if the sets are not from at least two sources of the population
   std::vector<SystemScores> decisions;
 };
 

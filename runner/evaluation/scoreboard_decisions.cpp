@@ -10,6 +10,7 @@
 #include "costmodel/base/parallel.h"
 #include "costmodel/base/text.h"
 #include "costmodel/calibrate/calibration.h"
+#include "costmodel/calibrate/population_calibration.h"
 #include "reports/statistics.h"
 #include "runner/config/configs.h"
 #include "runner/evaluation/observations.h"
@@ -109,12 +110,34 @@ Stack with_model(const ConfigStore& store, std::string name, ModelChoice model) 
   return stack;
 }
 
-// A model that is fitted to six sizes of each set, as in the protocol of held-out sizes.
-ModelChoice calibrated(const System& system) {
+// The sources of a family's sets.
+std::vector<std::string> sources_of(const System& system) {
+  std::set<std::string> sources;
+  for (const MeasurementSet& set : system.sets) sources.insert(source_of(set));
+  return {sources.begin(), sources.end()};
+}
+
+bool is_in_population(const System& system) {
+  return shardlab::is_in_population(system.sets.front());
+}
+
+// What `calibrate` fits to six sizes of each set, as in the protocol of held-out sizes.
+ModelChoice calibrated(const System& system, const PopulationPriors* priors) {
   std::vector<MeasurementSet> parts;
   for (const MeasurementSet& set : system.sets) parts.push_back(sparse_rows(set));
-  return calibrate(*find_cost_model("piecewise"), observations_of(parts, system.topology).rows,
-                   system.topology)
+  const std::vector<Observation> rows = observations_of(parts, system.topology).rows;
+  if (priors == nullptr || !is_in_population(system)) {
+    return calibrate(*find_cost_model("piecewise"), rows, system.topology).choice();
+  }
+  const PopulationFit fit = priors->without(sources_of(system));
+  return calibrate_population(fit, {gpu_model(system.sets.front().gpu), system.topology}, rows)
+      .choice();
+}
+
+// The general stack of the family's GPU, without the logs of the family's sources.
+ModelChoice general(const System& system, const PopulationPriors& priors) {
+  const PopulationFit fit = priors.without(sources_of(system));
+  return calibrate_population(fit, {gpu_model(system.sets.front().gpu), system.topology}, {})
       .choice();
 }
 
@@ -160,7 +183,8 @@ std::string measured_collectives(const System& system, const RankCounts& groups)
 }
 
 SystemScores score_system(const System& system, const ConfigStore& store,
-                          std::span<const Question> questions, int threads) {
+                          const PopulationPriors* priors, std::span<const Question> questions,
+                          int threads) {
   SystemScores scores{
       .system = system.name, .groups = {}, .collectives = {}, .questions = {}, .stacks = {}};
   const Stack reference = with_model(store, "measured",
@@ -173,7 +197,14 @@ SystemScores score_system(const System& system, const ConfigStore& store,
     stacks.push_back(store.stack(std::string(name)));
     stacks.back().rules = reference.rules;
   }
-  stacks.push_back(with_model(store, std::string(kCalibratedStack), calibrated(system)));
+  stacks.push_back(with_model(store, std::string(kCalibratedStack), calibrated(system, priors)));
+  if (priors != nullptr) {
+    scores.is_in_population = is_in_population(system);
+    stacks.push_back(with_model(store, std::string(kGeneralStack),
+                                scores.is_in_population
+                                    ? general(system, *priors)
+                                    : store.stack("alpha-beta").collective_model));
+  }
   std::vector<const Question*> asked;
   for (const Question& question : questions) {
     if (is_measured(question.mesh, system)) asked.push_back(&question);
@@ -238,10 +269,28 @@ std::string worst_of(std::span<const SystemScores> systems, std::size_t stack) {
   return where;
 }
 
+std::string summary_table(std::span<const SystemScores> systems) {
+  std::string text =
+      "| stack | dearer | mean | p99 | max | where |\n| --- | ---: | ---: | ---: | ---: | --- |\n";
+  for (std::size_t s = 0; s < systems.front().stacks.size(); ++s) {
+    std::vector<double> all;
+    for (const SystemScores& system : systems) {
+      const std::vector<double>& regrets = system.stacks[s].regret_percent;
+      all.insert(all.end(), regrets.begin(), regrets.end());
+    }
+    const Summary sum = summary_of(all);
+    text += "| " + systems.front().stacks[s].stack + " | " + std::to_string(sum.dearer) + " | " +
+            format_fixed(sum.mean, 2) + " | " + format_fixed(sum.p99, 1) + " | " +
+            format_fixed(sum.max, 1) + " | " + worst_of(systems, s) + " |\n";
+  }
+  return text;
+}
+
 }  // namespace
 
 std::vector<SystemScores> score_decisions(const ConfigStore& store,
-                                          std::span<const MeasurementSet> sets, int threads) {
+                                          std::span<const MeasurementSet> sets,
+                                          const PopulationPriors* priors, int threads) {
   std::vector<Question> questions;
   for (const std::string_view name : kSuites) {
     const Suite suite = store.suite(std::string(name));
@@ -250,7 +299,7 @@ std::vector<SystemScores> score_decisions(const ConfigStore& store,
   std::vector<SystemScores> out;
   for (const System& system : systems_of(store, sets)) {
     try {
-      SystemScores scores = score_system(system, store, questions, threads);
+      SystemScores scores = score_system(system, store, priors, questions, threads);
       if (!scores.questions.empty()) out.push_back(std::move(scores));
     } catch (const InputError&) {
       continue;  // six rows of each set make no curve, so no calibrated stack can be judged
@@ -274,28 +323,29 @@ std::string decisions_text(std::span<const SystemScores> systems) {
       "collective that the family has not\n"
       "measured, so where few collectives are measured, few mistakes can be made. All stacks "
       "choose among the candidates of\n"
-      "`dtensor-2.13`. `calibrated` is `alpha-beta` with a model fitted to six sizes of each set. "
-      "Kernels are priced by the\n"
-      "roofline; they are not measured.\n"
+      "`dtensor-2.13`. `calibrated` is `alpha-beta` with what `calibrate` fits to six sizes of "
+      "each set, and\n"
+      "`calibrated, no rows` what it fits to the logs of other sources alone (alpha-beta for GPUs "
+      "without such logs). Kernels\n"
+      "are priced by the roofline; they are not measured.\n"
       "\n" +
       std::to_string(questions) + " questions on " + std::to_string(systems.size()) +
       " families. A choice more than 1 % above the best one counts as dearer.\n";
   if (systems.empty()) return text;
-  text +=
-      "\n| stack | dearer | mean | p99 | max | where |\n| --- | ---: | ---: | ---: | ---: | --- "
-      "|\n";
-  const std::size_t stacks = systems.front().stacks.size();
-  for (std::size_t s = 0; s < stacks; ++s) {
-    std::vector<double> all;
-    for (const SystemScores& system : systems) {
-      const std::vector<double>& regrets = system.stacks[s].regret_percent;
-      all.insert(all.end(), regrets.begin(), regrets.end());
-    }
-    const Summary sum = summary_of(all);
-    text += "| " + systems.front().stacks[s].stack + " | " + std::to_string(sum.dearer) + " | " +
-            format_fixed(sum.mean, 2) + " | " + format_fixed(sum.p99, 1) + " | " +
-            format_fixed(sum.max, 1) + " | " + worst_of(systems, s) + " |\n";
+  text += "\n" + summary_table(systems);
+  std::vector<SystemScores> in_population;
+  std::size_t fewer = 0;
+  for (const SystemScores& system : systems) {
+    if (!system.is_in_population) continue;
+    in_population.push_back(system);
+    fewer += system.questions.size();
   }
+  if (!in_population.empty() && in_population.size() < systems.size()) {
+    text += "\nThe same over the " + std::to_string(fewer) + " questions on the " +
+            std::to_string(in_population.size()) +
+            " families whose GPU a shipped stack prices:\n\n" + summary_table(in_population);
+  }
+  const std::size_t stacks = systems.front().stacks.size();
   text +=
       "\nThe same by family: the mean regret and, in brackets, how many choices are dearer. Groups "
       "are written as ranks x hosts.\n\n| family | groups | measured | questions |";

@@ -19,6 +19,7 @@
 
 #include "costmodel/measurements/measurement_set.h"
 #include "runner/config/configs.h"
+#include "runner/evaluation/population.h"
 
 namespace shardlab {
 
@@ -28,16 +29,20 @@ struct StackDecisions {
 };
 
 struct SystemScores {
-  std::string system;       // name of the family of hardware
-  std::string groups;       // "8x1 16x2": the groups that the questions need, as ranks x hosts
-  std::string collectives;  // "AG AR A2A": the collectives that were measured in these groups
+  std::string system;  // name of the family of hardware
+  std::string groups;  // "8x1 16x2": the groups that the questions need, as ranks x hosts
+  bool is_in_population = false;  // whether a shipped stack prices the family's GPU
+  std::string collectives;        // "AG AR A2A": the collectives that were measured in these groups
   std::vector<std::string> questions;
   std::vector<StackDecisions> stacks;
 };
 
 // The families with at least one question that counts, in the order in which the sets name them.
+// Without priors, no stack of the population is scored. With them, "calibrated, no rows" is the
+// general stack of the family's GPU, which has seen no log of the family's sources.
 [[nodiscard]] std::vector<SystemScores> score_decisions(const ConfigStore& store,
                                                         std::span<const MeasurementSet> sets,
+                                                        const PopulationPriors* priors,
                                                         int threads);
 // The section of the scoreboard about decisions, in Markdown.
 [[nodiscard]] std::string decisions_text(std::span<const SystemScores> systems);

@@ -8,6 +8,7 @@
 #include "costmodel/base/text.h"
 #include "costmodel/calibrate/kernel_calibration.h"
 #include "costmodel/measurements/health.h"
+#include "costmodel/measurements/stated_network.h"
 #include "costmodel/registry.h"
 #include "reports/statistics.h"
 #include "runner/config/configs.h"
@@ -20,20 +21,38 @@ struct GpuName {
   std::string_view topology;
 };
 // Longer names come first: "GH200" contains "H200" but is another machine.
-constexpr std::array<GpuName, 8> kGpus = {{{"gb200", "gb200"},
-                                           {"gb300", "gb200"},
-                                           {"gh200", ""},
-                                           {"b200", "b200"},
-                                           {"b300", "b200"},
-                                           {"h200", "h200"},
-                                           {"h100", "h100"},
-                                           {"a100", "a100"}}};
+constexpr std::array<GpuName, 10> kGpus = {{{"gb200", "gb200"},
+                                            {"gb300", "gb200"},
+                                            {"gh200", ""},
+                                            {"b200", "b200"},
+                                            {"b300", "b200"},
+                                            {"h200", "h200"},
+                                            {"h100", "h100"},
+                                            {"a100", "a100"},
+                                            {"mi300x", "mi300x"},
+                                            {"mi355x", "mi355x"}}};
 constexpr std::string_view kFallback = "h100";
 
 std::string until(std::string_view text, std::string_view ends) {
   std::string out(text.substr(0, text.find_first_of(ends)));
   while (out.ends_with(' ')) out.pop_back();
   return out;
+}
+
+// The topology with the network that the source of the set states, if it states one.
+Topology with_stated_network(const Topology& topology, const MeasurementSet& set) {
+  const std::int64_t per_host = (set.ranks + set.hosts - 1) / set.hosts;
+  const StatedNetwork network = stated_network(set.inter, per_host);
+  if (set.hosts < 2 || (!network.bandwidth_of_device && network.delay == 1.0)) return topology;
+  nlohmann::json json = topology.to_json();
+  for (nlohmann::json& link : json["links"]) {
+    if (link["joins"] != name_of(LinkScope::kAll)) continue;
+    if (network.bandwidth_of_device) {
+      link["bandwidth_gb_per_s"] = network.bandwidth_of_device->value();
+    }
+    link["latency_us"] = network.delay * link["latency_us"].get<double>();
+  }
+  return Topology::from_json(json, {topology.name(), ""});
 }
 
 }  // namespace
@@ -112,8 +131,9 @@ TopologyChoice topology_for(const ConfigStore& store, const std::string& named,
   // unchanged: setting that number would remove an NVLink domain that is larger than a host.
   Topology whole = store.topology(name);
   const std::int64_t per_host = (set.ranks + set.hosts - 1) / set.hosts;
-  if (whole.devices_per_host() == per_host) return {std::move(whole), std::move(warning)};
-  return {store.topology(name, per_host), std::move(warning)};
+  if (whole.devices_per_host() != per_host) whole = store.topology(name, per_host);
+  if (named.empty()) whole = with_stated_network(whole, set);
+  return {std::move(whole), std::move(warning)};
 }
 
 GroupSpan span_on(const MeasurementSet& set, const Topology& topology) {

@@ -72,8 +72,9 @@ inline constexpr std::string_view kSizeBands[] = {"<1MB", "1-64MB", ">=64MB"};
 [[nodiscard]] std::string measurement_family(const MeasurementSet& set);
 
 // The topology of a set: the one called `named`, or, if that is empty, the shipped topology of the
-// set's GPU (a100, h100, h200, b200, gb200; h100, with a warning, for any other). It gets as many
-// devices per host as the set has.
+// set's GPU (a100, h100, h200, b200, gb200, mi300x, mi355x; h100, with a warning, for any other). It gets as many
+// devices per host as the set has and, unless it was named, the network that the set's source states
+// (stated_network.h).
 struct TopologyChoice {
   Topology topology;
   std::string warning;

@@ -27,7 +27,7 @@ TEST(CalibrateCommand, WritesAStackThatPredictsItsRows) {
       run_shardlab({"calibrate", "h100_1x8_all_reduce_dgxc", "--out", stack, "--format", "json"});
   ASSERT_EQ(fitted.exit_code, 0) << fitted.err;
   const json out = json::parse(fitted.out);
-  EXPECT_EQ(out["model"], "piecewise");
+  EXPECT_EQ(out["model"], "population");
   EXPECT_EQ(out["rows_used"], 32);
   EXPECT_EQ(out["rows_refused"].size(), 0U);
   for (const json& p : out["parameters"]) {
@@ -43,6 +43,45 @@ TEST(CalibrateCommand, WritesAStackThatPredictsItsRows) {
   const ProcessResult planned = run_shardlab({"plan", "--mesh", "8", "--tensor", "f32[1024,1024]",
                                               "--from", "P", "--to", "R", "--stack", stack});
   EXPECT_EQ(planned.exit_code, 0) << planned.err;
+}
+
+// The shipped logs are a prior for the GPUs that they have. A curve of the rows alone needs three.
+TEST(CalibrateCommand, OneRowIsEnoughWhereOtherClustersHaveTheGpu) {
+  const TemporaryFolder folder;
+  const std::string row = "1048576 262144 float sum -1 40.00 26.21 45.88 0 40.50 25.89 45.31 0\n";
+  const std::string head = "# nodes: 1\n# gpus_per_node: 8\n# ranks: 8\n# collective: all_reduce\n";
+  folder.write("h100.txt", "# gpu: H100-SXM5-80GB\n" + head + row);
+  folder.write("v100.txt", "# gpu: V100-SXM2-16GB\n" + head + row);
+  const auto run = [&](Words words) {
+    words.insert(words.begin(), "calibrate");
+    return run_shardlab(words, folder.path());
+  };
+  const ProcessResult fitted = run({"h100.txt", "--out", "own.json", "--format", "json"});
+  ASSERT_EQ(fitted.exit_code, 0) << fitted.err;
+  EXPECT_EQ(json::parse(fitted.out)["rows_used"], 1);
+  EXPECT_EQ(json::parse(fitted.out)["next_sizes"].size(), 3U);
+  const ProcessResult other = run({"v100.txt", "--quiet"});
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_NE(other.err.find("piecewise needs at least 3 rows"), std::string::npos) << other.err;
+  EXPECT_EQ(run({"h100.txt", "--model", "piecewise"}).exit_code, 2);
+}
+
+TEST(CalibrateCommand, AGpusStackComesFromTheShippedLogs) {
+  const TemporaryFolder folder;
+  const ProcessResult fitted = run_shardlab(
+      {"calibrate", "--gpu", "h200", "--out", "own.json", "--format", "json"}, folder.path());
+  ASSERT_EQ(fitted.exit_code, 0) << fitted.err;
+  const json out = json::parse(fitted.out);
+  EXPECT_EQ(out["model"], "population");
+  EXPECT_GT(out["sets"].get<int>(), 100);
+  EXPECT_GT(out["sources"].get<int>(), 30);
+  const ProcessResult planned =
+      run_shardlab({"plan", "--mesh", "8", "--tensor", "f32[1024,1024]", "--from", "P", "--to", "R",
+                    "--topology", "h200", "--stack", "own.json"},
+                   folder.path());
+  EXPECT_EQ(planned.exit_code, 0) << planned.err;
+  EXPECT_EQ(run_shardlab({"calibrate", "--gpu", "h200", "h100_1x8_all_reduce_dgxc"}).err,
+            "shardlab: --gpu: the shipped logs are fitted; valid: with --out and --format alone\n");
 }
 
 // Five sizes among 8 GPUs of one host, as nccl-tests prints them.

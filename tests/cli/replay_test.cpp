@@ -127,7 +127,7 @@ TEST(TunerExport, NamesWhatIsMissing) {
             "shardlab: " + kRecorded + ": no row says which algorithm and protocol NCCL took\n");
   EXPECT_EQ(
       message({"calibrate", "h100_1x8_all_reduce_dgxc", "--tuner-csv", "t.conf"}, 2),
-      "shardlab: --tuner-csv: piecewise does not choose among NCCL's algorithms; valid: --model "
+      "shardlab: --tuner-csv: population does not choose among NCCL's algorithms; valid: --model "
       "nccl\n");
   EXPECT_EQ(message({"calibrate", "h100_1x8_all_reduce_dgxc", "--model", "roofline"}, 2),
             "shardlab: calibrate: found 0 kernels that the roofline prices; valid: at least 2\n");

@@ -709,12 +709,12 @@ TEST(SolveProgram, NamesArePrintedSafely) {
 // The plan is chosen by what it takes when it runs. Only AutoParallel's stacks, on request, choose
 // by another figure, and then the time of the plan stands beside it.
 TEST(SolveProgram, ByDefaultTheObjectiveIsWhatExecutes) {
-  for (const char* topology : {"h100", "a100", "h200"}) {
+  for (const char* topology : {"h100", "a100", "h200", "b300"}) {
     const json plan = json::parse(run_shardlab({"solve", "transformer-block", "--mesh", "2x4",
                                                 "--topology", topology, "--format", "json"})
                                       .out);
     const std::string measured = std::string("calibrated-") + topology;
-    EXPECT_EQ(plan["stack"], std::string(topology) == "h200" ? "alpha-beta" : measured);
+    EXPECT_EQ(plan["stack"], std::string(topology) == "b300" ? "alpha-beta" : measured);
     EXPECT_EQ(plan["objective_name"], "objective");
     const auto objective = plan["objective_us"].get<double>();
     EXPECT_GT(objective, 0.0);

@@ -136,15 +136,15 @@ TEST(ValidateCommand, AnUnknownGpuStandsOnH100AndSaysSo) {
 }
 
 TEST(ValidateCommand, SaysWhichSetsTheStackWasFittedTo) {
-  EXPECT_EQ(
-      json_of({"h100_1x8_all_reduce_dgxc", "h100_1x8_all_gather_xxrjun-c01",
-               "a100-40g_1x8_all_reduce_superbench", "--stack", "calibrated-h100"})["warnings"],
-      json({"calibrated-h100 was fitted to 2 of these 3 sets, such as "
-            "h100_1x8_all_reduce_dgxc: its errors on them say nothing about runs that it has "
-            "not seen"}));
-  EXPECT_EQ(
-      json_of({"a100-40g_1x8_all_reduce_superbench", "--stack", "calibrated-h100"})["warnings"],
-      json::array());
+  EXPECT_EQ(json_of({"h100_1x8_all_reduce_dgxc", "h100_1x8_all_gather_xxrjun-c01",
+                     "rtx2080ti_1x2_all_gather_autodl", "--stack", "calibrated-h100", "--topology",
+                     "h100"})["warnings"],
+            json({"calibrated-h100 was fitted to 2 of these 3 sets, such as "
+                  "h100_1x8_all_reduce_dgxc: its errors on them say nothing about runs that it has "
+                  "not seen"}));
+  EXPECT_EQ(json_of({"rtx2080ti_1x2_all_gather_autodl", "--stack", "calibrated-h100", "--topology",
+                     "h100"})["warnings"],
+            json::array());
 }
 
 TEST(ValidateCommand, OverridesReachTheModel) {

@@ -77,7 +77,26 @@ json curve_rows(bool cheap) {
   return rows;
 }
 
+// Factors of the links' curves, with a cheap or a dear all_reduce.
+json population_rows(bool cheap) {
+  json rows = json::array();
+  for (const Collective kind : kCollectives) {
+    if (kind == Collective::kLocal || kind == Collective::kScatter) continue;
+    for (const auto& [ranks, domains] : {std::pair(2, 1), std::pair(8, 1), std::pair(16, 2)}) {
+      const double factor = kind != Collective::kAllReduce ? 1.0 : cheap ? 0.125 : 8.0;
+      rows.push_back(
+          {{"collective", to_string(kind)},
+           {"ranks", ranks},
+           {"domains", domains},
+           {"points",
+            {{-6.0, factor * domains, 0.2}, {0.5, 9 * factor, 0.1}, {3.0, factor, 0.1}}}});
+    }
+  }
+  return rows;
+}
+
 json rows_of(const ModelEntry& entry, bool rising) {
+  if (entry.fits_population) return population_rows(rising);
   return entry.fits_curves ? curve_rows(rising) : table_rows(rising);
 }
 

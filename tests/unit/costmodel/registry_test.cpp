@@ -82,12 +82,12 @@ TEST(ModelChoice, AnUnknownModelIsAnErrorThatListsTheKnown) {
   EXPECT_THROW_MSG(read_model_choice("dtenso", kPlace), ConfigError,
                    "s.json:/collective_model: unknown model \"dtenso\" (did you mean "
                    "\"dtensor\"?); valid: alpha_beta, ap_default, ap_nccl, ap_roofline, dtensor, "
-                   "kernels, nccl, none, piecewise, roofline, table");
+                   "kernels, nccl, none, piecewise, population, roofline, table");
   EXPECT_THROW_MSG(
       read_model_choice({{"name", "magic"}}, kPlace), ConfigError,
       "s.json:/collective_model/name: unknown model \"magic\"; valid: "
       "alpha_beta, ap_default, ap_nccl, ap_roofline, dtensor, kernels, nccl, none, piecewise, "
-      "roofline, table");
+      "population, roofline, table");
 }
 
 TEST(ModelChoice, AnUnknownParameterNamesTheNearest) {
@@ -127,7 +127,7 @@ TEST(ModelChoice, AComputeModelPricesNoCollectives) {
   EXPECT_THROW_MSG(make_collective_model(read_model_choice("roofline", kPlace), topology_with(8)),
                    ConfigError,
                    "s.json:/collective_model: \"roofline\" prices no collectives; valid: "
-                   "alpha_beta, ap_default, ap_nccl, dtensor, nccl, piecewise, table");
+                   "alpha_beta, ap_default, ap_nccl, dtensor, nccl, piecewise, population, table");
 }
 
 TEST(ModelChoice, ACollectiveModelPricesNoKernels) {

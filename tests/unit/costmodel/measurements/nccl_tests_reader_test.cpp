@@ -71,6 +71,36 @@ TEST(NcclTestsText, ReadsWhatACurrentBuildPrints) {
   EXPECT_TRUE(set.refused.empty());
 }
 
+// rccl-tests prints the same with its own version, which has no hash sign, and AMD's devices.
+TEST(NcclTestsText, ReadsWhatRcclTestsPrints) {
+  const MeasurementSet set = read(
+      R"(# Collective test starting: all_reduce_perf
+# nThread 1 nGpus 2 minBytes 8388608 maxBytes 16777216 step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1 validation: 1 graph: 0
+#
+rccl-tests: Version develop:83d38d9
+# Using devices
+#  Rank  0 Group  0 Pid  37300 on     node-a device  0 [0000:05:00] AMD Instinct MI300X
+#  Rank  1 Group  0 Pid  37300 on     node-a device  1 [0000:33:00] AMD Instinct MI300X
+#
+#                                                              out-of-place                       in-place          
+#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong
+#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)       
+     8388608       2097152     float     sum      -1   200.00   41.94   41.94      0   202.00   41.53   41.53      0
+    16777216       4194304     float     sum      -1   380.00   44.15   44.15      0   381.00   44.03   44.03      0
+# Out of bounds values : 0 OK
+# Avg bus bandwidth    : 42.9
+)",
+      {}, "mi300x.log");
+  EXPECT_EQ(set.gpu, "AMD Instinct MI300X");
+  EXPECT_EQ(set.ranks, 2);
+  EXPECT_EQ(set.hosts, 1);
+  ASSERT_EQ(set.rows.size(), 2U);
+  EXPECT_EQ(set.rows[0].collective, Collective::kAllReduce);
+  EXPECT_EQ(set.rows[0].time_us, 200.0);
+  EXPECT_EQ(set.rows[1].bytes, 16777216.0);
+  EXPECT_TRUE(set.refused.empty());
+}
+
 TEST(NcclTestsText, LinesOfKeysSayWhatTheToolDoesNot) {
   const MeasurementSet set = read(R"(# source: https://example.org/log
 # date: 2026-01

@@ -61,7 +61,7 @@ TEST(ScoreboardDecisions, WhoKnowsTheHardwareChoosesBetter) {
   const std::vector<MeasurementSet> sets = {
       set_of(Collective::kAllGather, 2000), set_of(Collective::kReduceScatter, 10),
       set_of(Collective::kAllReduce, 10), set_of(Collective::kAllToAll, 10)};
-  const std::vector<SystemScores> systems = score_decisions(store, sets, 2);
+  const std::vector<SystemScores> systems = score_decisions(store, sets, nullptr, 2);
   ASSERT_EQ(systems.size(), 1U);
   const SystemScores& system = systems.front();
   EXPECT_EQ(system.groups, "8x1");
@@ -79,10 +79,10 @@ TEST(ScoreboardDecisions, WhoKnowsTheHardwareChoosesBetter) {
 TEST(ScoreboardDecisions, WhatIsNotMeasuredDoesNotCount) {
   const ConfigStore store = shipped();
   MeasurementSet set = set_of(Collective::kSendRecv, 10);
-  EXPECT_TRUE(score_decisions(store, std::span(&set, 1), 1).empty());
+  EXPECT_TRUE(score_decisions(store, std::span(&set, 1), nullptr, 1).empty());
   set.ranks = set.gpus_per_host = 7;
   set.rows.front().collective = Collective::kAllGather;
-  EXPECT_TRUE(score_decisions(store, std::span(&set, 1), 1).empty());
+  EXPECT_TRUE(score_decisions(store, std::span(&set, 1), nullptr, 1).empty());
 }
 
 }  // namespace scoreboard_test

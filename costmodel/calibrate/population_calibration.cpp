@@ -1,0 +1,283 @@
+#include "costmodel/calibrate/population_calibration.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "costmodel/base/error.h"
+#include "costmodel/calibrate/contradictions.h"
+#include "costmodel/calibrate/curve_fit.h"
+#include "costmodel/calibrate/fit_errors.h"
+#include "costmodel/calibrate/identifiability.h"
+#include "costmodel/calibrate/next_sizes.h"
+#include "costmodel/calibrate/student_t.h"
+
+namespace shardlab {
+namespace {
+
+constexpr Collective kTabled[] = {Collective::kAllGather, Collective::kReduceScatter,
+                                  Collective::kAllReduce, Collective::kAllToAll,
+                                  Collective::kBroadcast, Collective::kSendRecv};
+// A row's points lie at these bends, and at those of its own rows.
+constexpr int kFirstBend = -12;
+constexpr int kLastBend = 8;
+constexpr double kLeastGap = 0.01;  // between two points
+constexpr double kNearBend = 0.3;   // an own row this near replaces a point
+constexpr std::size_t kAdvised = 3;
+constexpr double kOwnCurveWeight = 0.4;  // of the curve of the own rows alone. Status: fitted.
+
+// A collective and group as the model tells them apart.
+bool same_curve(const CollectiveQuery& a, const CollectiveQuery& b, const Topology& topology) {
+  if (a.kind != b.kind || a.group.ranks != b.group.ranks) return false;
+  return physical_group(a.kind, a.group, topology).domains ==
+         physical_group(b.kind, b.group, topology).domains;
+}
+
+GroupSpan span_of(std::int64_t ranks, std::int64_t domains, const Topology& topology) {
+  const bool wide = topology.domain_devices() > topology.devices_per_host();
+  const std::int64_t per_domain = std::max<std::int64_t>(1, ranks / domains);
+  const std::int64_t hosts_of_domain =
+      wide ? (per_domain + topology.devices_per_host() - 1) / topology.devices_per_host() : 1;
+  GroupSpan span;
+  span.ranks = ranks;
+  span.hosts = domains * hosts_of_domain;
+  span.domains = domains;
+  span.ranks_per_host = std::max<std::int64_t>(1, ranks / span.hosts);
+  span.extent = ranks;
+  span.walk = ranks;
+  return span;
+}
+
+// The groups of every shipped stack: inside a domain, and whole domains, hosts or single devices of
+// several.
+std::vector<GroupSpan> usual_groups(const Topology& topology) {
+  const std::int64_t host = topology.devices_per_host();
+  const std::int64_t domain = std::max(host, topology.domain_devices());
+  std::vector<GroupSpan> spans;
+  for (const std::int64_t ranks : {2, 4, 8, 16, 36, 72}) {
+    if (ranks <= domain) spans.push_back(span_of(ranks, 1, topology));
+  }
+  for (const std::int64_t domains : {2, 4, 8, 32, 128}) {
+    spans.push_back(span_of(domains, domains, topology));
+    if (host > 1) spans.push_back(span_of(domains * host, domains, topology));
+    if (domain > host) spans.push_back(span_of(domains * domain, domains, topology));
+  }
+  return spans;
+}
+
+// The collectives and groups that get a row.
+std::vector<CollectiveQuery> tabled_curves(std::span<const CollectiveQuery> measured,
+                                           const Topology& topology) {
+  std::vector<CollectiveQuery> curves;
+  const auto add = [&](CollectiveQuery query) {
+    query.full_bytes = 0.0;
+    const bool known = std::any_of(curves.begin(), curves.end(), [&](const CollectiveQuery& c) {
+      return same_curve(c, query, topology);
+    });
+    if (!known) curves.push_back(query);
+  };
+  // Measured groups come first, since their spans say how the ranks lie.
+  for (const CollectiveQuery& query : measured) add(query);
+  for (const GroupSpan& span : usual_groups(topology)) {
+    for (const Collective kind : kTabled) add({kind, 0.0, span});
+  }
+  return curves;
+}
+
+// Those of `rows` that belong to one curve.
+std::vector<Observation> rows_of(const CollectiveQuery& curve, std::span<const Observation> rows,
+                                 const Topology& topology) {
+  std::vector<Observation> own;
+  for (const Observation& row : rows) {
+    if (same_curve(curve, row.query, topology)) own.push_back(row);
+  }
+  return own;
+}
+
+// The sizes and hosts of the queries of one curve; nothing if there are none.
+std::optional<MeasuredRange> range_of(const CollectiveQuery& curve,
+                                      std::span<const CollectiveQuery> measured,
+                                      const Topology& topology) {
+  std::optional<MeasuredRange> range;
+  for (const CollectiveQuery& query : measured) {
+    if (!same_curve(curve, query, topology)) continue;
+    if (!range) {
+      range = {query.kind, query.group.ranks, query.group.hosts, query.full_bytes,
+               query.full_bytes};
+    }
+    range->smallest = std::min(range->smallest, query.full_bytes);
+    range->largest = std::max(range->largest, query.full_bytes);
+  }
+  return range;
+}
+
+// The bends at which a row has points.
+std::vector<double> bends_of(const PhysicalCurve& physical, std::span<const Observation> own) {
+  std::vector<double> bends;
+  for (const Observation& row : own) bends.push_back(physical.bend(row.query.full_bytes));
+  for (int bend = kFirstBend; bend <= kLastBend; ++bend) {
+    const bool near = std::any_of(bends.begin(), bends.end(),
+                                  [&](double other) { return std::abs(other - bend) < kNearBend; });
+    if (!near && bend > physical.bend(0.0)) bends.push_back(bend);
+  }
+  std::sort(bends.begin(), bends.end());
+  bends.erase(
+      std::unique(bends.begin(), bends.end(), [](double a, double b) { return b - a < kLeastGap; }),
+      bends.end());
+  return bends;
+}
+
+// Replaces times between the sizes of the own rows by their mean with those of a curve of these rows
+// alone.
+void blend_own_curve(std::span<double> log_us, std::span<const CollectiveQuery> queries,
+                     std::span<const Observation> own, const PhysicalCurve& physical) {
+  if (own.size() < kRowsOfOwnCurve) return;
+  std::vector<SizedTime> times;
+  for (const Observation& row : own) times.push_back({row.query.full_bytes, row.time_us});
+  const auto [first, last] =
+      std::minmax_element(times.begin(), times.end(),
+                          [](const SizedTime& a, const SizedTime& b) { return a.bytes < b.bytes; });
+  const CurvePrior prior{.latency_us = physical.floor_us, .bytes_per_us = physical.bytes_per_us};
+  const Collective kind = own.front().query.kind;
+  const TabulatedCurve curve(kind, fit_curve(kind, times, prior).curve);
+  for (std::size_t i = 0; i < queries.size(); ++i) {
+    const Bytes bytes = queries[i].full_bytes;
+    if (bytes <= first->bytes || bytes >= last->bytes) continue;
+    log_us[i] += kOwnCurveWeight * (std::log(curve.us(bytes)) - log_us[i]);
+  }
+}
+
+// The time of the smallest measured size and the bandwidth of the largest, with their intervals.
+void add_parameters(Calibration& calibration, const PopulationPosterior& posterior,
+                    std::span<const Observation> own) {
+  const auto by_bytes = [](const Observation& a, const Observation& b) {
+    return a.query.full_bytes < b.query.full_bytes;
+  };
+  const CollectiveQuery smallest = std::min_element(own.begin(), own.end(), by_bytes)->query;
+  const CollectiveQuery largest = std::max_element(own.begin(), own.end(), by_bytes)->query;
+  const CollectiveQuery ends[] = {smallest, largest};
+  const PopulationPosterior::Figures figures = posterior.at(ends);
+  const auto us = [&](Eigen::Index i, double deviations) {
+    const double error = std::sqrt(std::max(0.0, figures.covariance(i, i)));
+    return std::exp(figures.log_us[i] + deviations * error);
+  };
+  const std::string name = std::string(to_string(smallest.kind)) + "." +
+                           std::to_string(smallest.group.ranks) + "x" +
+                           std::to_string(smallest.group.hosts);
+  calibration.parameters.push_back(
+      {name + ".smallest_us", us(0, 0.0), us(0, -kNormal95), us(0, kNormal95)});
+  const double kilobytes = largest.full_bytes / 1e3;
+  calibration.parameters.push_back({name + ".largest_gb_per_s", kilobytes / us(1, 0.0),
+                                    kilobytes / us(1, kNormal95), kilobytes / us(1, -kNormal95)});
+}
+
+// What to measure next on the groups of the cluster's own rows, and how much is missing.
+void add_advice(Calibration& calibration, const PopulationPosterior& posterior,
+                std::span<const Observation> rows) {
+  std::vector<CollectiveQuery> candidates;
+  for (const CollectiveQuery& group : groups_of(rows)) {
+    const std::vector<CollectiveQuery> sizes = advised_sizes(group);
+    candidates.insert(candidates.end(), sizes.begin(), sizes.end());
+  }
+  const PopulationPosterior::Figures figures = posterior.at(candidates);
+  for (const double variance : figures.covariance.diagonal()) {
+    if (kNormal95 * std::sqrt(std::max(variance, 0.0)) > kWantedWidth) ++calibration.more_rows;
+  }
+  calibration.sizes_of_curves = static_cast<std::int64_t>(candidates.size());
+  calibration.next_sizes = choose_next_sizes(posterior, candidates, kAdvised);
+}
+
+}  // namespace
+
+PopulationCurve population_curve(const PopulationPosterior& posterior, CollectiveQuery curve,
+                                 std::span<const Observation> own) {
+  const PhysicalGroup group = physical_group(curve.kind, curve.group, posterior.system().topology);
+  const PhysicalCurve physical = physical_curve(group);
+  const std::vector<double> bends = bends_of(physical, own);
+  std::vector<CollectiveQuery> queries;
+  for (const double bend : bends) {
+    curve.full_bytes = std::exp(bend - physical.bend(0.0));
+    queries.push_back(curve);
+  }
+  PopulationPosterior::Figures figures = posterior.at(queries);
+  blend_own_curve({figures.log_us.data(), queries.size()}, queries, own, physical);
+  PopulationCurve row;
+  row.kind = curve.kind;
+  row.ranks = group.ranks;
+  row.domains = group.domains;
+  for (std::size_t i = 0; i < bends.size(); ++i) {
+    const auto at = static_cast<Eigen::Index>(i);
+    const double variance = std::max(0.0, figures.covariance(at, at));
+    row.points.push_back({bends[i], std::exp(figures.log_us[at]) / physical.us_at_bend(bends[i]),
+                          std::sqrt(variance + kPopulationNoise * kPopulationNoise)});
+  }
+  return row;
+}
+
+std::vector<NextSize> choose_next_sizes(const PopulationPosterior& posterior,
+                                        std::span<const CollectiveQuery> candidates,
+                                        std::size_t count) {
+  std::vector<NextSize> chosen;
+  if (candidates.empty()) return chosen;
+  Eigen::MatrixXd covariance = posterior.at(candidates).covariance;
+  constexpr double kNoise = kPopulationNoise * kPopulationNoise;
+  const double before = std::max(covariance.trace(), 1e-300);
+  while (chosen.size() < std::min(count, candidates.size())) {
+    Eigen::Index best = 0;
+    double best_gain = -1.0;
+    for (Eigen::Index c = 0; c < covariance.rows(); ++c) {
+      // The variances that a row for c takes away: conditioning of a normal distribution.
+      const double gain = covariance.col(c).squaredNorm() / (covariance(c, c) + kNoise);
+      if (gain <= best_gain) continue;
+      best_gain = gain;
+      best = c;
+    }
+    const Eigen::VectorXd column = covariance.col(best);
+    covariance -= column * column.transpose() / (column[best] + kNoise);
+    chosen.push_back({candidates[static_cast<std::size_t>(best)],
+                      100 * std::max(0.0, covariance.trace()) / before});
+  }
+  return chosen;
+}
+
+Calibration calibrate_population(const PopulationFit& fit, const PopulationSystem& system,
+                                 std::span<const Observation> rows) {
+  Calibration calibration;
+  calibration.model = find_cost_model("population");
+  calibration.refused = contradictions(rows);
+  std::vector<Observation> kept;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const bool is_refused = std::any_of(calibration.refused.begin(), calibration.refused.end(),
+                                        [&](const RefusedObservation& r) { return r.row == i; });
+    if (!is_refused) kept.push_back(rows[i]);
+  }
+  if (kept.empty() && !rows.empty()) {
+    throw InputError("calibrate: every row contradicts another row");
+  }
+  const Topology& topology = system.topology;
+  const PopulationPosterior posterior(fit, system, kept);
+  std::vector<CollectiveQuery> measured;
+  for (const Observation& row : kept) measured.push_back(row.query);
+  if (kept.empty()) measured = fit.asked_of_device(system.device);
+  for (const CollectiveQuery& curve : tabled_curves(measured, topology)) {
+    const std::vector<Observation> own = rows_of(curve, kept, topology);
+    PopulationCurve row = population_curve(posterior, curve, own);
+    row.measured = range_of(curve, measured, topology);
+    calibration.rows.push_back(row.to_json());
+    if (!own.empty()) add_parameters(calibration, posterior, own);
+  }
+  calibration.noise_percent = 100 * kPopulationNoise;
+  if (kept.empty()) return calibration;
+  const LinkLevel& network = topology.links().back();
+  if (network.joins == LinkScope::kAll) {
+    calibration.params = {{"network_bandwidth_gb_per_s", network.bandwidth.value()},
+                          {"network_latency_us", network.latency.value()}};
+  }
+  add_advice(calibration, posterior, kept);
+  add_fit_errors(calibration, kept, topology);
+  return calibration;
+}
+
+}  // namespace shardlab

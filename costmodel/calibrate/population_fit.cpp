@@ -1,0 +1,223 @@
+#include "costmodel/calibrate/population_fit.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "costmodel/base/index.h"
+#include "costmodel/base/percentile.h"
+
+namespace shardlab {
+namespace {
+
+using Eigen::Index;
+using Eigen::MatrixXd;
+using Eigen::VectorXd;
+
+constexpr int kOwn = -1;  // no cluster and no log of the population has this number
+
+Index size_of(const auto& container) { return static_cast<Index>(container.size()); }
+
+// NVIDIA's generations: 0 Volta, 1 Ampere, 2 Hopper, 3 Blackwell.
+int generation_of(const Topology& topology) {
+  const auto capability = topology.device().compute_capability.value_or(kDefaultComputeCapability);
+  return static_cast<int>(capability / 10) - 7;
+}
+
+PhysicalGroup group_of(const CollectiveQuery& query, const Topology& topology) {
+  return physical_group(query.kind, query.group, topology);
+}
+
+double log_physical_us(const CollectiveQuery& query, const Topology& topology) {
+  const PhysicalCurve curve = physical_curve(group_of(query, topology));
+  return std::log(curve.us_at_bend(curve.bend(query.full_bytes)));
+}
+
+// The rows of each collective and group, by rising size, at most `most` of each, evenly spaced.
+std::vector<Observation> thinned(std::span<const Observation> rows, std::size_t most) {
+  using Key = std::tuple<int, int, std::int64_t, std::int64_t, std::int64_t>;
+  std::map<Key, std::vector<Observation>> curves;
+  for (const Observation& row : rows) {
+    const GroupSpan& group = row.query.group;
+    curves[{row.set, static_cast<int>(row.query.kind), group.ranks, group.hosts, group.domains}]
+        .push_back(row);
+  }
+  std::vector<Observation> out;
+  for (auto& [key, curve] : curves) {
+    std::stable_sort(curve.begin(), curve.end(), [](const Observation& a, const Observation& b) {
+      return a.query.full_bytes < b.query.full_bytes;
+    });
+    const std::size_t kept = std::min(most, curve.size());
+    for (std::size_t i = 0; i < kept; ++i) {
+      const double at = kept == curve.size() ? static_cast<double>(i)
+                                             : static_cast<double>((curve.size() - 1) * i) /
+                                                   static_cast<double>(kept - 1);
+      out.push_back(curve[static_cast<std::size_t>(std::nearbyint(at))]);
+    }
+  }
+  return out;
+}
+
+// Numbers of things by their keys, in the order of their first mention.
+template <class Key>
+class Numbers {
+ public:
+  int of(const Key& key) {
+    return numbers_.emplace(key, static_cast<int>(numbers_.size())).first->second;
+  }
+
+ private:
+  std::map<Key, int> numbers_;
+};
+
+}  // namespace
+
+PopulationFit::PopulationFit(std::span<const PopulationLog> logs) {
+  Numbers<std::pair<std::string, std::string>> clusters;
+  Numbers<std::pair<std::size_t, int>> sets;
+  std::vector<double> departures;
+  for (std::size_t l = 0; l < logs.size(); ++l) {
+    const PopulationLog& log = logs[l];
+    const auto& [device, topology] = log.system;
+    if (std::find(devices_.begin(), devices_.end(), device) == devices_.end()) {
+      devices_.push_back(device);
+    }
+    for (const Observation& row : thinned(log.rows, kRowsOfLogs)) {
+      const PhysicalGroup group = group_of(row.query, topology);
+      PopulationPlace place = place_of(group, generation_of(topology), row.query.full_bytes);
+      place.device = device_number(device);
+      place.cluster = clusters.of({log.source, device});
+      place.log = sets.of({l, row.set});
+      places_.push_back(place);
+      departures.push_back(std::log(row.time_us) - log_physical_us(row.query, topology));
+      rows_.push_back({log.source, device, row.query});
+    }
+  }
+  departures_ = Eigen::Map<const VectorXd>(departures.data(), size_of(departures));
+  covariance_ = population_covariances(places_, places_);
+  covariance_.diagonal().array() += kPopulationNoise * kPopulationNoise;
+  weigh_curves();
+  factorize(covariance_);
+}
+
+// Adds the variances of curves that the other sources do not predict. A source is left out through
+// the inverse of the covariance: if P are the rows of the inverse that belong to it, and P_own the
+// square among them, then P_own^-1 P y are the errors of its predictions from all other rows.
+void PopulationFit::weigh_curves() {
+  const Index n = size_of(places_);
+  const MatrixXd inverse = covariance_.llt().solve(MatrixXd::Identity(n, n));
+  const VectorXd weighed = inverse * departures_;
+  std::map<std::string, std::vector<Index>> sources;
+  for (Index i = 0; i < n; ++i) sources[rows_[to_index(i)].source].push_back(i);
+  if (sources.size() < 2) return;
+  const auto curve_of = [&](Index i) {
+    const PopulationPlace& place = places_[to_index(i)];
+    return std::tuple(place.log, place.kind, place.log_ranks, place.log_domains);
+  };
+  std::map<decltype(curve_of(0)), std::vector<double>> misses;
+  for (const auto& [source, own] : sources) {
+    const VectorXd errors = inverse(own, own).llt().solve(weighed(own));
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      misses[curve_of(own[i])].push_back(std::abs(errors[static_cast<Index>(i)]));
+    }
+  }
+  VectorXd variances(n);
+  for (Index i = 0; i < n; ++i) {
+    const double excess = percentile(misses[curve_of(i)], 0.5) - kUsualDepartureOfCurves;
+    variances[i] = excess > 0.0 ? kUnusualCurves * excess * excess : 0.0;
+  }
+  for (Index i = 0; i < n; ++i) {
+    for (Index j = 0; j < n; ++j) {
+      if (curve_of(i) == curve_of(j)) covariance_(i, j) += variances[i];
+    }
+  }
+}
+
+void PopulationFit::factorize(const MatrixXd& covariance) {
+  factor_.compute(covariance);
+  whitened_ = factor_.matrixL().solve(departures_);
+}
+
+PopulationFit PopulationFit::without(std::span<const std::string> sources) const {
+  PopulationFit fit;
+  fit.devices_ = devices_;
+  std::vector<Index> kept;
+  for (std::size_t i = 0; i < rows_.size(); ++i) {
+    if (std::find(sources.begin(), sources.end(), rows_[i].source) != sources.end()) continue;
+    kept.push_back(static_cast<Index>(i));
+    fit.rows_.push_back(rows_[i]);
+    fit.places_.push_back(places_[i]);
+  }
+  fit.departures_ = departures_(kept);
+  fit.factorize(covariance_(kept, kept));
+  return fit;
+}
+
+int PopulationFit::device_number(std::string_view device) const {
+  const auto it = std::find(devices_.begin(), devices_.end(), device);
+  return static_cast<int>(it - devices_.begin());
+}
+
+std::vector<CollectiveQuery> PopulationFit::asked_of_device(std::string_view device) const {
+  std::vector<CollectiveQuery> asked;
+  for (const Row& row : rows_) {
+    if (row.device == device) asked.push_back(row.query);
+  }
+  return asked;
+}
+
+PopulationPosterior::PopulationPosterior(const PopulationFit& fit, PopulationSystem system,
+                                         std::span<const Observation> rows)
+    : fit_(fit), system_(std::move(system)), device_(fit.device_number(system_.device)) {
+  const std::vector<Observation> used = thinned(rows, kRowsOfCluster);
+  VectorXd misses(size_of(used));
+  for (std::size_t i = 0; i < used.size(); ++i) {
+    known_.push_back(place(used[i].query));
+    misses[static_cast<Index>(i)] = std::log(used[i].time_us) - log_physical(used[i].query);
+  }
+  if (known_.empty()) return;
+  known_whitened_ = fit_.factor_.matrixL().solve(population_covariances(fit_.places_, known_));
+  MatrixXd covariance =
+      population_covariances(known_, known_) - known_whitened_.transpose() * known_whitened_;
+  covariance.diagonal().array() += kPopulationNoise * kPopulationNoise;
+  known_factor_.compute(covariance);
+  known_weights_ = known_factor_.solve(misses - known_whitened_.transpose() * fit_.whitened_);
+}
+
+PopulationPlace PopulationPosterior::place(const CollectiveQuery& query) const {
+  const PhysicalGroup group = group_of(query, system_.topology);
+  PopulationPlace place = place_of(group, generation_of(system_.topology), query.full_bytes);
+  place.device = device_;
+  place.cluster = kOwn;
+  place.log = kOwn;
+  return place;
+}
+
+double PopulationPosterior::log_physical(const CollectiveQuery& query) const {
+  return log_physical_us(query, system_.topology);
+}
+
+PopulationPosterior::Figures PopulationPosterior::at(
+    std::span<const CollectiveQuery> queries) const {
+  std::vector<PopulationPlace> places;
+  VectorXd log_us(size_of(queries));
+  for (std::size_t i = 0; i < queries.size(); ++i) {
+    places.push_back(place(queries[i]));
+    log_us[static_cast<Index>(i)] = log_physical(queries[i]);
+  }
+  const MatrixXd whitened =
+      fit_.factor_.matrixL().solve(population_covariances(fit_.places_, places));
+  log_us += whitened.transpose() * fit_.whitened_;
+  MatrixXd covariance = population_covariances(places, places) - whitened.transpose() * whitened;
+  if (!known_.empty()) {
+    const MatrixXd with_known =
+        population_covariances(known_, places) - known_whitened_.transpose() * whitened;
+    log_us += with_known.transpose() * known_weights_;
+    covariance -= with_known.transpose() * known_factor_.solve(with_known);
+  }
+  return {std::move(log_us), std::move(covariance)};
+}
+
+}  // namespace shardlab

@@ -1,0 +1,106 @@
+// What the logs of many clusters say about the times of collectives on another cluster, with or
+// without rows of its own.
+//
+//   const PopulationFit fit(logs);
+//   const PopulationPosterior cluster(fit, {"h100", topology}, rows);   // rows may be empty
+//   const auto [log_us, covariance] = cluster.at(queries);             // ln t, and its errors
+//
+// The method is kriging: the departures of ln t from the physical curve (physical_curve.h) are
+// jointly normal with the covariance of population_kernel.h, and what is known is conditioned on.
+// A curve that departs from what the other sources predict for it by more than
+// kUsualDepartureOfCurves in the median counts less (population_kernel.h). Units: ln of microseconds. Cost: cubic in the rows of the logs, of which
+// each curve gives at most kRowsOfLogs; about a second for the shipped ones. Assumes times above 0
+// and at least two ranks.
+#pragma once
+
+#include <Eigen/Dense>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "costmodel/calibrate/calibration.h"
+#include "costmodel/calibrate/population_kernel.h"
+#include "costmodel/topology.h"
+
+namespace shardlab {
+
+// A cluster, or rather what is known of it.
+struct PopulationSystem {
+  std::string device;  // the GPU's model: "h100"
+  Topology topology;
+};
+
+// Rows of one system. Logs of one source and device are taken for one cluster.
+struct PopulationLog {
+  std::string source;
+  PopulationSystem system;
+  std::vector<Observation> rows;
+};
+
+// How many rows of one curve of a log are used, evenly spaced over its sizes.
+inline constexpr std::size_t kRowsOfLogs = 10;
+
+class PopulationFit {
+ public:
+  // Assumes at least one row.
+  explicit PopulationFit(std::span<const PopulationLog> logs);
+  // The same without the logs of some sources; no log is weighed again. Assumes that others are
+  // left, and that this fit was made from logs.
+  [[nodiscard]] PopulationFit without(std::span<const std::string> sources) const;
+
+  [[nodiscard]] std::size_t rows() const { return places_.size(); }
+  // What was asked of this model of GPU, row by row.
+  [[nodiscard]] std::vector<CollectiveQuery> asked_of_device(std::string_view device) const;
+  // The number that the model of GPU has in places; a new number for an unknown one.
+  [[nodiscard]] int device_number(std::string_view device) const;
+
+ private:
+  friend class PopulationPosterior;
+  PopulationFit() = default;
+  void weigh_curves();
+  void factorize(const Eigen::MatrixXd& covariance);
+
+  struct Row {
+    std::string source;
+    std::string device;
+    CollectiveQuery query;
+  };
+  std::vector<Row> rows_;
+  std::vector<PopulationPlace> places_;
+  Eigen::VectorXd departures_;  // of ln t from the physical curve
+  Eigen::MatrixXd covariance_;  // with noise
+  Eigen::LLT<Eigen::MatrixXd> factor_;
+  Eigen::VectorXd whitened_;  // the departures, divided by the factor
+  std::vector<std::string> devices_;
+};
+
+class PopulationPosterior {
+ public:
+  // Keeps a reference to `fit`. At most kRowsOfCluster rows of each curve are used, evenly spaced.
+  PopulationPosterior(const PopulationFit& fit, PopulationSystem system,
+                      std::span<const Observation> rows);
+
+  struct Figures {
+    Eigen::VectorXd log_us;
+    Eigen::MatrixXd covariance;  // of the curves; a measured row has kPopulationNoise besides
+  };
+  [[nodiscard]] Figures at(std::span<const CollectiveQuery> queries) const;
+  [[nodiscard]] const PopulationSystem& system() const { return system_; }
+
+  static constexpr std::size_t kRowsOfCluster = 64;
+
+ private:
+  [[nodiscard]] PopulationPlace place(const CollectiveQuery& query) const;
+  [[nodiscard]] double log_physical(const CollectiveQuery& query) const;
+
+  const PopulationFit& fit_;
+  PopulationSystem system_;
+  int device_ = 0;
+  std::vector<PopulationPlace> known_;  // the cluster's own rows
+  Eigen::MatrixXd known_whitened_;      // their covariances with the logs, divided by the factor
+  Eigen::LLT<Eigen::MatrixXd> known_factor_;
+  Eigen::VectorXd known_weights_;  // of the own rows in a prediction
+};
+
+}  // namespace shardlab

@@ -1,0 +1,245 @@
+#include "costmodel/calibrate/population_kernel.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include "costmodel/base/index.h"
+
+namespace shardlab {
+namespace {
+
+using Eigen::Index;
+using Eigen::MatrixXd;
+
+// Standard deviations of ln t, except where a comment says otherwise.
+constexpr double kPlateau = 0.115;     // of all logs
+constexpr double kFloorSlope = 0.377;  // for each unit of ln ranks, ln domains, ln per domain
+constexpr double kPlateauSlope = 0.0279;
+constexpr double kSharedSlopes =
+    0.5;  // of the slopes of two collectives: a share. Status: assumed.
+constexpr double kShape = 0.0707;
+constexpr double kDelayFloor = 1.51;  // for each unit of ln delay
+constexpr double kDelayPlateau = 0.0701;
+constexpr double kDelayEverywhere = 0.0968;
+constexpr double kDelayDecay = 0.653;     // for each generation between two GPUs
+constexpr double kOtherDelayDecay = 0.5;  // of shapes and devices, for each unit of ln delay
+constexpr double kDeviceFloor = 0.162;
+constexpr double kDevicePlateau = 0.241;
+constexpr double kDeviceKindFloor = 0.181;   // of one collective and like groups on a device
+constexpr double kDeviceKindDecay = 3.42;    // for each unit of the distance between collectives
+constexpr double kDeviceGroupDecay = 0.115;  // for each unit of ln ranks and ln domains
+constexpr double kDeviceShape = 0.0915;
+constexpr double kGenerationShare = 0.425;  // correlation of two models of one generation
+constexpr double kSizeLength = 6.85;        // in ln bytes
+constexpr double kFine = 0.43;
+constexpr double kFineSizeLength = 3.01;
+constexpr double kFineBendLength = 4.85;
+constexpr double kFineKindDecay = 1.37;
+constexpr double kFineGroupDecay = 0.086;  // for each unit of ln ranks and ln domains
+constexpr double kFineGenerationDecay = 0.747;
+constexpr double kClusterFloor = 0.234;
+constexpr double kClusterPlateau = 0.147;
+constexpr double kWalkVariance = 0.0828;   // a variance
+constexpr double kWalkSpeed = 5.2;         // multiplies the clock
+constexpr double kCurveSharpness = 0.042;  // of ln p of physical_curve.h
+
+// The centres of the slopes: 12 ranks, 3 domains, 4 or 5 devices in each.
+constexpr double kCentreRanks = 2.5;
+constexpr double kCentreDomains = 1.0;
+constexpr double kCentrePerDomain = 1.5;
+
+// Distances between all_gather, reduce_scatter, all_reduce, all_to_all, broadcast and send_recv.
+// Status: assumed.
+constexpr int kKinds = 6;
+constexpr std::array<std::array<double, kKinds>, kKinds> kDistances = {{{0, .3, 1, 2, 1, 2},
+                                                                        {.3, 0, 1, 2, 1, 2},
+                                                                        {1, 1, 0, 2, 1, 2},
+                                                                        {2, 2, 2, 0, 2, 1.5},
+                                                                        {1, 1, 1, 2, 0, 2},
+                                                                        {2, 2, 2, 1.5, 2, 0}}};
+
+int kind_index(Collective kind) {
+  switch (kind) {
+    case Collective::kReduceScatter:
+      return 1;
+    case Collective::kAllReduce:
+      return 2;
+    case Collective::kAllToAll:
+      return 3;
+    case Collective::kBroadcast:
+    case Collective::kScatter:
+      return 4;
+    case Collective::kSendRecv:
+      return 5;
+    default:
+      return 0;
+  }
+}
+
+// The clock of the walk: its speed, a standard deviation of ln t for each unit of the bend, is
+// linear between these points.
+struct Speed {
+  double bend;
+  double speed;
+};
+constexpr std::array<Speed, 10> kSpeeds = {{{-40, .035},
+                                            {-7, .035},
+                                            {-5.5, .07},
+                                            {-4, .15},
+                                            {1, .15},
+                                            {2, .08},
+                                            {3, .045},
+                                            {4.5, .025},
+                                            {6, .015},
+                                            {40, .015}}};
+
+double speed_at(double bend) {
+  if (bend <= kSpeeds.front().bend) return kSpeeds.front().speed;
+  for (std::size_t i = 1; i < kSpeeds.size(); ++i) {
+    if (bend > kSpeeds[i].bend) continue;
+    const Speed& left = kSpeeds[i - 1];
+    const Speed& right = kSpeeds[i];
+    return left.speed + (bend - left.bend) / (right.bend - left.bend) * (right.speed - left.speed);
+  }
+  return kSpeeds.back().speed;
+}
+
+// The clock at a bend: the integral of the squared speed from the first point on.
+double clock_at(double bend) {
+  double clock = 0.0;
+  for (std::size_t i = 1; i < kSpeeds.size(); ++i) {
+    const double from = kSpeeds[i - 1].bend;
+    const double to = std::min(bend, kSpeeds[i].bend);
+    if (to <= from) break;
+    // Simpson's rule is exact, because the squared speed is a parabola.
+    const double a = speed_at(from);
+    const double m = speed_at(0.5 * (from + to));
+    const double b = speed_at(to);
+    clock += (to - from) / 6 * (a * a + 4 * m * m + b * b);
+  }
+  return clock;
+}
+
+// The derivative of ln(t0 / a) by ln p at a bend.
+double slope_by_sharpness(const PopulationPlace& place) {
+  return place.bend * place.plateau_share - PhysicalCurve::log_rise(place.bend);
+}
+
+// A place with what many pairs of it share.
+struct Prepared {
+  PopulationPlace place;
+  double floor_share;
+  double ranks;  // centred
+  double domains;
+  double per_domain;
+  double fine;
+  double clock;
+  double sharpness;
+};
+
+Prepared prepare(const PopulationPlace& place) {
+  return {place,
+          1.0 - place.plateau_share,
+          place.log_ranks - kCentreRanks,
+          place.log_domains - kCentreDomains,
+          place.log_per_domain - kCentrePerDomain,
+          speed_at(place.bend) / 0.15,
+          clock_at(place.bend),
+          slope_by_sharpness(place)};
+}
+
+constexpr double squared(double x) { return x * x; }
+
+double covariance(const Prepared& a, const Prepared& b) {
+  const PopulationPlace& p = a.place;
+  const PopulationPlace& q = b.place;
+  if (p.across_domains != q.across_domains) return 0.0;
+  const double floors = a.floor_share * b.floor_share;
+  const double plateaus = p.plateau_share * q.plateau_share;
+  const double kinds = kDistances[to_index(p.kind)][to_index(q.kind)];
+  const double bends = squared(p.bend - q.bend);
+  const double sizes = squared(p.log_bytes - q.log_bytes);
+  const double ranks = std::abs(p.log_ranks - q.log_ranks);
+  const double domains = std::abs(p.log_domains - q.log_domains);
+  const double generations = std::abs(p.generation - q.generation);
+  const double networks = std::exp(-kOtherDelayDecay * std::abs(p.log_delay - q.log_delay));
+  const double own_shapes = p.kind == q.kind ? std::exp(-0.5 * sizes / squared(kSizeLength)) : 0.0;
+  const double shapes = networks * own_shapes;
+  const double slopes = a.ranks * b.ranks + a.domains * b.domains + a.per_domain * b.per_domain;
+
+  double sum = squared(kPlateau) * plateaus + squared(kShape) * shapes +
+               (squared(kFloorSlope) * floors + squared(kPlateauSlope) * plateaus) * slopes *
+                   (p.kind == q.kind ? 1.0 : kSharedSlopes);
+  if (p.log_delay != 0.0 && q.log_delay != 0.0) {
+    sum += (squared(kDelayFloor) * floors + squared(kDelayPlateau) * plateaus +
+            squared(kDelayEverywhere)) *
+           p.log_delay * q.log_delay * std::exp(-kDelayDecay * generations);
+  }
+  if (generations == 0.0) {
+    const double share = networks * (p.device == q.device ? 1.0 : kGenerationShare);
+    sum +=
+        share * (squared(kDeviceFloor) * floors + squared(kDevicePlateau) * plateaus +
+                 squared(kDeviceShape) * own_shapes +
+                 squared(kDeviceKindFloor) * floors *
+                     std::exp(-kDeviceKindDecay * kinds - kDeviceGroupDecay * (ranks + domains)));
+  }
+  sum += squared(kFine) * a.fine * b.fine * networks *
+         std::exp(-0.5 * sizes / squared(kFineSizeLength) - 0.5 * bends / squared(kFineBendLength) -
+                  kFineKindDecay * kinds - kFineGroupDecay * (ranks + domains) -
+                  kFineGenerationDecay * generations);
+  if (p.cluster == q.cluster) {
+    sum += squared(kClusterFloor) * floors + squared(kClusterPlateau) * plateaus;
+  }
+  if (p.log == q.log && p.kind == q.kind && ranks == 0.0 && domains == 0.0) {
+    const double walk = kWalkSpeed * std::abs(a.clock - b.clock);
+    sum += kWalkVariance * std::exp(-walk / (2 * kWalkVariance)) +
+           squared(kCurveSharpness) * a.sharpness * b.sharpness;
+  }
+  return sum;
+}
+
+std::vector<Prepared> prepare_all(std::span<const PopulationPlace> places) {
+  std::vector<Prepared> out;
+  out.reserve(places.size());
+  for (const PopulationPlace& place : places) out.push_back(prepare(place));
+  return out;
+}
+
+}  // namespace
+
+PopulationPlace place_of(const PhysicalGroup& group, int generation, Bytes bytes) {
+  const auto log_of = [](double count) { return std::log(std::max(count, 1.0)); };
+  PopulationPlace place;
+  place.kind = kind_index(group.kind);
+  place.across_domains = group.domains > 1;
+  place.log_ranks = log_of(static_cast<double>(group.ranks));
+  place.log_domains = log_of(static_cast<double>(group.domains));
+  place.log_per_domain = place.log_ranks - place.log_domains;
+  place.log_delay = std::log(std::max(group.network_delay, 1e-3));
+  place.generation = generation;
+  place.log_bytes = log_of(bytes);
+  place.bend = physical_curve(group).bend(bytes);
+  place.plateau_share = PhysicalCurve::plateau_share(place.bend);
+  return place;
+}
+
+double population_covariance(const PopulationPlace& a, const PopulationPlace& b) {
+  return covariance(prepare(a), prepare(b));
+}
+
+MatrixXd population_covariances(std::span<const PopulationPlace> a,
+                                std::span<const PopulationPlace> b) {
+  const std::vector<Prepared> rows = prepare_all(a);
+  const std::vector<Prepared> columns = prepare_all(b);
+  MatrixXd out(static_cast<Index>(rows.size()), static_cast<Index>(columns.size()));
+  for (std::size_t j = 0; j < columns.size(); ++j) {
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      out(static_cast<Index>(i), static_cast<Index>(j)) = covariance(rows[i], columns[j]);
+    }
+  }
+  return out;
+}
+
+}  // namespace shardlab

@@ -1,0 +1,100 @@
+#include "costmodel/measurements/stated_network.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <string>
+
+namespace shardlab {
+namespace {
+
+constexpr double kBitsPerByte = 8.0;
+
+struct Fabric {
+  std::string_view word;
+  double delay;
+};
+// Longer words come first.
+constexpr std::array<Fabric, 5> kFabrics = {
+    {{"EFA", 2.2}, {"TCPXO", 3.0}, {"TCPX", 20.0}, {"TCP", 3.0}, {"Slingshot", 1.6}}};
+
+struct PortRate {
+  std::string_view word;
+  double gigabits;
+};
+constexpr std::array<PortRate, 2> kPortRates = {{{"Slingshot-11", 200}, {"ConnectX-8", 400}}};
+
+std::string_view without_spaces(std::string_view text) {
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return text;
+}
+
+// The number at the end of the text, which is taken off with the spaces around it.
+std::optional<double> take_number(std::string_view& text) {
+  text = without_spaces(text);
+  std::size_t begin = text.size();
+  while (begin > 0 && ((text[begin - 1] >= '0' && text[begin - 1] <= '9') ||
+                       (text[begin - 1] == '.' && begin < text.size()))) {
+    --begin;
+  }
+  if (begin == text.size()) return std::nullopt;
+  const std::string digits(text.substr(begin));
+  double value = 0.0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
+  text = without_spaces(text.substr(0, begin));
+  return value;
+}
+
+// The number of links of a host: "8 x" before the rate, or "8 NICs/node" anywhere.
+std::optional<double> stated_links(std::string_view inter, std::string_view before_rate) {
+  if (before_rate.ends_with('x')) {
+    before_rate.remove_suffix(1);
+    if (const auto count = take_number(before_rate)) return count;
+  }
+  for (const std::string_view word : {"NICs/node", "NIC/node", "active ports/node"}) {
+    const std::size_t at = inter.find(word);
+    if (at == std::string_view::npos) continue;
+    std::string_view before = inter.substr(0, at);
+    if (const auto count = take_number(before)) return count;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+StatedNetwork stated_network(std::string_view inter, std::int64_t devices_per_host) {
+  const auto holds = [&](std::string_view word) {
+    return inter.find(word) != std::string_view::npos;
+  };
+  StatedNetwork network;
+  for (const Fabric& fabric : kFabrics) {
+    if (!holds(fabric.word)) continue;
+    network.delay = fabric.delay;
+    break;
+  }
+  std::string_view before = inter.substr(0, std::min(inter.find("Gb/s"), inter.size()));
+  std::optional<double> gigabits;
+  if (before.size() < inter.size()) gigabits = take_number(before);
+  if (!gigabits) {
+    before = {};
+    for (const PortRate& port : kPortRates) {
+      if (!gigabits && holds(port.word)) gigabits = port.gigabits;
+    }
+  }
+  if (!gigabits) return network;
+  const double port = *gigabits / kBitsPerByte;
+  const auto devices = static_cast<double>(std::max<std::int64_t>(1, devices_per_host));
+  if (const auto links = stated_links(inter, before)) {
+    constexpr double kUsualDevices = 8.0;
+    network.bandwidth_of_device =
+        GBps(port * *links / std::max(devices, std::min(*links, kUsualDevices)));
+  } else if (holds("NIC per GPU") || devices_per_host == 1) {
+    network.bandwidth_of_device = GBps(port);
+  } else if (holds("Gb/s per node")) {
+    network.bandwidth_of_device = GBps(port / devices);
+  }
+  return network;
+}
+
+}  // namespace shardlab

@@ -1,0 +1,32 @@
+// What the source of a log says about the network between its hosts.
+//
+//   const StatedNetwork network = stated_network("EFA, 4 x 100 Gb/s per node (p4d)", 8);
+//   network.bandwidth_of_device      // 6.25 GB/s
+//   network.delay                    // 2.2
+//
+// Bandwidths are read from texts such as "8 x 400 Gb/s per node", "HDR 200 Gb/s, 8 NICs/node", "one
+// 400 Gb/s NIC per GPU" and "100 Gb/s per node". Slingshot-11 and ConnectX-8 without a rate have
+// 200 and 400 Gb/s a port (their data sheets). All links of a host count, also where there are more
+// than devices; a device that runs alone on its host uses one of up to eight.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "costmodel/base/units.h"
+
+namespace shardlab {
+
+struct StatedNetwork {
+  std::optional<GBps> bandwidth_of_device;  // nothing if the text states none
+  // How many times as long as on InfiniBand or RoCE one step takes: 2.2 on AWS's EFA, 20 on
+  // GPUDirect-TCPX, 3 on TCPXO and other TCP, 1.6 on Slingshot, 1 elsewhere. Source: ratios of small messages in
+  // configs/measurements. Status: fitted, to few clusters.
+  double delay = 1.0;
+};
+
+// `inter` is MeasurementSet::inter, and `devices_per_host` the devices of a host that take part.
+[[nodiscard]] StatedNetwork stated_network(std::string_view inter, std::int64_t devices_per_host);
+
+}  // namespace shardlab

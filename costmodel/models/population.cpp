@@ -1,0 +1,179 @@
+// What the links allow, times factors that many clusters measured, one curve for each collective
+// and group.
+//
+//   t(S) = t0(S) f(u)
+//   t0 the physical curve of costmodel/physical_curve.h on the topology, u the bend of S on it; f
+//   the factor of the row of costmodel/population_curve.h
+//   a collective and group with a row   that row's factor
+//   other groups                        the mean of ln f over the rows of the collective on the
+//                                       same side of the boundary of domains, weighed by 1 over
+//                                       the squared distance in (ln ranks, ln domains)
+//   collectives without rows there      f = 1; scatter without rows of its own uses those of
+//                                       broadcast
+// Prices never fall with the size: where the product would, the lower price of the larger size is
+// used for the smaller one too. Factors depend on the bend, so other links of a topology move the
+// prices as they move the physical curve.
+// Source: fitted by `calibrate` to the shipped logs of all clusters and to the user's own. Valid:
+// for sizes and groups near those measured. Status: fitted.
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "costmodel/physical_curve.h"
+#include "costmodel/population_curve.h"
+#include "costmodel/registry.h"
+
+namespace shardlab {
+namespace {
+
+constexpr double kFirstBend = -24.0;
+constexpr double kLastBend = 24.0;
+constexpr int kStepsPerBend = 8;
+constexpr int kSteps = static_cast<int>(kLastBend - kFirstBend) * kStepsPerBend;
+
+// ln(t / a) of one row by bend, where a is the floor of the physical curve; rising.
+class RiseTable {
+ public:
+  explicit RiseTable(const PopulationCurve* curve) {
+    for (int i = 0; i <= kSteps; ++i) {
+      const double bend = kFirstBend + static_cast<double>(i) / kStepsPerBend;
+      rises_.push_back(PhysicalCurve::log_rise(bend) +
+                       (curve != nullptr ? curve->log_factor(bend) : 0.0));
+    }
+    for (std::size_t i = rises_.size() - 1; i-- > 0;) {
+      rises_[i] = std::min(rises_[i], rises_[i + 1]);
+    }
+  }
+
+  [[nodiscard]] double at(double bend) const {
+    const double x = (bend - kFirstBend) * kStepsPerBend;
+    if (x <= 0.0) return rises_.front();
+    if (x >= kSteps) return rises_.back() + (bend - kLastBend);
+    const auto i = static_cast<std::size_t>(x);
+    if (i + 1 >= rises_.size()) return rises_.back();
+    const double part = x - static_cast<double>(i);
+    return rises_[i] + part * (rises_[i + 1] - rises_[i]);
+  }
+
+ private:
+  std::vector<double> rises_;
+};
+
+constexpr ParamSpec kParams[] = {
+    {"network_bandwidth_gb_per_s", std::nullopt, 1e-6, 1e9,
+     "bandwidth of one device between hosts (1 GB = 1e9 B) on the system that the rows were fitted "
+     "to; default: the topology's"},
+    {"network_latency_us", std::nullopt, 0.0, 1e6,
+     "latency of one network step on that system; default: the topology's"},
+};
+
+struct Row {
+  PopulationCurve curve;
+  RiseTable rise;
+  double log_ranks;
+  double log_domains;
+};
+
+double log_of(std::int64_t count) { return std::log(static_cast<double>(count)); }
+
+class Population final : public CostModel {
+ public:
+  explicit Population(const ModelInput& input) : topology_(input.topology), unfitted_(nullptr) {
+    if (const auto bandwidth = input.params.get("network_bandwidth_gb_per_s")) {
+      network_.bandwidth = GBps(*bandwidth);
+    }
+    if (const auto latency = input.params.get("network_latency_us")) {
+      network_.latency = Micros(*latency);
+    }
+    for (std::size_t i = 0; i < input.rows.size(); ++i) {
+      PopulationCurve curve = PopulationCurve::from_json(input.rows[i], input.rows_place.at(i));
+      for (const Row& other : rows_) {
+        if (other.curve.kind == curve.kind && other.curve.ranks == curve.ranks &&
+            other.curve.domains == curve.domains) {
+          input.rows_place.at(i).fail(
+              "found a second row of the same collective, ranks and domains; valid: at most one");
+        }
+      }
+      has_scatter_ = has_scatter_ || curve.kind == Collective::kScatter;
+      const RiseTable rise(&curve);
+      rows_.push_back({curve, rise, log_of(curve.ranks), log_of(curve.domains)});
+    }
+  }
+
+  [[nodiscard]] Price price(const CollectiveQuery& query) const override {
+    if (query.kind == Collective::kLocal || query.group.ranks <= 1) return {};
+    const PhysicalGroup group = physical_group(query.kind, query.group, topology_, network_);
+    const PhysicalCurve curve = physical_curve(group);
+    const auto [rise, rise_at_floor] = rises(group, curve.bend(query.full_bytes));
+    const double us = curve.floor_us * std::exp(rise);
+    const double floor = curve.floor_us * std::exp(rise_at_floor);
+    const double latency = std::min(us, floor);
+    Price price = Price::of(Micros(latency), Micros(us - latency));
+    price.total = Micros(us);
+    return price;
+  }
+
+  [[nodiscard]] std::vector<MeasuredRange> measured() const override {
+    std::vector<MeasuredRange> ranges;
+    for (const Row& row : rows_) {
+      if (row.curve.measured) ranges.push_back(*row.curve.measured);
+    }
+    return ranges;
+  }
+
+ private:
+  // ln(t / a) at a bend, and that of an empty message.
+  [[nodiscard]] std::pair<double, double> rises(const PhysicalGroup& group, double bend) const {
+    const bool borrows = group.kind == Collective::kScatter && !has_scatter_;
+    const Collective kind = borrows ? Collective::kBroadcast : group.kind;
+    const double log_ranks = log_of(group.ranks);
+    const double log_domains = log_of(group.domains);
+    double sum = 0.0;
+    double sum_at_floor = 0.0;
+    double weights = 0.0;
+    for (const Row& row : rows_) {
+      if (row.curve.kind != kind || (row.curve.domains > 1) != (group.domains > 1)) continue;
+      if (row.curve.ranks == group.ranks && row.curve.domains == group.domains) {
+        return {row.rise.at(bend), row.rise.at(kFirstBend)};
+      }
+      const double ranks = row.log_ranks - log_ranks;
+      const double domains = row.log_domains - log_domains;
+      const double weight = 1.0 / (ranks * ranks + domains * domains);
+      sum += weight * row.rise.at(bend);
+      sum_at_floor += weight * row.rise.at(kFirstBend);
+      weights += weight;
+    }
+    if (weights == 0.0) return {unfitted_.at(bend), unfitted_.at(kFirstBend)};
+    return {sum / weights, sum_at_floor / weights};
+  }
+
+  Topology topology_;
+  NetworkFigures network_;
+  std::vector<Row> rows_;
+  bool has_scatter_ = false;
+  RiseTable unfitted_;
+};
+
+constexpr ContractExemption kExemptions[] = {
+    {"all_reduce_within_reduce_scatter_and_all_gather", "measured curves need not follow the rule"},
+    {"reduce_scatter_within_all_reduce", "measured curves need not follow the rule"},
+};
+
+}  // namespace
+
+COST_MODEL(population){
+    .name = "population",
+    .summary = "what the links allow, times factors that many clusters measured",
+    .formula = "a (1 + (S / (a b))^p)^(1/p) * factor, by collective, group and bend",
+    .source = "fitted by `calibrate` to configs/measurements and to the user's own rows",
+    .valid_range = "GPUs, groups and sizes near those measured; the topology moves the rest",
+    .params = kParams,
+    .exemptions = kExemptions,
+    .reads_rows = true,
+    .fits_population = true,
+    .make_collective = [](const ModelInput& input) -> std::unique_ptr<CostModel> {
+      return std::make_unique<Population>(input);
+    },
+};
+
+}  // namespace shardlab

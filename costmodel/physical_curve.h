@@ -1,0 +1,74 @@
+// What the links of a topology let a collective take: the curve that the model `population` corrects
+// by measured factors.
+//
+//   const PhysicalGroup group = physical_group(query.kind, query.group, topology);
+//   const PhysicalCurve curve = physical_curve(group);
+//   curve.us_at_bend(curve.bend(1 << 20))      // us of 1 MiB
+//
+//   t(S) = a (1 + (S / (a b))^p)^(1/p),  p = 0.7,  bend = ln S - ln(a b)
+//   S the full_bytes of the collective; a the floor in us; b the plateau in bytes/us
+//   inside a domain     a = 10 l^0.5,      b = 0.8 host / v; 0.96 in place of 0.8 for an all_reduce
+//                       of 8 and more GPUs of Hopper or later on NVSwitch, which adds up (NVLS)
+//   between domains     a = 24 l^0.7 r,    b = 0.8 min(network / v, host / ring); 1.1 host in place of
+//                       host for an all_reduce of 8 and more such GPUs in each domain
+//   l the latency factor of curve_relation.h, with domains as hosts; host and network the bandwidth
+//   of one device, in bytes/us; r the latency of one network step over that of InfiniBand; ring the
+//   ring factor of collective.h; v the bytes that cross one link over S: the ring factor inside a
+//   domain, and the factors of curve_relation.h between domains, except 2 (d - 1) / d / g for an
+//   all_reduce of d domains with g devices each, whose trees reduce inside a domain first
+// A domain is an NVLink domain that is larger than a host, or else a host.
+//
+// Source: the shape is that of curve.h. The constants are round values near the medians of
+// configs/measurements (status: fitted); the volumes are derived. The 0.8 is the share of a link
+// that large messages reach. Valid: as a base for corrections; used alone it is off by 20 to 50 %.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "costmodel/collective.h"
+#include "costmodel/topology.h"
+
+namespace shardlab {
+
+// The latency of one network step of InfiniBand in the shipped topologies: NCCL's tuning constant
+// for a ring with the protocol LL.
+inline constexpr Micros kInfinibandLatency(2.7);
+
+// A collective and its group, with the links that it crosses.
+struct PhysicalGroup {
+  Collective kind = Collective::kLocal;
+  std::int64_t ranks = 1;
+  std::int64_t domains = 1;
+  GBps host;                    // of one device inside its domain
+  GBps network;                 // of one device between domains
+  double network_delay = 1.0;   // r of the formula
+  bool switch_reduces = false;  // NVSwitch adds up for an all_reduce
+};
+
+// Figures of the network that replace those of the topology.
+struct NetworkFigures {
+  std::optional<GBps> bandwidth;
+  std::optional<Micros> latency;
+};
+
+// The group as `topology` joins it. Assumes at least two ranks.
+[[nodiscard]] PhysicalGroup physical_group(Collective kind, const GroupSpan& span,
+                                           const Topology& topology,
+                                           const NetworkFigures& network = {});
+
+struct PhysicalCurve {
+  double floor_us = 1.0;      // a
+  double bytes_per_us = 1.0;  // b
+
+  // ln(S / (a b)): 0 where the floor and the plateau meet. Messages of up to one byte count as one.
+  [[nodiscard]] double bend(Bytes bytes) const;
+  // ln(t / a) at a bend, and its derivative, which is the share of the plateau in the time.
+  [[nodiscard]] static double log_rise(double bend);
+  [[nodiscard]] static double plateau_share(double bend);
+  [[nodiscard]] double us_at_bend(double bend) const;
+};
+
+[[nodiscard]] PhysicalCurve physical_curve(const PhysicalGroup& group);
+
+}  // namespace shardlab

@@ -1,0 +1,190 @@
+// The population of clusters: what other clusters' logs say about one, before and after its own rows.
+#include "costmodel/calibrate/population_fit.h"
+
+#include <gtest/gtest.h>
+
+#include <Eigen/Eigenvalues>
+#include <cmath>
+
+#include "costmodel/calibrate/population_calibration.h"
+#include "tests/support/reference_topology.h"
+
+namespace shardlab {
+namespace population_fit_test {
+
+using namespace testing_support;
+
+GroupSpan span(std::int64_t ranks, std::int64_t hosts) {
+  return {.ranks = ranks,
+          .hosts = hosts,
+          .domains = hosts,
+          .ranks_per_host = ranks / hosts,
+          .extent = ranks,
+          .walk = ranks};
+}
+
+double physical_us(const CollectiveQuery& query, const Topology& topology) {
+  const PhysicalCurve curve = physical_curve(physical_group(query.kind, query.group, topology));
+  return curve.us_at_bend(curve.bend(query.full_bytes));
+}
+
+// A log whose times are `factor` times what the links allow, from 64 B to 1 GiB.
+std::vector<Observation> rows_of(Collective kind, const GroupSpan& group, double factor,
+                                 const Topology& topology) {
+  std::vector<Observation> rows;
+  for (double bytes = 64; bytes <= 1 << 30; bytes *= 16) {
+    const CollectiveQuery query{kind, bytes, group};
+    rows.push_back({query, factor * physical_us(query, topology), 0});
+  }
+  return rows;
+}
+
+PopulationLog log_of(const std::string& source, double factor) {
+  const Topology topology = topology_with(8);
+  return {
+      source, {"h100", topology}, rows_of(Collective::kAllReduce, span(16, 2), factor, topology)};
+}
+
+double factor_at(const PopulationPosterior& posterior, const CollectiveQuery& query) {
+  return std::exp(posterior.at({&query, 1}).log_us[0]) /
+         physical_us(query, posterior.system().topology);
+}
+
+double deviation_at(const PopulationPosterior& posterior, const CollectiveQuery& query) {
+  return std::sqrt(posterior.at({&query, 1}).covariance(0, 0));
+}
+
+TEST(PopulationKernel, IsACovariance) {
+  const Topology topology = topology_with(8);
+  std::vector<PopulationPlace> places;
+  int number = 0;
+  for (const Collective kind : {Collective::kAllGather, Collective::kAllReduce,
+                                Collective::kAllToAll, Collective::kSendRecv}) {
+    for (const auto& [ranks, hosts] : {std::pair(8, 1), std::pair(16, 2), std::pair(64, 8)}) {
+      for (const double bytes : {8.0, 65536.0, 4e6, 1e9}) {
+        PopulationPlace place =
+            place_of(physical_group(kind, span(ranks, hosts), topology), 1 + number % 3, bytes);
+        place.device = number % 3;
+        place.cluster = number % 5;
+        place.log = number++ % 5;
+        places.push_back(place);
+      }
+    }
+  }
+  const Eigen::MatrixXd covariance = population_covariances(places, places);
+  EXPECT_LT((covariance - covariance.transpose()).cwiseAbs().maxCoeff(), 1e-12);
+  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(covariance);
+  EXPECT_GT(solver.eigenvalues().minCoeff(), -1e-9);
+  EXPECT_EQ(covariance(3, 7), population_covariance(places[3], places[7]));
+}
+
+// Four sources agree that everything takes 1.5 times as long as the links allow.
+TEST(PopulationFit, ALeftOutClusterIsPredictedByTheOthers) {
+  const std::vector<PopulationLog> logs = {log_of("a", 1.4), log_of("b", 1.5), log_of("c", 1.5),
+                                           log_of("d", 1.6)};
+  const PopulationFit fit(logs);
+  const PopulationPosterior cluster(fit, {"h100", topology_with(8)}, {});
+  for (const double bytes : {64.0, 1e6, 1e9}) {
+    const CollectiveQuery query{Collective::kAllReduce, bytes, span(16, 2)};
+    EXPECT_GT(factor_at(cluster, query), 1.25) << "nearer to them than to the links, " << bytes;
+    EXPECT_LT(factor_at(cluster, query), 1.6) << bytes;
+    EXPECT_GT(deviation_at(cluster, query), 0.1) << "clusters differ";
+  }
+}
+
+TEST(PopulationFit, OneOddSourceCountsLess) {
+  std::vector<PopulationLog> logs = {log_of("a", 1.0), log_of("b", 1.0), log_of("c", 1.0),
+                                     log_of("d", 1.0)};
+  const CollectiveQuery query{Collective::kAllReduce, 64, span(16, 2)};
+  logs.push_back(log_of("odd", 8.0));
+  const PopulationFit fit(logs);
+  const double factor = factor_at(PopulationPosterior(fit, {"h100", topology_with(8)}, {}), query);
+  EXPECT_LT(factor, std::pow(8.0, 0.1)) << "a fifth of the sources, but less than half of that";
+}
+
+TEST(PopulationFit, WithoutASourceIsTheFitOfTheOthers) {
+  const std::vector<PopulationLog> logs = {log_of("a", 1.0), log_of("b", 1.0), log_of("c", 1.0)};
+  const std::vector<PopulationLog> two = {logs[0], logs[2]};
+  const PopulationFit all(logs);
+  const std::vector<std::string> left_out = {"b"};
+  const PopulationFit without = all.without(left_out);
+  const PopulationFit fit(two);
+  EXPECT_EQ(without.rows(), fit.rows());
+  const CollectiveQuery query{Collective::kAllGather, 1e6, span(8, 1)};
+  const PopulationSystem system{"h100", topology_with(8)};
+  EXPECT_NEAR(factor_at(PopulationPosterior(without, system, {}), query),
+              factor_at(PopulationPosterior(fit, system, {}), query), 1e-9);
+}
+
+// Each further row makes the rest of the curve surer, and one row of one collective also says
+// something of another.
+TEST(PopulationFit, EveryRowOfTheClusterNarrowsTheIntervals) {
+  const std::vector<PopulationLog> logs = {log_of("a", 1.2), log_of("b", 1.5)};
+  const PopulationFit fit(logs);
+  const PopulationSystem system{"h100", topology_with(8)};
+  const std::vector<Observation> rows =
+      rows_of(Collective::kAllReduce, span(16, 2), 3.0, system.topology);
+  const CollectiveQuery query{Collective::kAllReduce, 3e6, span(16, 2)};
+  const CollectiveQuery other{Collective::kAllGather, 64, span(16, 2)};
+  double before = 10.0;
+  for (std::size_t n = 0; n <= rows.size(); ++n) {
+    const PopulationPosterior cluster(fit, system, std::span(rows).first(n));
+    const double now = deviation_at(cluster, query);
+    EXPECT_LT(now, before) << n;
+    before = now;
+  }
+  const PopulationPosterior none(fit, system, {});
+  const PopulationPosterior all(fit, system, rows);
+  EXPECT_NEAR(factor_at(all, query), 3.0, 0.3);
+  EXPECT_NEAR(factor_at(all, {Collective::kAllReduce, 64, span(16, 2)}), 3.0, 0.15);
+  EXPECT_LT(deviation_at(all, other), deviation_at(none, other));
+}
+
+TEST(PopulationCalibration, TheModelIsWhatThePosteriorSays) {
+  const std::vector<PopulationLog> logs = {log_of("a", 1.2), log_of("b", 1.5)};
+  const PopulationFit fit(logs);
+  const PopulationSystem system{"h100", topology_with(8)};
+  const std::vector<Observation> rows =
+      rows_of(Collective::kAllReduce, span(16, 2), 2.0, system.topology);
+  const Calibration calibration = calibrate_population(fit, system, rows);
+  EXPECT_EQ(calibration.rows_used, rows.size());
+  EXPECT_LT(calibration.median_ape_percent, 3.0);
+  const auto model = make_collective_model(calibration.choice(), system.topology);
+  const PopulationPosterior posterior(fit, system, rows);
+  for (const auto& [kind, group] : {std::pair(Collective::kAllReduce, span(16, 2)),
+                                    std::pair(Collective::kAllGather, span(8, 1)),
+                                    std::pair(Collective::kSendRecv, span(2, 2))}) {
+    for (const double bytes : {256.0, 3e5, 1e8}) {
+      const CollectiveQuery query{kind, bytes, group};
+      const double us = std::exp(posterior.at({&query, 1}).log_us[0]);
+      EXPECT_NEAR(model->price(query).total.value() / us, 1.0, 0.03) << bytes;
+    }
+  }
+  ASSERT_EQ(model->measured().size(), 1U);
+  EXPECT_EQ(model->measured()[0].smallest, 64);
+  ASSERT_EQ(calibration.parameters.size(), 2U);
+  const FittedParameter& smallest = calibration.parameters[0];
+  EXPECT_EQ(smallest.name, "all_reduce.16x2.smallest_us");
+  EXPECT_LT(smallest.low_95, smallest.value);
+  EXPECT_GT(smallest.high_95, smallest.value);
+}
+
+// With both ends of a curve known, what is least sure is where protocols change.
+TEST(PopulationCalibration, AdviceGoesWhereTheVarianceIs) {
+  const std::vector<PopulationLog> logs = {log_of("a", 1.2), log_of("b", 1.5)};
+  const PopulationFit fit(logs);
+  const PopulationSystem system{"h100", topology_with(8)};
+  const std::vector<Observation> all =
+      rows_of(Collective::kAllReduce, span(16, 2), 2.0, system.topology);
+  const std::vector<Observation> ends = {all.front(), all.back()};
+  const Calibration calibration = calibrate_population(fit, system, ends);
+  ASSERT_EQ(calibration.next_sizes.size(), 3U);
+  EXPECT_GT(calibration.next_sizes[0].query.full_bytes, 16e3);
+  EXPECT_LT(calibration.next_sizes[0].query.full_bytes, 300e6);
+  EXPECT_LT(calibration.next_sizes[1].variance_left_percent,
+            calibration.next_sizes[0].variance_left_percent);
+  EXPECT_GT(calibration.more_rows, 0);
+}
+
+}  // namespace population_fit_test
+}  // namespace shardlab

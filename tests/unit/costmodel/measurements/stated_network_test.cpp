@@ -1,0 +1,44 @@
+// The network that the text of a source states.
+#include "costmodel/measurements/stated_network.h"
+
+#include <gtest/gtest.h>
+
+namespace shardlab {
+namespace stated_network_test {
+
+double gb_per_s(std::string_view inter, std::int64_t devices) {
+  return stated_network(inter, devices).bandwidth_of_device.value_or(GBps(-1)).value();
+}
+
+// The texts are those of configs/measurements.
+TEST(StatedNetwork, BandwidthIsADevicesShareOfItsHost) {
+  EXPECT_EQ(gb_per_s("EFA, 4 x 100 Gb/s per node (p4d)", 8), 6.25);
+  EXPECT_EQ(gb_per_s("EFA, 32 x 100 Gb/s per node (AWS p5.48xlarge)", 8), 50);
+  EXPECT_EQ(gb_per_s("InfiniBand HDR 200 Gb/s, 8 NICs/node", 8), 25);
+  EXPECT_EQ(gb_per_s("InfiniBand HDR 200 Gb/s, 8 NICs/node", 1), 25);
+  EXPECT_EQ(gb_per_s("RoCE, one 400 Gb/s NIC per GPU (GCP A3 Ultra)", 8), 50);
+  EXPECT_EQ(gb_per_s("EFA, 100 Gb/s per node (p3dn)", 8), 1.5625);
+  EXPECT_EQ(gb_per_s("Slingshot-11, 2 NICs/node, libfabric CXI", 4), 12.5);
+  EXPECT_EQ(gb_per_s("RoCE, ConnectX-8, 8 NICs/node", 8), 50);
+  EXPECT_EQ(gb_per_s("InfiniBand, 100 Gb/s", 1), 12.5);
+}
+
+TEST(StatedNetwork, WhatIsNotStatedIsNotGuessed) {
+  EXPECT_FALSE(stated_network("", 8).bandwidth_of_device.has_value());
+  EXPECT_FALSE(stated_network("none (single node)", 8).bandwidth_of_device.has_value());
+  EXPECT_FALSE(stated_network("InfiniBand HDR 200 Gb/s", 8).bandwidth_of_device.has_value());
+  EXPECT_FALSE(stated_network("x Gb/s, 8 NICs/node", 8).bandwidth_of_device.has_value());
+  EXPECT_FALSE(stated_network("sendrecv busbw 45.9 GB/s", 8).bandwidth_of_device.has_value());
+}
+
+TEST(StatedNetwork, FabricsHaveTheirDelays) {
+  EXPECT_EQ(stated_network("InfiniBand NDR 400 Gb/s, 8 NICs/node", 8).delay, 1.0);
+  EXPECT_EQ(stated_network("RoCE v2, 16 x 100 Gb/s per node (OCI)", 8).delay, 1.0);
+  EXPECT_GT(stated_network("EFA, 4 x 100 Gb/s per node (p4d)", 8).delay, 2.0);
+  EXPECT_GT(stated_network("TCP-based GPUDirect-TCPXO, 8 x 200 Gb/s per node", 8).delay, 2.0);
+  EXPECT_GT(stated_network("TCP-based GPUDirect-TCPX, 4 x 200 Gb/s per node", 8).delay, 10.0);
+  EXPECT_GT(stated_network("Slingshot-11, 4 x 200 Gb/s per node", 4).delay, 1.0);
+}
+
+}  // namespace stated_network_test
+}  // namespace shardlab

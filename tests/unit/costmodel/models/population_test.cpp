@@ -1,0 +1,125 @@
+// The model population: how it reads its rows, and which prices come from which of them.
+#include <gtest/gtest.h>
+
+#include "costmodel/base/error.h"
+#include "costmodel/physical_curve.h"
+#include "costmodel/registry.h"
+#include "tests/support/reference_messages.h"
+#include "tests/support/reference_topology.h"
+
+namespace shardlab {
+namespace population_model_test {
+
+using namespace testing_support;
+using nlohmann::json;
+
+GroupSpan group_of(std::int64_t ranks, std::int64_t hosts = 1) {
+  return {.ranks = ranks,
+          .hosts = hosts,
+          .domains = hosts,
+          .ranks_per_host = ranks / hosts,
+          .extent = ranks,
+          .walk = ranks};
+}
+
+json row(const char* collective, int ranks, int domains, const json& points) {
+  return {{"collective", collective}, {"ranks", ranks}, {"domains", domains}, {"points", points}};
+}
+
+json doubling(double factor) { return json::array({json::array({-8.0, factor, 0.2})}); }
+
+std::unique_ptr<CostModel> model_of(const json& rows, const json& params = json::object(),
+                                    const Topology& topology = topology_with(8)) {
+  return collective_model({{"name", "population"}, {"rows", rows}, {"params", params}}, topology);
+}
+
+double us(const CostModel& model, Collective kind, double bytes, const GroupSpan& group) {
+  return model.price({kind, bytes, group}).total.value();
+}
+
+double physical_us(Collective kind, double bytes, const GroupSpan& group) {
+  const PhysicalCurve curve = physical_curve(physical_group(kind, group, topology_with(8)));
+  return curve.us_at_bend(curve.bend(bytes));
+}
+
+TEST(Population, ReadsItsRowsStrictly) {
+  const auto read = [](const json& points) {
+    return model_of(json::array({row("all_reduce", 8, 1, points)}));
+  };
+  EXPECT_THROW_MSG(read(json::parse("[[0, 1, 0.1], [0, 1, 0.1]]")), ConfigError,
+                   "test.json:/model/rows/0/points/1: found [0,1,0.1]; valid: bends that rise from "
+                   "point to point");
+  EXPECT_THROW_MSG(read(json::parse("[[0, 1]]")), ConfigError,
+                   "test.json:/model/rows/0/points/0: found an array; valid: [bend, factor, "
+                   "standard deviation]");
+  EXPECT_THROW_MSG(read(json::parse("[[0, 0, 0.1]]")), ConfigError,
+                   "test.json:/model/rows/0/points/0: found [0,0,0.1]; valid: a bend from -100 to "
+                   "100, a factor from 1e-6 to 1e6, and a standard deviation from 0 to 20");
+  EXPECT_THROW_MSG(read(json::array()), ConfigError,
+                   "test.json:/model/rows/0/points: found no points; valid: at least one");
+  EXPECT_THROW_MSG(model_of(json::array({row("all_reduce", 8, 1, doubling(2)),
+                                         row("all_reduce", 8, 1, doubling(2))})),
+                   ConfigError,
+                   "test.json:/model/rows/1: found a second row of the same collective, ranks and "
+                   "domains; valid: at most one");
+}
+
+TEST(Population, RowsMultiplyWhatTheLinksAllow) {
+  const auto model = model_of(
+      json::array({row("all_reduce", 8, 1, doubling(2)), row("all_reduce", 2, 1, doubling(8)),
+                   row("broadcast", 8, 1, doubling(3))}));
+  const GroupSpan eight = group_of(8);
+  // Tables of the model have steps, so that its prices are right to a thousandth.
+  const auto expect_factor = [&](Collective kind, double bytes, const GroupSpan& group,
+                                 double factor) {
+    EXPECT_NEAR(us(*model, kind, bytes, group) / physical_us(kind, bytes, group), factor,
+                1e-3 * factor)
+        << to_string(kind) << " of " << bytes;
+  };
+  for (const double bytes : {64.0, 1e6, 1e9})
+    expect_factor(Collective::kAllReduce, bytes, eight, 2);
+  // Four ranks lie midway between two and eight in the logarithm, so that the factor is 4.
+  expect_factor(Collective::kAllReduce, 1e6, group_of(4), 4);
+  // What has no rows: the links alone; a scatter takes the rows of broadcast.
+  expect_factor(Collective::kAllGather, 1e6, eight, 1);
+  expect_factor(Collective::kAllReduce, 1e6, group_of(16, 2), 1);
+  expect_factor(Collective::kScatter, 1e6, eight, 3);
+}
+
+// The row's factors fall by more than the bytes rise, so that the larger size would be cheaper.
+TEST(Population, PricesNeverFallWithTheSize) {
+  const auto model = model_of(json::array(
+      {row("all_gather", 8, 1, json::parse("[[-6, 1, 0.1], [-2, 9, 0.1], [0, 1, 0.1]]"))}));
+  double before = 0.0;
+  for (double bytes = 1; bytes < 1e9; bytes *= 1.5) {
+    const double now = us(*model, Collective::kAllGather, bytes, group_of(8));
+    EXPECT_GE(now, before);
+    before = now;
+  }
+}
+
+// A stack that was fitted to a cluster keeps that cluster's network on every topology; one that was
+// not follows the topology.
+TEST(Population, TheNetworkIsTheTopologysUnlessItIsGiven) {
+  const json rows = json::array({row("all_gather", 16, 2, doubling(1))});
+  json slow = topology_json(8);
+  slow["links"][1]["bandwidth_gb_per_s"] = 12.5;
+  const Topology slow_topology = Topology::from_json(slow, {"slow.json", ""});
+  const json own = {{"network_bandwidth_gb_per_s", 50.0}, {"network_latency_us", 2.7}};
+  const auto at = [&](const json& params, const Topology& topology) {
+    return us(*model_of(rows, params, topology), Collective::kAllGather, 1e9, group_of(16, 2));
+  };
+  EXPECT_GT(at(json::object(), slow_topology), 2 * at(json::object(), topology_with(8)));
+  EXPECT_EQ(at(own, slow_topology), at(own, topology_with(8)));
+}
+
+TEST(Population, SaysWhatWasMeasured) {
+  json measured = row("all_gather", 16, 2, doubling(1));
+  measured["measured"] = {2, 1024, 1048576};
+  const auto model = model_of(json::array({measured, row("all_reduce", 16, 2, doubling(1))}));
+  ASSERT_EQ(model->measured().size(), 1U);
+  EXPECT_EQ(model->measured()[0], (MeasuredRange{Collective::kAllGather, 16, 2, 1024, 1048576}));
+}
+
+}  // namespace population_model_test
+}  // namespace shardlab

@@ -1,0 +1,88 @@
+// The shipped logs as a population: whose they are, and what the shipped stacks say.
+#include "runner/evaluation/population.h"
+
+#include <gtest/gtest.h>
+
+#include "costmodel/calibrate/population_calibration.h"
+#include "costmodel/population_curve.h"
+#include "runner/evaluation/measurement_files.h"
+#include "runner/evaluation/validation.h"
+#include "tests/support/shipped.h"
+
+namespace shardlab {
+namespace population_test {
+
+using testing_support::shipped;
+
+MeasurementSet from(const std::string& source) {
+  MeasurementSet set;
+  set.name = "the set";
+  set.source = source;
+  return set;
+}
+
+TEST(PopulationLogs, ASourceIsWhoPublishes) {
+  EXPECT_EQ(source_of(from("https://github.com/a/b/blob/main/c.txt")), "github.com/a/b");
+  EXPECT_EQ(source_of(from("https://github.com/a/b")), "github.com/a/b");
+  EXPECT_EQ(source_of(from("https://github.com/a/b (README.md)")), "github.com/a/b");
+  EXPECT_EQ(source_of(from("https://gist.github.com/a/123")), "gist.github.com/a");
+  EXPECT_EQ(source_of(from("Some documentation, a page")), "Some documentation");
+  EXPECT_EQ(source_of(from("a repository file, repository name unknown")), "the set");
+  EXPECT_EQ(source_of(from("")), "the set");
+}
+
+TEST(PopulationLogs, GpusAreToldApart) {
+  EXPECT_EQ(gpu_model("H100-SXM5-80GB"), "h100");
+  EXPECT_EQ(gpu_model("h100-roce"), "h100");
+  EXPECT_EQ(gpu_model("GH200-96GB"), "gh200");
+  EXPECT_EQ(gpu_model("A100-PCIE-40GB"), "a100-pcie");
+  EXPECT_EQ(gpu_model("GeForce RTX 2080 Ti"), "");
+}
+
+TEST(PopulationLogs, AGpuWithoutATopologyIsLeftOut) {
+  MeasurementSet set;
+  set.gpu = "GeForce RTX 2080 Ti";
+  EXPECT_FALSE(is_in_population(set));
+  set.gpu = "GH200-96GB";
+  EXPECT_TRUE(is_in_population(set));
+}
+
+// The stack of the file, fitted again. Other compilers may round differently.
+TEST(ShippedPopulation, TheStackOfH100IsFresh) {
+  const ConfigStore store = shipped();
+  const std::vector<MeasurementSet> sets = healthy_measurements(store);
+  const PopulationFit fit(population_logs(store, sets));
+  const Topology topology = store.topology("h100");
+  const nlohmann::json fitted = calibrate_population(fit, {"h100", topology}, {}).rows;
+  const nlohmann::json& rows = store.stack("calibrated-h100").collective_model.rows;
+  ASSERT_EQ(rows.size(), fitted.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const PopulationCurve a = PopulationCurve::from_json(rows[i], {"shipped", ""});
+    const PopulationCurve b = PopulationCurve::from_json(fitted[i], {"fitted", ""});
+    ASSERT_EQ(a.points.size(), b.points.size());
+    for (std::size_t p = 0; p < a.points.size(); ++p) {
+      EXPECT_NEAR(a.points[p].factor / b.points[p].factor, 1.0, 2e-3) << rows[i].dump();
+    }
+  }
+}
+
+// The acceptance of the shipped stacks: a network of a quarter of the speed takes longer, and one of
+// slower steps takes longer for small messages.
+TEST(ShippedPopulation, OptionsOfTheTopologyMoveThePrices) {
+  const ConfigStore store = shipped();
+  const ModelChoice& choice = store.stack("calibrated-h100").collective_model;
+  nlohmann::json slow = store.topology("h100").to_json();
+  slow["links"].back()["bandwidth_gb_per_s"] = 12.5;
+  slow["links"].back()["latency_us"] = 8.1;
+  const auto fast = make_collective_model(choice, store.topology("h100"));
+  const auto slower = make_collective_model(choice, Topology::from_json(slow, {"slow", ""}));
+  const GroupSpan group{
+      .ranks = 16, .hosts = 2, .domains = 2, .ranks_per_host = 8, .extent = 16, .walk = 16};
+  for (const double bytes : {1e3, 1e9}) {
+    const CollectiveQuery query{Collective::kAllReduce, bytes, group};
+    EXPECT_GT(slower->price(query).total.value(), 1.8 * fast->price(query).total.value()) << bytes;
+  }
+}
+
+}  // namespace population_test
+}  // namespace shardlab
