@@ -112,7 +112,13 @@ PopulationFit population_without(const ConfigStore& store,
                     [&](const MeasurementSet& other) { return other.name == set.name; });
     if (!is_fitted) others.push_back(std::move(set));
   }
-  return PopulationFit(population_logs(store, others));
+  const std::vector<PopulationLog> logs = population_logs(store, others);
+  if (logs.empty()) {
+    throw InputError(
+        "calibrate: no healthy log of another cluster is shipped, so that there is no population; "
+        "valid: --model piecewise");
+  }
+  return PopulationFit(logs);
 }
 
 Calibration fit_model(const ModelEntry& model, const ConfigStore& store, const Result& result,
@@ -353,6 +359,7 @@ void fit_gpu(const CalibrateArguments& arguments, const Session& session) {
   const std::string gpu = gpu_model(topology.name());
   const std::vector<MeasurementSet> sets = healthy_measurements(store);
   const std::vector<PopulationLog> logs = population_logs(store, sets);
+  if (logs.empty()) throw InputError("--gpu: no healthy log is shipped that could be fitted");
   const PopulationFit population(logs);
   Result result;
   result.topology = topology.name();
