@@ -103,7 +103,9 @@ double PopulationCurve::log_factor(double bend) const {
 }
 
 double PopulationCurve::log_error(double bend) const {
-  return interpolate(points, bend, [](const PopulationPoint& point) { return point.log_error; });
+  return std::sqrt(interpolate(points, bend, [](const PopulationPoint& point) {
+    return point.log_error * point.log_error;
+  }));
 }
 
 }  // namespace shardlab

@@ -6,7 +6,8 @@
 //
 // A point holds a bend of the physical curve, the ratio of the time to that curve there, and the
 // standard deviation of ln t of a cluster's times about the product. Between points, ln of the
-// ratio and the deviation are linear; beyond the outermost points they are level. `measured` holds
+// ratio and the variance are linear, as they are for a random walk; beyond the outermost points they
+// are level. `measured` holds
 // the hosts, the smallest and the largest bytes of the rows of the same collective and group that
 // the row was fitted to; it is absent if there were none.
 #pragma once

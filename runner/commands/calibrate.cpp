@@ -117,7 +117,13 @@ PopulationFit population_without(const ConfigStore& store,
                     [&](const MeasurementSet& other) { return other.name == set.name; });
     if (!is_fitted) others.push_back(std::move(set));
   }
-  return PopulationFit(population_logs(store, others));
+  const std::vector<PopulationLog> logs = population_logs(store, others);
+  if (logs.empty()) {
+    throw InputError(
+        "calibrate: no healthy log of another cluster is shipped, so that there is no population; "
+        "valid: --model piecewise");
+  }
+  return PopulationFit(logs);
 }
 
 Calibration fit_model(const ModelEntry& model, const ConfigStore& store, const Result& result,
@@ -208,7 +214,6 @@ Result calibrate_files(const CalibrateArguments& arguments, const Session& sessi
   hints.hosts = arguments.hosts;
   hints.gpus_per_host = arguments.gpus_per_host;
   Result result;
-  result.mesh = mesh_of(arguments, *model);
   result.sets = read_measurements(store, arguments.files, hints);
   const std::string name = arguments.model.empty() ? default_model(result.sets) : arguments.model;
   const ModelEntry* model = find_cost_model(name);
@@ -217,6 +222,7 @@ Result calibrate_files(const CalibrateArguments& arguments, const Session& sessi
     throw InputError("calibrate: unknown model \"" + name + "\"" + did_you_mean(name, names) +
                      "; valid: " + join(names));
   }
+  result.mesh = mesh_of(arguments, *model);
   for (const MeasurementSet& set : result.sets) {
     const std::vector<std::string> warnings = warnings_on(set);
     result.warnings.insert(result.warnings.end(), warnings.begin(), warnings.end());
@@ -306,7 +312,8 @@ nlohmann::json result_json(const Result& result) {
 
 // Parameters of curves are named after their groups: "all_reduce.80x10.smallest_us".
 std::string names_text(const Calibration& fit, const Observations& observations) {
-  if (!fit.model->fits_curves || fit.parameters.empty()) return "";
+  const bool has_curves = fit.model->fits_curves || fit.model->fits_population;
+  if (!has_curves || fit.parameters.empty()) return "";
   const std::string& name = fit.parameters.front().name;
   for (const Observation& row : observations.rows) {
     const auto& [ranks, hosts] = std::pair(row.query.group.ranks, row.query.group.hosts);
@@ -402,7 +409,7 @@ std::string stack_text(nlohmann::json stack) {
 // Fits the model `population` to the shipped logs alone, for a GPU.
 void fit_gpu(const CalibrateArguments& arguments, const Session& session) {
   if (!arguments.files.empty() || !arguments.topology.empty() || arguments.hold_out ||
-      !arguments.tuner_csv.empty() || !arguments.steps.empty()) {
+      !arguments.tuner_csv.empty() || !arguments.steps.empty() || !arguments.mesh.empty()) {
     throw InputError("--gpu: the shipped logs are fitted; valid: with --out and --format alone");
   }
   const ConfigStore& store = session.store();
@@ -410,9 +417,10 @@ void fit_gpu(const CalibrateArguments& arguments, const Session& session) {
   const std::string gpu = gpu_model(topology.name());
   const std::vector<MeasurementSet> sets = healthy_measurements(store);
   const std::vector<PopulationLog> logs = population_logs(store, sets);
+  if (logs.empty()) throw InputError("--gpu: no healthy log is shipped that could be fitted");
   const PopulationFit population(logs);
   Result result;
-  result.topology = topology.name();
+  result.topology = topology;
   result.fit = calibrate_population(population, {gpu, topology}, {});
   result.fit.rows_used = population.rows();
   std::set<std::string> sources;
@@ -428,7 +436,7 @@ void fit_gpu(const CalibrateArguments& arguments, const Session& session) {
   }
   if (session.json()) {
     session.print({{"model", "population"},
-                   {"topology", result.topology},
+                   {"topology", topology.name()},
                    {"rows_used", result.fit.rows_used},
                    {"sets", result.sets.size()},
                    {"sources", sources.size()},

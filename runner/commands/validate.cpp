@@ -217,6 +217,25 @@ void add_health(const Validation& result, nlohmann::json& out) {
     if (is_unhealthy(set)) out["unhealthy_sets"].push_back(set.name);
   }
   if (const auto healthy = healthy_rows(result)) out["healthy"] = summary_json(summarize(*healthy));
+  const auto add = [&](const std::string& name, std::span<const RowPrediction> rows) {
+    const std::optional<Coverage> coverage = coverage_of(rows);
+    if (!coverage) return;
+    out["intervals"][name] = {{"points", coverage->points},
+                              {"within_percent", coverage->within_percent},
+                              {"half_width_percent", coverage->half_width_percent}};
+  };
+  add("all", result.rows);
+  for (const auto& [band, rows] : cuts_of(result).size_band) add(band, rows);
+}
+
+// "  95 % intervals: 91.6 % of 32 points lie within; half of them are no wider than +24 %"; "" without any.
+std::string coverage_text(const Validation& result, const TextStyle& style) {
+  const std::optional<Coverage> coverage = coverage_of(result.rows);
+  if (!coverage) return "";
+  return "  95 % intervals: " + style.rounded(coverage->within_percent, 1) + " % of " +
+         std::to_string(coverage->points) +
+         " points lie within, and half of the upper bounds are no more than " +
+         style.rounded(coverage->half_width_percent, 0) + " % above their price\n";
 }
 
 nlohmann::json kernels_json(const Validation& result) {
@@ -293,7 +312,7 @@ std::string validation_text(const Validation& result, const ValidateArguments& a
   add_groups(table, "gpu", cuts.gpu, style);
   add_groups(table, "scale", cuts.scale, style);
   add_groups(table, "file", cuts.file, style);
-  text += table.text();
+  text += table.text() + coverage_text(result, style);
   TextTable worst(style, {"furthest off", "collective", "size", "measured us", "predicted us"});
   const auto add_row = [&](TextTable& into, const RowPrediction& row) {
     into.add({printable(result.sets[row.set].name), std::string(to_string(row.collective)),

@@ -12,6 +12,7 @@
 #include "costmodel/registry.h"
 #include "reports/statistics.h"
 #include "runner/config/configs.h"
+#include "sim/price_interval.h"
 
 namespace shardlab {
 namespace {
@@ -144,21 +145,37 @@ GroupSpan span_on(const MeasurementSet& set, const Topology& topology) {
   return span;
 }
 
+std::optional<Coverage> coverage_of(std::span<const RowPrediction> rows) {
+  std::vector<double> widths;
+  std::size_t within = 0;
+  for (const RowPrediction& row : rows) {
+    if (!row.is_priced() || !row.log_error) continue;
+    const double half = kNormalQuantile * *row.log_error;
+    widths.push_back(100.0 * std::expm1(half));
+    if (std::abs(std::log(row.predicted_us / row.measured_us)) <= half) ++within;
+  }
+  if (widths.empty()) return std::nullopt;
+  return Coverage{widths.size(),
+                  100.0 * static_cast<double>(within) / static_cast<double>(widths.size()),
+                  reports::percentile(widths, 0.5).value_or(0.0)};
+}
+
 std::vector<RowPrediction> predict_set(const CostModel& model, const GroupSpan& span,
                                        const MeasurementSet& set, std::size_t index) {
   std::vector<RowPrediction> out;
   out.reserve(set.rows.size());
   for (std::size_t i = 0; i < set.rows.size(); ++i) {
     const MeasuredRow& row = set.rows[i];
-    const Price price =
-        model.price({.kind = row.collective, .full_bytes = row.bytes, .group = span});
+    const CollectiveQuery query{.kind = row.collective, .full_bytes = row.bytes, .group = span};
+    const Price price = model.price(query);
     out.push_back({.set = index,
                    .row = i,
                    .collective = row.collective,
                    .bytes = row.bytes,
                    .measured_us = row.time_us,
                    .predicted_us = price.total.value(),
-                   .impossible = std::string(price.impossible)});
+                   .impossible = std::string(price.impossible),
+                   .log_error = model.log_error(query)});
   }
   return out;
 }

@@ -31,8 +31,9 @@ struct RowPrediction {
   Collective collective = Collective::kLocal;
   Bytes bytes = 0.0;
   double measured_us = 0.0;
-  double predicted_us = 0.0;    // infinite where the model can't price it
-  std::string impossible = {};  // why the model can't price it
+  double predicted_us = 0.0;             // infinite where the model can't price it
+  std::string impossible = {};           // why the model can't price it
+  std::optional<double> log_error = {};  // CostModel::log_error
 
   [[nodiscard]] bool is_priced() const { return impossible.empty(); }
   // (predicted - measured) / measured, in percent.
@@ -48,6 +49,15 @@ struct ErrorSummary {
   std::optional<double> mean_ape_percent;
   std::optional<double> bias_percent;
 };
+
+// How the intervals of the rows hold whose model knows its error (sim/price_interval.h).
+struct Coverage {
+  std::size_t points = 0;
+  double within_percent = 0.0;      // of the points lie in their 95 % interval
+  double half_width_percent = 0.0;  // the median distance from the price to its upper bound
+};
+// Nothing if no row has an interval.
+[[nodiscard]] std::optional<Coverage> coverage_of(std::span<const RowPrediction> rows);
 
 // Errors of the measured kernels of one kind under a stack's compute model. `unpriced` counts empty
 // launches and kernels that the model can't price.

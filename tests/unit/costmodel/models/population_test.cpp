@@ -1,8 +1,11 @@
 // The model population: how it reads its rows, and which prices come from which of them.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "costmodel/base/error.h"
 #include "costmodel/physical_curve.h"
+#include "costmodel/population_curve.h"
 #include "costmodel/registry.h"
 #include "tests/support/reference_messages.h"
 #include "tests/support/reference_topology.h"
@@ -111,6 +114,18 @@ TEST(Population, TheNetworkIsTheTopologysUnlessItIsGiven) {
   };
   EXPECT_GT(at(json::object(), slow_topology), 2 * at(json::object(), topology_with(8)));
   EXPECT_EQ(at(own, slow_topology), at(own, topology_with(8)));
+}
+
+// Next to a measured size, the deviation rises as that of a random walk: with the root of the
+// distance.
+TEST(PopulationCurve, DeviationsGrowWithTheRootOfTheDistance) {
+  const PopulationCurve curve = PopulationCurve::from_json(
+      row("all_reduce", 8, 1, json::parse("[[0, 1, 0.0], [1, 4, 0.2]]")), {"test.json", ""});
+  EXPECT_NEAR(curve.log_error(0.25), 0.1, 1e-12);
+  EXPECT_NEAR(curve.log_error(-5), 0.0, 1e-12);
+  EXPECT_NEAR(curve.log_error(5), 0.2, 1e-12);
+  EXPECT_NEAR(curve.log_factor(0.5), std::log(2.0), 1e-12);
+  EXPECT_EQ(PopulationCurve::from_json(curve.to_json(), {"again", ""}).to_json(), curve.to_json());
 }
 
 TEST(Population, SaysWhatWasMeasured) {
