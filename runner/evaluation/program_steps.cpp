@@ -8,8 +8,6 @@
 #include "runner/config/read_json.h"
 #include "runner/config/saved_plan.h"
 #include "runner/session/session.h"
-#include "runner/simulate/device_memory.h"
-#include "runner/solve/step_figures.h"
 #include "strategies/programs/program_prices.h"
 #include "strategies/programs/program_strategies.h"
 #include "strategies/programs/sharding_network.h"
@@ -139,7 +137,7 @@ std::vector<reports::StepComparison> compare_steps(const ProgramCase& program,
     step.candidate = stack.name;
     step.step_us.baseline = before.step_us;
     step.peak_bytes.baseline = before.peak_bytes;
-    step.device_bytes = memory_of_device(topology);
+    step.device_bytes = topology.device().memory_gib * kBytesPerGiB;
     try {
       const EagerRun after = eager.run(candidate);
       step.step_us.candidate = after.step_us;

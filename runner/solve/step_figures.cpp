@@ -57,13 +57,6 @@ StepFigures StepPlanner::figures(const Assignment& assignment, const StepOptions
   return figures;
 }
 
-std::vector<int> runs_under(const Program& program, const ModelBlocks& blocks,
-                            const Recomputation& policy) {
-  std::vector<int> runs;
-  for (const bool again : recomputed_nodes(program, blocks, policy)) runs.push_back(again ? 2 : 1);
-  return runs;
-}
-
 double tokens_of(const Program& program) {
   for (const ProgramNode& node : program.nodes) {
     if (node.kind != NodeKind::kInput || node.outputs[0].shape.empty()) continue;

@@ -62,10 +62,6 @@ class StepPlanner {
   double most_bytes_;
 };
 
-// How often each node runs in a step under this policy, for ProblemOptions.
-[[nodiscard]] std::vector<int> runs_under(const Program& program, const ModelBlocks& blocks,
-                                          const Recomputation& policy);
-
 // How many tokens a step of the program processes: the elements of its first input if these are
 // integers, otherwise the product of all its dims but the last.
 [[nodiscard]] double tokens_of(const Program& program);

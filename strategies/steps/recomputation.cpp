@@ -165,6 +165,13 @@ std::vector<bool> recomputed_nodes(const Program& program, const ModelBlocks& bl
   return again;
 }
 
+std::vector<int> runs_under(const Program& program, const ModelBlocks& blocks,
+                            const Recomputation& policy) {
+  std::vector<int> runs;
+  for (const bool again : recomputed_nodes(program, blocks, policy)) runs.push_back(again ? 2 : 1);
+  return runs;
+}
+
 std::vector<bool> held_nodes(const Program& program, const ModelBlocks& blocks,
                              const Recomputation& policy) {
   CandidateFinder finder(program, blocks, policy);

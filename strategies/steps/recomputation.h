@@ -49,6 +49,10 @@ struct Recomputation {
 [[nodiscard]] std::vector<bool> recomputed_nodes(const Program& program, const ModelBlocks& blocks,
                                                  const Recomputation& policy);
 
+// How often each node runs in a step under this policy, for ProblemOptions.
+[[nodiscard]] std::vector<int> runs_under(const Program& program, const ModelBlocks& blocks,
+                                          const Recomputation& policy);
+
 // The nodes whose results the policy holds until their block runs again, by node.
 [[nodiscard]] std::vector<bool> held_nodes(const Program& program, const ModelBlocks& blocks,
                                            const Recomputation& policy);
