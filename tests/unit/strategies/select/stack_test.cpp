@@ -133,7 +133,7 @@ INSTANTIATE_TEST_SUITE_P(
         StackError{"UnknownModel", R"({"collective_model": "dtenso"})",
                    "s.json:/collective_model: unknown model \"dtenso\" (did you mean "
                    "\"dtensor\"?); valid: alpha_beta, ap_default, ap_nccl, ap_roofline, dtensor, "
-                   "kernels, nccl, none, piecewise, roofline, table"},
+                   "kernels, nccl, none, piecewise, population, roofline, table"},
         StackError{"UnknownParameter",
                    R"({"collective_model": {"name": "dtensor", "params": {"latency": 1}}})",
                    "s.json:/collective_model/params/latency: unknown parameter; valid: "
@@ -141,7 +141,7 @@ INSTANTIATE_TEST_SUITE_P(
                    "inter_host_factor"},
         StackError{"KernelModelForCollectives", R"({"collective_model": "roofline"})",
                    "s.json:/collective_model: \"roofline\" prices no collectives; valid: "
-                   "alpha_beta, ap_default, ap_nccl, dtensor, nccl, piecewise, table"},
+                   "alpha_beta, ap_default, ap_nccl, dtensor, nccl, piecewise, population, table"},
         StackError{"CollectiveModelForKernels", R"({"compute_model": "dtensor"})",
                    "s.json:/compute_model: \"dtensor\" prices no kernels; valid: ap_roofline, "
                    "kernels, none, roofline"},
