@@ -103,7 +103,7 @@ struct HeldTile {
     double left = 0.0, top = 0.0, width = 1.0, height = 1.0;
   };
   std::string name;     // "5", the rank
-  std::string part;     // "part 3", "all" or "none"
+  std::string part;     // "3", "all" or "none"
   std::string partial;  // "sum 2/4": the areas are striped; empty: the values are final
   std::size_t series = 0;
   std::vector<Area> areas;

@@ -70,7 +70,9 @@ std::vector<Share> shares_of(const HoldingDevice& device, const PlanDrawing& dra
 HeldTile tile_of(const HoldingDevice& device, const PlanDrawing& drawing, const BoxDims& dims) {
   HeldTile tile;
   tile.name = std::to_string(device.rank);
-  tile.part = device.label;
+  // Below its box, a part has its number alone.
+  constexpr std::string_view kPart = "part ";
+  tile.part = device.label.starts_with(kPart) ? device.label.substr(kPart.size()) : device.label;
   tile.partial = device.partial;
   tile.series =
       device.parts == 1 ? kWholeSeries : static_cast<std::size_t>(device.part) % kWholeSeries;
@@ -155,7 +157,7 @@ std::string legend_of(const PlanDrawing& drawing, const BoxDims& dims) {
             std::to_string(*dims.across) + " from left to right";
   }
   text +=
-      "; what is filled is what the device holds, and devices with the same label below the box "
+      "; what is filled is what the device holds, and devices with the same number below the box "
       "hold the same part.";
   if (dims.cut > 2) text += " Cuts of further tensor dims are not drawn.";
   if (has([](const HoldingDevice& device) { return !device.partial.empty(); })) {

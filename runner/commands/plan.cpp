@@ -337,7 +337,7 @@ void run_plan(const PlanArguments& arguments, Session& session) {
   }
   const std::optional<reports::PriceBasis> basis =
       basis_of(plan, evaluator.on(mesh), MeasuredRanges(evaluator.collective_model().measured()));
-  DoubtedPrices doubted(evaluator, store);
+  DoubtedPrices doubted(evaluator);
   doubted.add(plan, evaluator.on(mesh));
   std::vector<OtherPlan> others;
   for (const std::string& name : arguments.against) {

@@ -35,9 +35,10 @@ std::string_view reason_of(DoubtKind kind) {
 
 }  // namespace
 
-DoubtedPrices::DoubtedPrices(const StackEvaluator& evaluator, const ConfigStore& store) {
+DoubtedPrices::DoubtedPrices(const StackEvaluator& evaluator) {
   const Stack& stack = evaluator.stack();
   if (is_constant(stack)) return;
+  const ConfigStore store(configs_root(), {});
   const std::string name = measured_stack(evaluator.topology());
   const std::vector<std::string> names = store.names(ConfigKind::kStack);
   const ModelEntry& entry = *stack.collective_model.entry;

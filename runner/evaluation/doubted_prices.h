@@ -1,7 +1,7 @@
 // Which prices of a result a reader should doubt, as notes under the result: what breaks a bound of the
 // links, and what lies far from every measured cluster of the same GPU (costmodel/price_doubts.h).
 //
-//   DoubtedPrices doubted(evaluator, store);
+//   DoubtedPrices doubted(evaluator);
 //   doubted.add(plan, evaluator.on(mesh));
 //   session.print(doubted.text());   // "" or a line for each of the worst
 //
@@ -27,8 +27,9 @@ namespace shardlab {
 
 class DoubtedPrices {
  public:
-  // Keeps references to the evaluator's model and topology.
-  DoubtedPrices(const StackEvaluator& evaluator, const ConfigStore& store);
+  // Keeps references to the evaluator's model and topology. The measured stack is as it was shipped,
+  // whatever --set changes.
+  explicit DoubtedPrices(const StackEvaluator& evaluator);
 
   void add(const CollectiveQuery& query);
   // All collectives of a plan.

@@ -273,6 +273,9 @@ struct PrintedPlan {
   ExecutedPlan executed;
   std::optional<Searched> searched = {};  // with --objective step
   std::vector<std::string> notes = {};
+  // What a reader should know of the prices; in JSON, not_measured and doubtful.
+  std::vector<std::string> price_notes = {};
+  nlohmann::json doubtful = nlohmann::json::array();
   std::vector<SolveAnswer> answers = {};
 };
 
@@ -300,6 +303,8 @@ nlohmann::json plan_json(const PrintedPlan& plan) {
 void print_json(const PrintedPlan& plan, nlohmann::json json, const Times& times,
                 const Session& session) {
   for (const SolveAnswer& answer : plan.answers) json[answer.key] = answer.json;
+  if (!plan.executed.not_measured.empty()) json["not_measured"] = plan.executed.not_measured;
+  if (!plan.doubtful.empty()) json["doubtful"] = plan.doubtful;
   json["stack"] = plan.priced.stack.name;
   json["topology"] = plan.priced.topology.name();
   json["mesh"] = plan.priced.mesh.text();
@@ -390,6 +395,8 @@ void answer_all(PrintedPlan& plan, ExactSolution& solution, ExactSolver& solver,
 void write_plan(const PrintedPlan& plan, const nlohmann::json& json, const ProblemOptions& options,
                 const std::optional<RecipeComparison>& recipes, StepPlanner& planner,
                 const Times& times, const Session& session) {
+  nlohmann::json result = json;
+  for (const std::string& note : plan.price_notes) result["notes"].push_back(note);
   nlohmann::json answers = answers_record(plan.answers, json["best"]);
   if (recipes) answers["recipes"] = recipes->record;
   std::optional<PicturedPlan> picture;
@@ -401,7 +408,7 @@ void write_plan(const PrintedPlan& plan, const nlohmann::json& json, const Probl
                             .mesh = plan.priced.mesh.text(),
                             .recipe = plan.arguments.recipe,
                             .options = options,
-                            .result = json,
+                            .result = std::move(result),
                             .answers = std::move(answers),
                             .picture = picture ? &*picture : nullptr,
                             .wall_ms = times.total_ms});
@@ -571,7 +578,7 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
   ExactSolver solver(*found.network);
   const ProgramSolution solved{program,        strategies,     prices,      *found.problem,
                                *found.network, found.solution, found.misfit};
-  DoubtedPrices doubted(evaluator, store);
+  DoubtedPrices doubted(evaluator);
   PrintedPlan plan{
       arguments,
       priced,
@@ -588,9 +595,11 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
     plan.notes.emplace_back("the search was interrupted; this is the best plan that it had");
   }
   if (!plan.executed.not_measured.empty()) {
-    plan.notes.push_back("prices of moves are " + carried_over_text(plan.executed.not_measured));
+    plan.price_notes.push_back("prices of moves are " +
+                               carried_over_text(plan.executed.not_measured));
   }
-  std::ranges::copy(doubted.lines(), std::back_inserter(plan.notes));
+  std::ranges::copy(doubted.lines(), std::back_inserter(plan.price_notes));
+  plan.doubtful = doubted.json();
   const std::vector<FurtherQuestion> questions =
       questions_of(solved, priced, options, asked, solver, session);
   const bool prints_text = !recipes && !session.json() && !session.summary;
@@ -599,6 +608,7 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
   };
   print(plan_text(plan, LayoutNames(session), session.style(), asked.all_nodes));
   for (const std::string& note : plan.notes) print("  note: " + note + "\n");
+  for (const std::string& note : plan.price_notes) print("  note: " + note + "\n");
   answer_all(plan, found.solution, solver, asked, questions, session, print);
   if (!found.solution.feasible || std::ranges::any_of(plan.answers, &SolveAnswer::says_no)) {
     session.exit_code = kGateSaidNo;

@@ -212,10 +212,16 @@ TEST(MeasureLaunch, AWrongRankCountIsNamed) {
             "shardlab: --ranks: found 2, but the launcher (torchrun) started 3 processes; valid: "
             "that number, or no --ranks\n");
 
+  // Ranks that know each other's secret end at once; without one, rank 0 would wait for another guest.
+  const auto with_secret = [](Variables variables) {
+    variables.emplace_back("SHARDLAB_SECRET", "of the test");
+    return variables;
+  };
   auto first = std::async(std::launch::async, [&] {
-    return run_measure({"--time-limit", "20"}, torchrun(0, 2, port));
+    return run_measure({"--time-limit", "20"}, with_secret(torchrun(0, 2, port)));
   });
-  const ProcessResult second = run_measure({"--time-limit", "20"}, torchrun(1, 3, port));
+  const ProcessResult second =
+      run_measure({"--time-limit", "20"}, with_secret(torchrun(1, 3, port)));
   const std::string expected =
       "shardlab: rendezvous: rank 1 expects 3 ranks, but rank 0 expects 2\n";
   EXPECT_EQ(second.exit_code, 4);

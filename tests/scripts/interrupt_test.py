@@ -115,7 +115,7 @@ class Interrupted(unittest.TestCase):
     def test_recipes_are_compared_as_far_as_they_are_known(self):
         with tempfile.TemporaryDirectory() as folder:
             program = str(Path(folder) / "llama.json")
-            subprocess.run([BINARY, "program", "llama3-8b", "--layers", "2", "--out", program], check=True)
+            subprocess.run([BINARY, "program", "llama3-8b", "--out", program], check=True)
             printed = interrupted("solve", program, "--mesh", "8x8", "--compare-recipes", "--format", "json")
             result = json.loads(printed)
             if "recipes" in result:
