@@ -168,7 +168,8 @@ RenderedReport report_of(const json& answers) {
 TEST(SolutionAnswers, HaveASectionEach) {
   const RenderedReport report = report_of(all_answers());
   const std::vector<std::pair<std::string_view, std::string_view>> wanted = {
-      {"recipes", "The best recipe is `fsdp`, 4.0 % above the best plan by the sum of kernels and moves."},
+      {"recipes",
+       "The best recipe is `fsdp`, 4.0 % above the best plan by the sum of kernels and moves."},
       {"moves",
        "3 redistributions cost 70.00 us; the largest part, 85.7 %, is `f32[8,8]` from `S(0)R` to "
        "`RR` in the "
