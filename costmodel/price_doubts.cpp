@@ -60,8 +60,7 @@ double least_us(const CollectiveQuery& query, const Topology& topology) {
   for (const LinkLevel& level : topology.links()) {
     fastest = std::max(fastest, level.nominal_bandwidth.value());
   }
-  double us =
-      query.full_bytes * received_by_rank(query.kind, ranks) / (kBytesInAUs * fastest);
+  double us = query.full_bytes * received_by_rank(query.kind, ranks) / (kBytesInAUs * fastest);
   if (query.group.domains > 1) {
     const auto domains = static_cast<double>(query.group.domains);
     const double interfaces = static_cast<double>(topology.domain_devices()) *

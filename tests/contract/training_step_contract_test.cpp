@@ -263,7 +263,8 @@ TEST(TrainingStep, NoKernelWaitsForAReducedGradient) {
   int cuts = 0;
   for (const StepTask& task : step.tasks) {
     for (const int before : task.kernel.after) {
-      if (step.tasks[static_cast<std::size_t>(before)].kernel.stream != Stream::kReduction) continue;
+      if (step.tasks[static_cast<std::size_t>(before)].kernel.stream != Stream::kReduction)
+        continue;
       EXPECT_EQ(task.kernel.stream, Stream::kReduction) << task.kernel.name;
       if (task.kernel.mesh_dims.empty()) ++cuts;
     }
