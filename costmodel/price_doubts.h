@@ -52,7 +52,7 @@ struct PriceDoubt {
   // "all_gather of 128 ranks on 16 hosts, 512 MiB: 49,990 us is 13 times what calibrated-a100 says,
   // 3,721 us".
   [[nodiscard]] std::string text() const;
-  // By which factor the two figures differ, at least 1.
+  // The factor by which the two figures differ: at least 1.
   [[nodiscard]] double ratio() const;
 };
 

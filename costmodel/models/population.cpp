@@ -115,8 +115,8 @@ class Population final : public CostModel {
     return price;
   }
 
-  // Of a group without a row, the root of the mean of the rows' squared errors, weighed as their factors
-  // are.
+  // The error of a group without a row is the root of the mean of the rows' squared errors, weighed as
+  // their factors are.
   [[nodiscard]] std::optional<double> log_error(const CollectiveQuery& query) const override {
     if (query.kind == Collective::kLocal || query.group.ranks <= 1) return std::nullopt;
     const PhysicalGroup group = physical_group(query.kind, query.group, topology_, network_);

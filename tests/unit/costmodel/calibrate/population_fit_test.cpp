@@ -169,7 +169,7 @@ TEST(PopulationCalibration, TheModelIsWhatThePosteriorSays) {
   EXPECT_GT(smallest.high_95, smallest.value);
 }
 
-// With both ends of a curve known, what is least sure is where protocols change.
+// Once both ends of a curve are known, the times are least sure where protocols change.
 TEST(PopulationCalibration, AdviceGoesWhereTheVarianceIs) {
   const std::vector<PopulationLog> logs = {log_of("a", 1.2), log_of("b", 1.5)};
   const PopulationFit fit(logs);

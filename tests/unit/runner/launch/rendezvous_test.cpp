@@ -72,14 +72,14 @@ TEST(Rendezvous, NamesWhoIsMissing) {
   }
 }
 
-// With a secret it is one of ours, so that nobody can begin any more.
+// A guest that knows the secret is one of our ranks, so the missing one will never come.
 TEST(Rendezvous, ARankThatComesTwiceEndsTheMeeting) {
   const auto nothing = [](Rendezvous&) { return std::string("met"); };
   const auto results = run_ranks(3, {0, 1, 1}, nothing, 5.0, "our secret");
   for (const std::string& text : results) EXPECT_EQ(text, "rendezvous: rank 1 joined twice");
 }
 
-// Without one it may be anyone, who is refused while the others go on.
+// Without a secret a guest may be anyone: it is refused, and the others go on.
 TEST(Rendezvous, AClaimWithoutASecretEndsNothing) {
   const int port = free_port();
   auto first = std::async(std::launch::async, [&] {
