@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "sim/semantics_upon.h"
+
 namespace shardlab {
 namespace {
 
@@ -26,29 +28,26 @@ Micros own_penalty(const EdgeSemantics& semantics) {
       .price.total;
 }
 
-class WithAllToAllPenalty final : public EdgeSemantics {
+class WithAllToAllPenalty final : public SemanticsUpon {
  public:
-  WithAllToAllPenalty(std::shared_ptr<const EdgeSemantics> base, Micros penalty)
-      : EdgeSemantics(base->name()),
-        base_(std::move(base)),
-        penalty_(penalty),
-        own_penalty_(own_penalty(*base_)) {}
+  WithAllToAllPenalty(const std::shared_ptr<const EdgeSemantics>& below, Micros penalty)
+      : SemanticsUpon(below), penalty_(penalty), own_penalty_(own_penalty(*below)) {}
 
   [[nodiscard]] Micros penalty() const { return penalty_; }
 
   [[nodiscard]] std::shared_ptr<const EdgeSemantics> bound_to(
       const DeviceMesh& mesh, const Topology& topology) const override {
-    std::shared_ptr<const EdgeSemantics> bound = base_->bound_to(mesh, topology);
+    std::shared_ptr<const EdgeSemantics> bound = base()->bound_to(mesh, topology);
     if (bound == nullptr) return nullptr;
     return std::make_shared<WithAllToAllPenalty>(std::move(bound), penalty_);
   }
 
   [[nodiscard]] PricedTransition price_step(const StepModels& models,
                                             const StepQuery& step) const override {
-    PricedTransition result = base_->price_step(models, step);
+    PricedTransition result = base()->price_step(models, step);
     const bool is_strided = step.from.is_strided() || step.to.is_strided();
     if (!step.from.is_shard_like() || !step.to.is_shard_like()) return result;
-    if (is_strided && !base_->prices_strided_shards()) return result;
+    if (is_strided && !base()->prices_strided_shards()) return result;
     // A penalty that the base has already added cannot be taken off again without rounding. Versions
     // with a penalty price nothing but the collective, so that it is asked once more.
     if (own_penalty_ != Micros()) {
@@ -59,29 +58,7 @@ class WithAllToAllPenalty final : public EdgeSemantics {
     return result;
   }
 
-  [[nodiscard]] bool chunk_is_free() const override { return base_->chunk_is_free(); }
-  [[nodiscard]] std::optional<Micros> replicate_to_partial() const override {
-    return base_->replicate_to_partial();
-  }
-  [[nodiscard]] bool plans_sums_of_shards() const override { return base_->plans_sums_of_shards(); }
-  [[nodiscard]] std::optional<KnownPrice> known_price(const Placements& from,
-                                                      const Placements& to) const override {
-    return base_->known_price(from, to);
-  }
-  [[nodiscard]] bool replicated_source_is_free() const override {
-    return base_->replicated_source_is_free();
-  }
-  [[nodiscard]] bool prices_strided_shards() const override {
-    return base_->prices_strided_shards();
-  }
-  [[nodiscard]] bool follows_plan() const override { return base_->follows_plan(); }
-  [[nodiscard]] MeshDimWalk mesh_dim_walk(const TensorMeta& meta, const Placements& from,
-                                          const Placements& to) const override {
-    return base_->mesh_dim_walk(meta, from, to);
-  }
-
  private:
-  std::shared_ptr<const EdgeSemantics> base_;
   Micros penalty_;
   Micros own_penalty_;
 };

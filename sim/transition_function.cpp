@@ -4,20 +4,21 @@
 #include <utility>
 
 #include "costmodel/base/error.h"
+#include "sim/semantics_upon.h"
 
 namespace shardlab {
 namespace {
 
 // Semantics whose steps a function prices. An object that is not bound to a mesh prices nothing.
-class PricedByFunction final : public EdgeSemantics {
+class PricedByFunction final : public SemanticsUpon {
  public:
   PricedByFunction(std::shared_ptr<const EdgeSemantics> base,
                    std::shared_ptr<const TransitionFunction> function)
-      : EdgeSemantics(base->name()), base_(std::move(base)), function_(std::move(function)) {}
+      : SemanticsUpon(std::move(base)), function_(std::move(function)) {}
 
   [[nodiscard]] std::shared_ptr<const EdgeSemantics> bound_to(
       const DeviceMesh& mesh, const Topology& topology) const override {
-    auto bound = std::make_shared<PricedByFunction>(base_, function_);
+    auto bound = std::make_shared<PricedByFunction>(base(), function_);
     bound->devices_per_host_ = topology.domain_devices();
     bound->prices_ = function_->on(mesh, bound->devices_per_host_);
     return bound;
@@ -40,25 +41,6 @@ class PricedByFunction final : public EdgeSemantics {
   }
 
   [[nodiscard]] bool chunk_is_free() const override { return false; }
-  [[nodiscard]] std::optional<Micros> replicate_to_partial() const override {
-    return base_->replicate_to_partial();
-  }
-  [[nodiscard]] bool plans_sums_of_shards() const override { return base_->plans_sums_of_shards(); }
-  [[nodiscard]] std::optional<KnownPrice> known_price(const Placements& from,
-                                                      const Placements& to) const override {
-    return base_->known_price(from, to);
-  }
-  [[nodiscard]] bool replicated_source_is_free() const override {
-    return base_->replicated_source_is_free();
-  }
-  [[nodiscard]] bool prices_strided_shards() const override {
-    return base_->prices_strided_shards();
-  }
-  [[nodiscard]] bool follows_plan() const override { return base_->follows_plan(); }
-  [[nodiscard]] MeshDimWalk mesh_dim_walk(const TensorMeta& meta, const Placements& from,
-                                          const Placements& to) const override {
-    return base_->mesh_dim_walk(meta, from, to);
-  }
 
  private:
   static bool is_finite(Micros price) { return price.value() < kInfinity; }
@@ -72,7 +54,6 @@ class PricedByFunction final : public EdgeSemantics {
     return flattened->price(step.from, step.to, 0, step.bytes);
   }
 
-  std::shared_ptr<const EdgeSemantics> base_;
   std::shared_ptr<const TransitionFunction> function_;
   std::shared_ptr<const TransitionFunction::OnMesh> prices_;  // null until bound to a mesh
   std::int64_t devices_per_host_ = 1;
