@@ -65,6 +65,8 @@ struct CollectiveQuery {
   Collective kind = Collective::kLocal;
   Bytes full_bytes = 0.0;
   GroupSpan group;
+
+  friend bool operator==(const CollectiveQuery&, const CollectiveQuery&) = default;
 };
 
 // The bytes that cross one rank's link in a ring of n ranks, as a multiple of full_bytes:

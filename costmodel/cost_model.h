@@ -82,6 +82,11 @@ class CostModel {
   [[nodiscard]] virtual std::optional<double> log_error(const CollectiveQuery&) const {
     return std::nullopt;
   }
+  // How alike the errors of two prices are on one cluster, from -1 to 1: of what both log_error() tell.
+  [[nodiscard]] virtual double error_correlation(const CollectiveQuery& a,
+                                                 const CollectiveQuery& b) const {
+    return a == b ? 1.0 : 0.0;
+  }
   // The collectives, groups and sizes that the model's rows cover; empty for a model without rows.
   [[nodiscard]] virtual std::vector<MeasuredRange> measured() const { return {}; }
 };

@@ -98,6 +98,10 @@ class WaitingModel : public CostModel {
   [[nodiscard]] std::optional<double> log_error(const CollectiveQuery& query) const final {
     return model_->log_error(query);
   }
+  [[nodiscard]] double error_correlation(const CollectiveQuery& a,
+                                         const CollectiveQuery& b) const final {
+    return model_->error_correlation(a, b);
+  }
   [[nodiscard]] std::vector<MeasuredRange> measured() const final { return model_->measured(); }
 
  protected:

@@ -112,6 +112,13 @@ std::string duration_text(double us) {
   return fixed(us, 3) + " us";
 }
 
+std::string interval_text(const std::optional<double>& low_us,
+                          const std::optional<double>& high_us) {
+  if (!low_us || !high_us) return {};
+  return duration_text(*low_us) + " to " + duration_text(*high_us) +
+         " on 95 % of clusters like those measured";
+}
+
 std::string counted(std::int64_t number, std::string_view one, std::string_view many) {
   if (number == 0) return "no " + std::string(many);
   return grouped(number) + " " + std::string(number == 1 ? one : many);

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -44,6 +45,10 @@ namespace shardlab::reports {
 
 // "12.35 us", "1.33 s": four significant digits, the unit that needs the fewest.
 [[nodiscard]] std::string duration_text(double us);
+
+// "12.35 us to 20.11 us on 95 % of clusters like those measured"; "" without bounds.
+[[nodiscard]] std::string interval_text(const std::optional<double>& low_us,
+                                        const std::optional<double>& high_us);
 
 // "1 flip", "2 flips", "no flips": `one` is the noun in the singular, `many` in the plural.
 [[nodiscard]] std::string counted(std::int64_t number, std::string_view one, std::string_view many);

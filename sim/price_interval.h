@@ -11,10 +11,14 @@
 // times lie within.
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "costmodel/cost_model.h"
 #include "sim/redistribute.h"
+#include "sim/simulator.h"
 
 namespace shardlab {
 
@@ -42,5 +46,31 @@ inline constexpr double kNormalQuantile = 1.959963984540054;
 [[nodiscard]] std::optional<PriceInterval> interval_of(const Plan& plan,
                                                        const Redistributor& redistributor,
                                                        const CostModel& model);
+
+// A price that is not sure, and half the width of its interval.
+struct UnsurePrice {
+  CollectiveQuery query;
+  double half_us = 0.0;
+};
+// Adds those of the plan's steps.
+void add_unsure_prices(std::vector<UnsurePrice>& prices, const Plan& plan,
+                       const Redistributor& redistributor, const CostModel& model);
+// How far the difference between the sums of two lists of prices may be off on one cluster: half the width
+// of its interval. What both lists have in common cancels, and so does, in part, what is off alike
+// (CostModel::error_correlation).
+[[nodiscard]] double error_of_difference_us(std::span<const UnsurePrice> a,
+                                            std::span<const UnsurePrice> b, const CostModel& model);
+
+// Which end of the interval.
+enum class PriceBound : std::uint8_t { kLow, kHigh };
+
+// The kernel at one bound of its price. Kernels of one rank have no error and stay as they are.
+// Assumes that `redistributor` prices with `model`.
+[[nodiscard]] ScheduledKernel at_bound(ScheduledKernel kernel, PriceBound bound,
+                                       const Redistributor& redistributor, const CostModel& model);
+// All kernels of the schedule at one bound, as on a cluster that is faster or slower than others in
+// all of them alike.
+[[nodiscard]] Schedule at_bound(Schedule schedule, PriceBound bound,
+                                const Redistributor& redistributor, const CostModel& model);
 
 }  // namespace shardlab

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "costmodel/base/index.h"
+#include "costmodel/cluster_departure.h"
 
 namespace shardlab {
 namespace {
@@ -39,11 +40,6 @@ constexpr double kFineBendLength = 4.85;
 constexpr double kFineKindDecay = 1.37;
 constexpr double kFineGroupDecay = 0.086;  // for each unit of ln ranks and ln domains
 constexpr double kFineGenerationDecay = 0.747;
-constexpr double kClusterFloor = 0.234;
-constexpr double kClusterPlateau = 0.147;
-constexpr double kWalkVariance = 0.0828;   // a variance
-constexpr double kWalkSpeed = 5.2;         // multiplies the clock
-constexpr double kCurveSharpness = 0.042;  // of ln p of physical_curve.h
 
 // The centres of the slopes: 12 ranks, 3 domains, 4 or 5 devices in each.
 constexpr double kCentreRanks = 2.5;
@@ -78,55 +74,6 @@ int kind_index(Collective kind) {
   }
 }
 
-// The clock of the walk: its speed, a standard deviation of ln t for each unit of the bend, is
-// linear between these points.
-struct Speed {
-  double bend;
-  double speed;
-};
-constexpr std::array<Speed, 10> kSpeeds = {{{-40, .035},
-                                            {-7, .035},
-                                            {-5.5, .07},
-                                            {-4, .15},
-                                            {1, .15},
-                                            {2, .08},
-                                            {3, .045},
-                                            {4.5, .025},
-                                            {6, .015},
-                                            {40, .015}}};
-
-double speed_at(double bend) {
-  if (bend <= kSpeeds.front().bend) return kSpeeds.front().speed;
-  for (std::size_t i = 1; i < kSpeeds.size(); ++i) {
-    if (bend > kSpeeds[i].bend) continue;
-    const Speed& left = kSpeeds[i - 1];
-    const Speed& right = kSpeeds[i];
-    return left.speed + (bend - left.bend) / (right.bend - left.bend) * (right.speed - left.speed);
-  }
-  return kSpeeds.back().speed;
-}
-
-// The clock at a bend: the integral of the squared speed from the first point on.
-double clock_at(double bend) {
-  double clock = 0.0;
-  for (std::size_t i = 1; i < kSpeeds.size(); ++i) {
-    const double from = kSpeeds[i - 1].bend;
-    const double to = std::min(bend, kSpeeds[i].bend);
-    if (to <= from) break;
-    // Simpson's rule is exact, because the squared speed is a parabola.
-    const double a = speed_at(from);
-    const double m = speed_at(0.5 * (from + to));
-    const double b = speed_at(to);
-    clock += (to - from) / 6 * (a * a + 4 * m * m + b * b);
-  }
-  return clock;
-}
-
-// The derivative of ln(t0 / a) by ln p at a bend.
-double slope_by_sharpness(const PopulationPlace& place) {
-  return place.bend * place.plateau_share - PhysicalCurve::log_rise(place.bend);
-}
-
 // A place with what many pairs of it share.
 struct Prepared {
   PopulationPlace place;
@@ -135,8 +82,7 @@ struct Prepared {
   double domains;
   double per_domain;
   double fine;
-  double clock;
-  double sharpness;
+  ClusterPoint own;
 };
 
 Prepared prepare(const PopulationPlace& place) {
@@ -145,9 +91,8 @@ Prepared prepare(const PopulationPlace& place) {
           place.log_ranks - kCentreRanks,
           place.log_domains - kCentreDomains,
           place.log_per_domain - kCentrePerDomain,
-          speed_at(place.bend) / 0.15,
-          clock_at(place.bend),
-          slope_by_sharpness(place)};
+          walk_speed(place.bend) / 0.15,
+          cluster_point(place.bend)};
 }
 
 constexpr double squared(double x) { return x * x; }
@@ -189,13 +134,9 @@ double covariance(const Prepared& a, const Prepared& b) {
          std::exp(-0.5 * sizes / squared(kFineSizeLength) - 0.5 * bends / squared(kFineBendLength) -
                   kFineKindDecay * kinds - kFineGroupDecay * (ranks + domains) -
                   kFineGenerationDecay * generations);
-  if (p.cluster == q.cluster) {
-    sum += squared(kClusterFloor) * floors + squared(kClusterPlateau) * plateaus;
-  }
+  if (p.cluster == q.cluster) sum += covariance_of_cluster(a.own, b.own);
   if (p.log == q.log && p.kind == q.kind && ranks == 0.0 && domains == 0.0) {
-    const double walk = kWalkSpeed * std::abs(a.clock - b.clock);
-    sum += kWalkVariance * std::exp(-walk / (2 * kWalkVariance)) +
-           squared(kCurveSharpness) * a.sharpness * b.sharpness;
+    sum += covariance_of_curve(a.own, b.own);
   }
   return sum;
 }

@@ -10,9 +10,7 @@
 // w = share of the floor in the time), the plateau (1 - w), or the shape in between. Groups inside
 // and across domains share nothing.
 //
-// The departure of one curve is a random walk in a clock that runs by the bend: it runs fast where
-// NCCL changes protocols, and slowly on the floor and on the plateau. It reverts to zero over
-// kWalkVariance.
+// The last two are those of cluster_departure.h.
 //
 // Source: a Gaussian process (Rasmussen and Williams 2006, "Gaussian processes for machine
 // learning", chapter 2). Its figures minimise the error and the miscoverage at 0, 3 and 6 known

@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "costmodel/cluster_departure.h"
 #include "costmodel/physical_curve.h"
 #include "costmodel/population_curve.h"
 #include "costmodel/registry.h"
@@ -129,6 +130,30 @@ class Population final : public CostModel {
       squares += weight * error * error;
     }
     return std::sqrt(squares / near.weights);
+  }
+
+  // Sizes of one collective and group are off alike, as far as the walk between them leaves. Other
+  // curves share what is the cluster's, unless rows of its own have told that.
+  [[nodiscard]] double error_correlation(const CollectiveQuery& a,
+                                         const CollectiveQuery& b) const override {
+    if (a == b) return 1.0;
+    const std::optional<double> error_a = log_error(a);
+    const std::optional<double> error_b = log_error(b);
+    if (!error_a || !error_b || !(*error_a * *error_b > 0.0)) return 0.0;
+    const PhysicalGroup group_a = physical_group(a.kind, a.group, topology_, network_);
+    const PhysicalGroup group_b = physical_group(b.kind, b.group, topology_, network_);
+    if ((group_a.domains > 1) != (group_b.domains > 1)) return 0.0;
+    const ClusterPoint point_a = cluster_point(physical_curve(group_a).bend(a.full_bytes));
+    const ClusterPoint point_b = cluster_point(physical_curve(group_b).bend(b.full_bytes));
+    if (a.kind == b.kind && a.group.ranks == b.group.ranks && group_a.domains == group_b.domains) {
+      return std::exp(-walked_variance(point_a, point_b) / (2.0 * *error_a * *error_b));
+    }
+    if (network_.bandwidth) return 0.0;  // `calibrate` names the network with rows of the cluster
+    const auto variance = [](const ClusterPoint& point) {
+      return covariance_of_cluster(point, point) + covariance_of_curve(point, point);
+    };
+    return covariance_of_cluster(point_a, point_b) /
+           std::sqrt(variance(point_a) * variance(point_b));
   }
 
   [[nodiscard]] std::vector<MeasuredRange> measured() const override {

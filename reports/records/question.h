@@ -57,7 +57,10 @@ struct StackAnswer {
   // The bounds of the 95 % interval of reference_us, if the reference knows its error.
   std::optional<double> reference_low_us = {};
   std::optional<double> reference_high_us = {};
+  // Half the width of the 95 % interval of the difference from the first stack's reference_us.
+  std::optional<double> reference_gain_error_us = {};
   std::string cannot_run;
+  std::string replicas_may_differ = {};  // after which step of which plan; "" if not, or not asked
   std::optional<PriceBasis> basis;
   // The collectives that bring the inputs into the layouts of the choice. Empty if the reference has
   // no price for them, or if the record is older than the figure.
@@ -143,7 +146,14 @@ struct Fields<reports::StackAnswer> {
                      "95 of 100 clusters like those that the reference was fitted to take longer "
                      "than this or less than reference_high_us"),
       optional_field("reference_high_us", &Self::reference_high_us, ""),
+      optional_field("reference_gain_error_us", &Self::reference_gain_error_us,
+                     "how far the difference from the baseline's reference_us may be off: half the "
+                     "width of its interval, of 95 of 100 such clusters"),
       optional_field("cannot_run", &Self::cannot_run, "the step that no collective can do"),
+      optional_field(
+          "replicas_may_differ", &Self::replicas_may_differ,
+          "with --require-bitwise-replicas: the plan and its step after which replicas of "
+          "one value may differ in their last bits; missing: after none, or not asked"),
       optional_field("rests_on", &Self::basis, "what reference_us rests on"),
       optional_field("collectives", &Self::traffic,
                      "the collectives that the choice runs, by kind, where reference_us is given; "

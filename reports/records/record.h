@@ -37,6 +37,7 @@ namespace reports {
 struct ReferenceStack {
   std::string name;
   std::string label;
+  std::vector<std::string> doubtful = {};  // prices that judged a choice, with the reason
   friend bool operator==(const ReferenceStack&, const ReferenceStack&) = default;
 };
 
@@ -106,7 +107,10 @@ struct Fields<reports::ReferenceStack> {
   static constexpr std::string_view kName = "reference";
   static constexpr std::string_view kMeaning = "the stack whose prices judge the others";
   static constexpr auto kList = std::tuple(field("name", &Self::name, ""),
-                                           field("label", &Self::label, "datasheet, not measured"));
+                                           field("label", &Self::label, "datasheet, not measured"),
+                                           optional_field("doubtful", &Self::doubtful,
+                                                          "prices that cannot be right, or are "
+                                                          "unlike what was measured"));
 };
 
 template <>

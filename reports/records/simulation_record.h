@@ -27,6 +27,7 @@ struct SimulatedStep {
   std::optional<double> wait_us;
   std::int64_t bytes_moved = 0;
   std::optional<double> max_abs_error;
+  std::optional<double> low_us = {}, high_us = {};  // the 95 % interval of price_us
 };
 
 // What one stream of a rank does for a while: it runs tasks, or it waits.
@@ -88,6 +89,8 @@ struct SimulationRecord : ResultRecord {
   std::string unpriced;  // why kernels have no price, if they have none
   std::string straggler;
   SimulatedTimes time;
+  // The 95 % interval of the median time, if the stack's model of collectives knows its error.
+  std::optional<double> low_us = {}, high_us = {};
   std::int64_t bytes_moved = 0;
   std::vector<std::string> notes;
   std::vector<SimulatedStep> steps;
@@ -119,13 +122,16 @@ struct Fields<reports::SimulatedTimes> {
 template <>
 struct Fields<reports::SimulatedStep> {
   using Self = reports::SimulatedStep;
-  static constexpr auto kList =
-      std::tuple(field("node", &Self::node, "the node of a program, or empty"),
-                 field("name", &Self::name, "all_gather, or the op"),
-                 field("change", &Self::change, "S(0)->R, or empty"),
-                 field("price_us", &Self::price_us, ""), field("end_us", &Self::end, ""),
-                 field("wait_us", &Self::wait_us, ""), field("bytes_moved", &Self::bytes_moved, ""),
-                 field("max_abs_error", &Self::max_abs_error, "null: there was no data"));
+  static constexpr auto kList = std::tuple(
+      field("node", &Self::node, "the node of a program, or empty"),
+      field("name", &Self::name, "all_gather, or the op"),
+      field("change", &Self::change, "S(0)->R, or empty"), field("price_us", &Self::price_us, ""),
+      field("end_us", &Self::end, ""), field("wait_us", &Self::wait_us, ""),
+      field("bytes_moved", &Self::bytes_moved, ""),
+      field("max_abs_error", &Self::max_abs_error, "null: there was no data"),
+      optional_field("low_us", &Self::low_us,
+                     "with high_us: where 95 of 100 clusters lie that are like those fitted to"),
+      optional_field("high_us", &Self::high_us, ""));
 };
 
 template <>
@@ -199,22 +205,25 @@ struct Fields<reports::SimulationRecord> {
   using Self = reports::SimulationRecord;
   static constexpr std::string_view kName = "simulation";
   static constexpr std::string_view kMeaning = "a run on virtual ranks";
-  static constexpr auto kList =
-      std::tuple(field("what", &Self::what, "the redistribution, the op or the program"),
-                 field("mesh", &Self::mesh, ""), field("stack", &Self::stack, ""),
-                 field("ranks", &Self::ranks, ""), field("data", &Self::has_data, ""),
-                 field("verified", &Self::verified, "null: there was nothing to verify"),
-                 nullable_text("mismatch", &Self::mismatch, ""),
-                 field("replicas_bitwise_equal", &Self::replicas_bitwise_equal, ""),
-                 nullable_text("refused", &Self::refused, "why nothing ran"),
-                 optional_or_null("unpriced", &Self::unpriced,
-                                  "why kernels have no price; null: they have one"),
-                 field("straggler", &Self::straggler, ""), field("time_us", &Self::time, ""),
-                 field("bytes_moved", &Self::bytes_moved, ""), field("notes", &Self::notes, ""),
-                 field("steps", &Self::steps, ""),
-                 optional_field("timeline", &Self::timeline,
-                                "the ranks that are drawn; missing in older records"),
-                 optional_field("hosts", &Self::hosts, "missing in older records"));
+  static constexpr auto kList = std::tuple(
+      field("what", &Self::what, "the redistribution, the op or the program"),
+      field("mesh", &Self::mesh, ""), field("stack", &Self::stack, ""),
+      field("ranks", &Self::ranks, ""), field("data", &Self::has_data, ""),
+      field("verified", &Self::verified, "null: there was nothing to verify"),
+      nullable_text("mismatch", &Self::mismatch, ""),
+      field("replicas_bitwise_equal", &Self::replicas_bitwise_equal, ""),
+      nullable_text("refused", &Self::refused, "why nothing ran"),
+      optional_or_null("unpriced", &Self::unpriced,
+                       "why kernels have no price; null: they have one"),
+      field("straggler", &Self::straggler, ""), field("time_us", &Self::time, ""),
+      optional_field("low_us", &Self::low_us,
+                     "with high_us: where the median lies on 95 of 100 clusters that are "
+                     "like those fitted to"),
+      optional_field("high_us", &Self::high_us, ""), field("bytes_moved", &Self::bytes_moved, ""),
+      field("notes", &Self::notes, ""), field("steps", &Self::steps, ""),
+      optional_field("timeline", &Self::timeline,
+                     "the ranks that are drawn; missing in older records"),
+      optional_field("hosts", &Self::hosts, "missing in older records"));
 };
 
 }  // namespace shardlab

@@ -109,6 +109,9 @@ struct SolutionRecord : ResultRecord {
   std::string recompute = "none";
   bool reshard_after_forward = false;
   std::optional<double> step_us;
+  // The 95 % intervals of executed_us and step_us, if the stack's model of collectives knows its
+  // error.
+  std::optional<double> low_us = {}, high_us = {}, step_low_us = {}, step_high_us = {};
   std::optional<SolvedMemory> memory;
   std::optional<MemoryOverStep> memory_over_step;
   SolutionAnswers answers;
@@ -254,6 +257,12 @@ struct Fields<reports::SolutionRecord> {
                      "whether the backward pass gathers weights again"),
       optional_or_null("step_us", &Self::step_us,
                        "simulated time of a step, in which streams overlap; null: it can't run"),
+      optional_field("low_us", &Self::low_us,
+                     "with high_us: where executed_us lies on 95 of 100 clusters that are like "
+                     "those fitted to"),
+      optional_field("high_us", &Self::high_us, ""),
+      optional_field("step_low_us", &Self::step_low_us, "with step_high_us: where step_us lies"),
+      optional_field("step_high_us", &Self::step_high_us, ""),
       optional_or_null("memory", &Self::memory, "null: the plan can't run"),
       optional_field("memory_over_step", &Self::memory_over_step,
                      "missing in older records, and where the plan can't run"),

@@ -29,6 +29,9 @@ struct StepFlip {
   std::string candidate;
   double delta_step_us = 0.0;
   double delta_peak_bytes = 0.0;
+  // Nothing in older records.
+  std::optional<double> delta_local_us = {}, delta_sum_us = {};
+  std::optional<std::int64_t> followers = {};
   friend bool operator==(const StepFlip&, const StepFlip&) = default;
 };
 
@@ -69,7 +72,13 @@ struct Fields<reports::StepFlip> {
       field("inputs", &Self::inputs, ""), field("baseline", &Self::baseline, "choice and paths"),
       field("candidate", &Self::candidate, "choice and paths"),
       field("delta_step_us", &Self::delta_step_us, "negative: the step becomes shorter"),
-      field("delta_peak_bytes", &Self::delta_peak_bytes, "negative: the step takes less memory"));
+      field("delta_peak_bytes", &Self::delta_peak_bytes, "negative: the step takes less memory"),
+      optional_field("delta_local_us", &Self::delta_local_us,
+                     "of these nodes alone: their kernels and what brings their inputs there"),
+      optional_field("delta_sum_us", &Self::delta_sum_us,
+                     "of all kernels and moves of the step, with what follows from the flip"),
+      optional_field("followers", &Self::followers,
+                     "how many other nodes take other layouts because of it"));
 };
 
 template <>

@@ -32,14 +32,16 @@ Figures figures_of(const SimulationRecord& run) {
     replicas = *run.replicas_bitwise_equal ? "replicas are equal, bit by bit" : "replicas differ";
   }
   Figures figures = {{{"Data verified", verified, replicas}}};
+  const std::string interval = interval_text(run.low_us, run.high_us);
   if (run.has_one_time()) {
-    figures.figures.push_back(
-        {"Time", time_or_none(run.time.max_us), "every repetition takes the same"});
+    figures.figures.push_back({"Time", time_or_none(run.time.max_us),
+                               interval.empty() ? "every repetition takes the same" : interval});
     figures.figures.push_back(
         {"Steps", grouped(static_cast<std::int64_t>(run.steps.size())), slowness(run)});
   } else {
     figures.figures.push_back(
-        {"Time, median", time_or_none(run.time.p50_us), "stragglers: " + run.straggler});
+        {"Time, median", time_or_none(run.time.p50_us),
+         "stragglers: " + run.straggler + (interval.empty() ? "" : "; " + interval)});
     figures.figures.push_back(
         {"Time, longest", time_or_none(run.time.max_us), "p95 " + time_or_none(run.time.p95_us)});
   }

@@ -360,6 +360,9 @@ SectionContent render(const ComparisonRecord& record, const Comparison& comparis
                                 : "") +
         "The price under each choice is that of its own stack. Open a row to see the candidates "
         "with the parts of their prices, the steps, and what would flip each choice first."});
+    for (const std::string& line : record.reference.doubtful) {
+      content.blocks.emplace_back(Paragraph{code(record.reference.name) + ": " + line + "."});
+    }
     if (const std::size_t hidden = hidden_flips(comparison); hidden > 0) {
       content.blocks.emplace_back(
           Paragraph{counted(static_cast<std::int64_t>(hidden), "flip", "flips") + " below " +

@@ -36,9 +36,11 @@ std::string kinds_of(const PlanRecord& plan) {
 
 Figures figures_of(const PlanRecord& plan) {
   const auto bytes = plan.bytes_moved();
+  const std::string interval = interval_text(plan.low_us, plan.high_us);
   return {
       {{"Time", plan.price_us ? duration_text(*plan.price_us) : "none",
-        "under " + code(plan.stack) + " on " + code(plan.topology)},
+        "under " + code(plan.stack) + " on " + code(plan.topology) +
+            (interval.empty() ? "" : "; " + interval)},
        {"Collectives", grouped(plan.collectives()), kinds_of(plan)},
        {"Moved between devices", bytes ? bytes_text(static_cast<double>(*bytes)) : "not counted",
         ratio(plan.bounds.volume_ratio) + " what any plan must move"},

@@ -36,8 +36,10 @@ Figures figures_of(const SolutionRecord& record) {
        {"Proof", record.optimal ? "optimal" : "not proved",
         record.objective_us ? "lower bound " + duration_text(total - gap) : "infeasible"}}};
   if (is_step) {
+    const std::string interval = interval_text(record.step_low_us, record.step_high_us);
     figures.figures.push_back(
-        {"Simulated step", duration_text(*record.step_us), "communication overlaps with kernels"});
+        {"Simulated step", duration_text(*record.step_us),
+         interval.empty() ? "communication overlaps with kernels" : interval});
     figures.figures.push_back(
         {"Memory at the peak", bytes_text(record.memory->peak_bytes),
          (record.memory->fits ? "of " : "MORE THAN ") + bytes_text(record.memory->device_bytes)});
@@ -52,7 +54,10 @@ Figures figures_of(const SolutionRecord& record) {
   }
   if (record.executed_us && !record.runs_as_priced()) {
     figures.figures.insert(figures.figures.begin() + 1,
-                           {"As executed", duration_text(*record.executed_us), "step by step"});
+                           {"As executed", duration_text(*record.executed_us),
+                            interval_text(record.low_us, record.high_us).empty()
+                                ? "step by step"
+                                : interval_text(record.low_us, record.high_us)});
   }
   return figures;
 }

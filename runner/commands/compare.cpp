@@ -7,6 +7,7 @@
 #include <iostream>
 #include <iterator>
 #include <map>
+#include <mutex>
 #include <set>
 
 #include "costmodel/base/parallel.h"
@@ -20,8 +21,10 @@
 #include "runner/base/text_table.h"
 #include "runner/commands/commands.h"
 #include "runner/config/configs.h"
+#include "runner/evaluation/doubted_prices.h"
 #include "runner/evaluation/explained_flips.h"
 #include "runner/evaluation/program_steps.h"
+#include "runner/evaluation/replica_gate.h"
 #include "runner/session/long_loop.h"
 #include "runner/session/run_reports.h"
 #include "runner/session/unstoppable_work.h"
@@ -47,6 +50,8 @@ struct CompareArguments {
   std::string recipe;
   std::string plan;
   std::string reference = "alpha-beta";
+  ReplicaGateOption replicas;
+  bool downstream = false;
   reports::ComparisonOptions shown;
 };
 
@@ -214,8 +219,8 @@ std::string program_of(const Suite& suite, const Comparison& comparison) {
 }
 
 // Asks all questions, and returns those with an answer, in the order of record.questions.
-std::vector<const Question*> ask_all(const Comparison& comparison, Session& session,
-                                     ComparisonRecord& record) {
+std::vector<const Question*> ask_all(const Comparison& comparison, bool checks_replicas,
+                                     Session& session, ComparisonRecord& record) {
   std::vector<const Question*> questions;
   std::size_t total = 0;
   for (const Suite& suite : comparison.suites) total += suite.questions.size();
@@ -226,6 +231,13 @@ std::vector<const Question*> ask_all(const Comparison& comparison, Session& sess
   session.prepare(comparison.stacks, to_ask, comparison.topology);
   session.prepare({&comparison.reference, 1}, to_ask, comparison.topology);
   LongLoop loop(session, "questions", total);
+  const StackEvaluator reference(comparison.reference, comparison.topology);
+  DoubtedPrices doubted(reference);
+  std::mutex doubting;
+  const auto note_prices = [&](const Plan& plan, const Redistributor& redistributor) {
+    const std::lock_guard lock(doubting);
+    doubted.add(plan, redistributor);
+  };
   for (const Suite& suite : comparison.suites) {
     if (loop.was_left()) break;
     std::vector<std::optional<reports::RecordQuestion>> asked(suite.questions.size());
@@ -233,8 +245,11 @@ std::vector<const Question*> ask_all(const Comparison& comparison, Session& sess
     const std::size_t done = parallel_for(
         suite.questions.size(), session.threads(),
         [&] {
-          return std::make_unique<Questionnaire>(comparison.stacks, comparison.reference,
-                                                 comparison.topology);
+          auto questionnaire = std::make_unique<Questionnaire>(
+              comparison.stacks, comparison.reference, comparison.topology);
+          questionnaire->watch_plans(note_prices);
+          if (checks_replicas) questionnaire->check_replicas();
+          return questionnaire;
         },
         [&](Questionnaire& questionnaire, std::size_t i) {
           const QuestionResult result = questionnaire.ask(suite.questions[i]);
@@ -276,6 +291,7 @@ std::vector<const Question*> ask_all(const Comparison& comparison, Session& sess
                                            .source = source,
                                            .program = program_of(suite, comparison)});
   }
+  record.reference.doubtful = doubted.lines();
   return questions;
 }
 
@@ -385,12 +401,82 @@ std::string memory_advice(const ComparisonRecord& record, const CompareArguments
   return "  a step that exceeds a device's memory needs less with" + advice + "\n";
 }
 
+// How many choices of each stack may leave replicas that differ, with the first of them.
+std::string replicas_text(const ComparisonRecord& record, const ReplicaGateOption& option) {
+  if (!option.is_required) return "";
+  std::string text;
+  for (std::size_t s = 0; s < record.stacks.size(); ++s) {
+    std::size_t count = 0;
+    std::string first;
+    for (const reports::RecordQuestion& question : record.questions) {
+      const std::string& differ = question.answers[s].replicas_may_differ;
+      if (differ.empty()) continue;
+      if (count++ == 0) first = question.id + ", " + differ;
+    }
+    text += "  " + record.stacks[s] + ": replicas may differ after " + std::to_string(count) +
+            " of " + std::to_string(record.questions.size()) + " choices" +
+            (count > 0 ? ", first at " + printable(first) : "") + "\n";
+  }
+  return text;
+}
+
+bool may_leave_different_replicas(const ComparisonRecord& record) {
+  return std::ranges::any_of(record.questions, [](const reports::RecordQuestion& question) {
+    return std::any_of(question.answers.begin() + 1, question.answers.end(),
+                       [](const auto& answer) { return !answer.replicas_may_differ.empty(); });
+  });
+}
+
+// What a reader should know of the reference's prices: a note for each line.
+std::string doubts_text(const ComparisonRecord& record) {
+  std::string text;
+  for (const std::string& line : record.reference.doubtful) {
+    text += "  note: " + printable(record.reference.name) + ": " + printable(line) + "\n";
+  }
+  return text;
+}
+
+// What each flip saves on its own, and with all that follows from it: a table for each step.
+std::string downstream_text(const reports::StepComparison& step, const TextStyle& style) {
+  constexpr std::size_t kShown = 20;
+  TextTable table(style, {"node", "flips", "alone us", "with what follows us", "step us",
+                          "nodes that follow", "baseline becomes candidate"});
+  std::size_t cheaper = 0;
+  std::size_t dearer_later = 0;
+  for (std::size_t i = 0; i < step.flips.size(); ++i) {
+    const reports::StepFlip& flip = step.flips[i];
+    const double alone = flip.delta_local_us.value_or(0.0);
+    const double whole = flip.delta_sum_us.value_or(0.0);
+    if (alone < 0.0) ++cheaper;
+    if (alone < 0.0 && whole > 0.0) ++dearer_later;
+    if (i >= kShown) continue;
+    const auto figure = [&](double us) { return with_sign(us, style.figure(us)); };
+    table.add({flip.op + " at " + flip.node, std::to_string(flip.count), figure(alone),
+               figure(whole), figure(flip.delta_step_us),
+               std::to_string(flip.followers.value_or(0)),
+               flip.baseline + " becomes " + flip.candidate});
+  }
+  return "  flips of " + printable(step.program) + " under " + step.candidate +
+         ", each taken alone:\n" + table.text() +
+         (step.flips.size() > kShown
+              ? "  and " + std::to_string(step.flips.size() - kShown) + " more\n"
+              : "") +
+         "  " + std::to_string(cheaper) + " of " + std::to_string(step.flips.size()) +
+         " flips are cheaper on their own, and " + std::to_string(dearer_later) +
+         " of these cost more than they save with what follows\n";
+}
+
 // The flips that change each step most: a line for each.
-std::string step_flips_text(const ComparisonRecord& record, const TextStyle& style) {
+std::string step_flips_text(const ComparisonRecord& record, bool downstream,
+                            const TextStyle& style) {
   constexpr std::size_t kShown = 5;
   std::string text;
   for (const reports::StepComparison& step : record.steps) {
     if (step.flips.empty()) continue;
+    if (downstream) {
+      text += downstream_text(step, style);
+      continue;
+    }
     text += "  each taken alone, in a step of " + printable(step.program) + " under " +
             step.candidate + ":\n";
     for (std::size_t i = 0; i < std::min(step.flips.size(), kShown); ++i) {
@@ -506,7 +592,9 @@ void print_comparison(reports::ComparisonRecord& record, const CompareArguments&
   std::string text = session.json()
                          ? reports::report_json(record)
                          : comparison_text(reports::summary_text(record, arguments.shown), style) +
-                               memory_advice(record, arguments) + step_flips_text(record, style) +
+                               doubts_text(record) + replicas_text(record, arguments.replicas) +
+                               memory_advice(record, arguments) +
+                               step_flips_text(record, arguments.downstream, style) +
                                report_line(session);
   write_run(session, std::move(record), arguments.shown);
   if (session.summary) return;
@@ -518,6 +606,12 @@ void print_comparison(reports::ComparisonRecord& record, const CompareArguments&
 }
 
 void run_compare(const CompareArguments& arguments, Session& session) {
+  if (arguments.downstream && arguments.programs.empty()) {
+    throw InputError(
+        "compare: found --downstream without --program; valid: with --program and --mesh, since a "
+        "suite "
+        "does not say which operator reads what");
+  }
   const auto start = std::chrono::steady_clock::now();
   std::optional<Comparison> loaded;
   if (arguments.programs.empty()) {
@@ -545,7 +639,8 @@ void run_compare(const CompareArguments& arguments, Session& session) {
   record.reference = {.name = comparison.reference.name,
                       .label = reference_label(comparison.reference)};
 
-  const std::vector<const Question*> questions = ask_all(comparison, session, record);
+  const std::vector<const Question*> questions =
+      ask_all(comparison, arguments.replicas.is_required, session, record);
   if (questions.empty() && !session.interruption.empty()) {
     if (session.json()) session.print(nlohmann::json::object());
     if (!session.json()) session.print(std::string());
@@ -579,6 +674,7 @@ void run_compare(const CompareArguments& arguments, Session& session) {
   record.steps = std::move(steps);
   check_all_invariants(comparison, session, record);
   draw_curves(comparison, record);
+  if (may_leave_different_replicas(record)) session.exit_code = kGateSaidNo;
   finish();
 }
 
@@ -615,6 +711,11 @@ void add_compare_command(const Command& root, Session& session) {
                  "full, selective, every:N, full:N or selective:N, as solve has it; default: none");
   command.flag("--reshard-after-forward", arguments->reshard_after_forward,
                "gather the weights of --program again in the backward pass, as fully_shard does");
+  command.flag(
+      "--downstream", arguments->downstream,
+      "for --program: beside what each flip saves on its own, what it changes with all that "
+      "follows from it, until the layouts are the same again");
+  arguments->replicas.add(command);
   command.option("--reference", arguments->reference, "stack whose prices judge the choices")
       .show_default();
   add_min_share_option(command, arguments->shown);

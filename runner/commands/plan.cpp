@@ -18,6 +18,7 @@
 #include "runner/evaluation/doubted_prices.h"
 #include "runner/evaluation/interval_text.h"
 #include "runner/evaluation/measured_groups.h"
+#include "runner/evaluation/replica_gate.h"
 #include "runner/session/layout_names.h"
 #include "runner/session/run_reports.h"
 #include "runner/simulate/drawn_plan.h"
@@ -32,6 +33,7 @@ struct PlanArguments {
   RedistributionArguments redistribution;
   std::vector<std::string> against;
   bool draws = false;
+  ReplicaGateOption replicas;
 };
 
 nlohmann::json parts_json(const Price& price) {
@@ -339,6 +341,9 @@ void run_plan(const PlanArguments& arguments, Session& session) {
       basis_of(plan, evaluator.on(mesh), MeasuredRanges(evaluator.collective_model().measured()));
   DoubtedPrices doubted(evaluator);
   doubted.add(plan, evaluator.on(mesh));
+  ReplicaGate gate(arguments.replicas, mesh, topology);
+  gate.check(plan, "");
+  if (gate.says_no()) session.exit_code = kGateSaidNo;
   std::vector<OtherPlan> others;
   for (const std::string& name : arguments.against) {
     others.push_back(other_plan(name, question, evaluator, session));
@@ -361,6 +366,7 @@ void run_plan(const PlanArguments& arguments, Session& session) {
   if (session.json()) {
     if (arguments.draws) document["drawing"] = drawing_json(drawn, plan, mesh);
     if (nlohmann::json doubts = doubted.json(); !doubts.empty()) document["doubtful"] = doubts;
+    gate.add_to(document);
     session.print(document);
     return;
   }
@@ -369,6 +375,7 @@ void run_plan(const PlanArguments& arguments, Session& session) {
   std::string text = plan_text(plan, names, session.style(), bounds, transition_us(plan, evaluator),
                                alternatives, basis, doubted,
                                interval_of(plan, evaluator.on(mesh), evaluator.collective_model()));
+  text += gate.text();
   text += others_text(others, plan, mesh, evaluator.stack().name, names);
   if (arguments.draws) text += drawn_text(drawn, plan, mesh, names);
   session.print(text + report_line(session));
@@ -393,6 +400,7 @@ void add_plan_command(const Command& root, Session& session) {
   command.flag("--draw", arguments->draws,
                "draw which device holds which part of the tensor before, between and after the "
                "steps");
+  arguments->replicas.add(command);
   add_topology_option(command, session);
   add_torch_names_option(command, session);
   add_report_options(command, session);

@@ -11,6 +11,7 @@
 #include "runner/base/text_table.h"
 #include "runner/commands/commands.h"
 #include "runner/config/configs.h"
+#include "runner/evaluation/doubted_prices.h"
 #include "runner/evaluation/interval_text.h"
 #include "runner/session/layout_names.h"
 #include "runner/session/op_arguments.h"
@@ -81,8 +82,15 @@ class Intervals {
     return is_known ? std::optional(sum) : std::nullopt;
   }
 
-  // Whether the prices of the cheapest candidate and of the next dearer one differ by less than their
-  // errors, taken as independent (reports/comparison.h).
+  // The prices of the candidate's moves that a reader should doubt.
+  DoubtedPrices doubts_of(const Candidate& candidate) {
+    DoubtedPrices doubted(evaluator_);
+    for (const Plan& move : moves_of(candidate)) doubted.add(move, evaluator_.on(mesh_));
+    return doubted;
+  }
+
+  // Whether the prices of the cheapest candidate and of the next dearer one differ by less than this
+  // difference may be off.
   bool is_undecided(const Selection& selection) {
     if (!selection.margin_us) return false;
     const double least = selection.choice.total_us;
@@ -92,23 +100,39 @@ class Intervals {
       if (next == nullptr || each.total_us < next->total_us) next = &each;
     }
     if (next == nullptr || !(next->total_us < kInfinity)) return false;
-    double squares = 0.0;
-    for (const Candidate* each : {&selection.choice, next}) {
-      if (const auto interval = of(*each)) {
-        const double half = 0.5 * (interval->high_us - interval->low_us);
-        squares += half * half;
-      }
-    }
-    return *selection.margin_us * *selection.margin_us < squares;
+    return *selection.margin_us < error_of_difference_us(unsure_prices_of(selection.choice),
+                                                         unsure_prices_of(*next),
+                                                         evaluator_.collective_model());
   }
 
  private:
+  Plan plan_of(std::size_t input, const Layout& to) {
+    return evaluator_.plan(mesh_, tensors_[input]->meta, tensors_[input]->layout, to);
+  }
+
+  std::vector<Plan> moves_of(const Candidate& candidate) {
+    std::vector<Plan> moves;
+    for (std::size_t i = 0; i < candidate.inputs.size(); ++i) {
+      if (candidate.inputs[i] == tensors_[i]->layout.placements) continue;
+      moves.push_back(plan_of(i, Layout(candidate.inputs[i])));
+    }
+    return moves;
+  }
+
+  std::vector<UnsurePrice> unsure_prices_of(const Candidate& candidate) {
+    std::vector<UnsurePrice> prices;
+    for (const Plan& move : moves_of(candidate)) {
+      add_unsure_prices(prices, move, evaluator_.on(mesh_), evaluator_.collective_model());
+    }
+    return prices;
+  }
+
   const std::optional<PriceInterval>& of(std::size_t input, const Placements& placements) {
     const Layout to(placements);
     const auto [place, is_new] = known_.try_emplace({input, to.text()});
     if (is_new && placements != tensors_[input]->layout.placements) {
-      const Plan plan = evaluator_.plan(mesh_, tensors_[input]->meta, tensors_[input]->layout, to);
-      place->second = interval_of(plan, evaluator_.on(mesh_), evaluator_.collective_model());
+      place->second =
+          interval_of(plan_of(input, to), evaluator_.on(mesh_), evaluator_.collective_model());
     }
     return place->second;
   }
@@ -147,6 +171,10 @@ nlohmann::json selection_json(const Selection& selection, Reasons& reasons, Inte
       {"margin_us", or_null(selection.margin_us)},
       {"flips_with_order", selection.flips_with_order}};
   if (intervals.of(selection.choice)) json["undecided"] = intervals.is_undecided(selection);
+  if (const nlohmann::json doubtful = intervals.doubts_of(selection.choice).json();
+      !doubtful.empty()) {
+    json["doubtful"] = doubtful;
+  }
   if (!selection.search_note.empty()) {
     json["search_note"] = "full enumeration: " + selection.search_note;
   }
@@ -215,7 +243,7 @@ std::string selection_text(const Selection& selection, const LayoutNames& names,
   }
   const std::string reason = reasons.of(selection.choice);
   if (!reason.empty()) out += "  the choice is impossible: " + reason + "\n";
-  return out;
+  return out + intervals.doubts_of(selection.choice).text();
 }
 
 void run_select(const SelectArguments& arguments, Session& session) {

@@ -53,8 +53,8 @@ void simulate_redistribution(const SimulateArguments& arguments, StackEvaluator&
                              Session& session) {
   const auto& [mesh, meta, from, to, options] = arguments.redistribution.read();
   const Plan plan = evaluator.on(mesh).plan(meta, from, to, options);
-  Simulation simulation(arguments.simulation, mesh, evaluator.topology(), session);
-  simulation.note_subject(meta.text() + " " + plan.path(), evaluator.stack().to_json());
+  Simulation simulation(arguments.simulation, mesh, evaluator, session);
+  simulation.note_subject(meta.text() + " " + plan.path());
   simulation.refuse(reason_against(plan));
   if (!simulation.is_refused() && simulation.has_data()) {
     const Executor executor = simulation.executor();
@@ -178,9 +178,9 @@ void simulate_op(const SimulateArguments& arguments, StackEvaluator& evaluator, 
       parse_option("--mesh", [&] { return DeviceMesh::parse(arguments.redistribution.mesh); });
   const OpCall call = arguments.op.read(mesh, evaluator.stack().rules);
   const ChosenOp op = choose(evaluator, mesh, call, find_op_rule(call.op, evaluator.stack().rules));
-  Simulation simulation(arguments.simulation, mesh, evaluator.topology(), session);
-  simulation.note_kernels(evaluator.stack());
-  simulation.note_subject(call.op, evaluator.stack().to_json());
+  Simulation simulation(arguments.simulation, mesh, evaluator, session);
+  simulation.note_kernels();
+  simulation.note_subject(call.op);
   simulation.refuse(op.refused);
   std::optional<OpData> data;
   if (!simulation.is_refused() && simulation.has_data()) data = run_op_data(simulation, op);

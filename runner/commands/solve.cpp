@@ -115,6 +115,7 @@ void add_constraints(const Command& command, SolveProgramArguments& program) {
   command.flag("--narrow-reduction", program.narrow_reduction,
                "let gradients be reduced before the cast that widens them, as AutoParallel does "
                "where reduce_dtype is not wider than param_dtype");
+  program.replicas.add(command);
   command
       .option("--time-limit", program.time_limit_s,
               "seconds after which the search takes the best plan that it has, with a proved bound "
@@ -202,6 +203,7 @@ void add_solve_command(const Command& root, Session& session) {
                            "--tie-repeated",
                            "--narrow-reduction",
                            "--time-limit",
+                           "--require-bitwise-replicas",
                            "--explain",
                            "--diff",
                            "--then",

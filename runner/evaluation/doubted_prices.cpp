@@ -1,6 +1,8 @@
 #include "runner/evaluation/doubted_prices.h"
 
 #include <algorithm>
+#include <set>
+#include <tuple>
 #include <vector>
 
 #include "costmodel/registry.h"
@@ -77,11 +79,16 @@ std::vector<const PriceDoubt*> DoubtedPrices::worst_first() const {
 std::vector<std::string> DoubtedPrices::lines() const {
   const std::vector<const PriceDoubt*> doubts = worst_first();
   std::vector<std::string> lines;
-  for (std::size_t i = 0; i < std::min(doubts.size(), kShown); ++i) {
-    lines.push_back("doubtful price: " + doubts[i]->text());
+  // Sizes that differ little are doubted alike: the worst stands for its collective and group.
+  std::set<std::tuple<Collective, std::int64_t, std::int64_t>> told;
+  for (const PriceDoubt* doubt : doubts) {
+    const CollectiveQuery& query = doubt->query;
+    if (lines.size() == kShown) break;
+    if (!told.emplace(query.kind, query.group.ranks, query.group.hosts).second) continue;
+    lines.push_back("doubtful price: " + doubt->text());
   }
-  if (doubts.size() > kShown) {
-    lines.push_back(std::to_string(doubts.size() - kShown) + " more prices are doubtful");
+  if (doubts.size() > lines.size()) {
+    lines.push_back(std::to_string(doubts.size() - lines.size()) + " more prices are doubtful");
   }
   return lines;
 }

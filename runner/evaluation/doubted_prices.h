@@ -35,7 +35,8 @@ class DoubtedPrices {
   // All collectives of a plan.
   void add(const Plan& plan, const Redistributor& redistributor);
 
-  // The worst doubts first, a line each: three at most, and how many there are besides.
+  // The worst doubts first, a line each: three at most, one for each collective and group, and how
+  // many there are besides.
   [[nodiscard]] std::vector<std::string> lines() const;
   // The lines as notes; "" without any.
   [[nodiscard]] std::string text() const;

@@ -12,8 +12,8 @@ void add_interval(nlohmann::json& json, const std::optional<PriceInterval>& inte
 
 std::string interval_text(const std::optional<PriceInterval>& interval, const TextStyle& style) {
   if (!interval) return "";
-  return ", 95 % of such clusters: " + style.figure(interval->low_us) + " to " +
-         style.figure(interval->high_us) + " us";
+  return " (" + style.figure(interval->low_us) + " to " + style.figure(interval->high_us) +
+         " us on 95 % of clusters like those measured)";
 }
 
 }  // namespace shardlab

@@ -79,6 +79,10 @@ class GapNotes final : public CostModel {
   [[nodiscard]] std::optional<double> log_error(const CollectiveQuery& query) const override {
     return model_.log_error(query);
   }
+  [[nodiscard]] double error_correlation(const CollectiveQuery& a,
+                                         const CollectiveQuery& b) const override {
+    return model_.error_correlation(a, b);
+  }
   [[nodiscard]] std::vector<MeasuredRange> measured() const override { return model_.measured(); }
   // Each gap once, in the order of the questions; none for a model without measured rows.
   [[nodiscard]] std::vector<std::string> not_measured() const;

@@ -71,7 +71,10 @@ reports::StepFlip record_of(const StepFlip& flip, const Program& program) {
           .baseline = flip.baseline,
           .candidate = flip.candidate,
           .delta_step_us = flip.delta_step_us,
-          .delta_peak_bytes = flip.delta_peak_bytes};
+          .delta_peak_bytes = flip.delta_peak_bytes,
+          .delta_local_us = flip.delta_local_us,
+          .delta_sum_us = flip.delta_sum_us,
+          .followers = flip.followers};
 }
 
 }  // namespace

@@ -235,9 +235,9 @@ void simulate_program(const SimulateProgramArguments& arguments, const ConfigSto
     return arguments.plan.empty() ? choose_all(arguments, program, mesh, evaluator)
                                   : read_plan(arguments, program, mesh, evaluator);
   });
-  Simulation simulation(arguments.simulation, mesh, evaluator.topology(), session);
-  simulation.note_kernels(evaluator.stack());
-  simulation.note_subject(program.name, evaluator.stack().to_json());
+  Simulation simulation(arguments.simulation, mesh, evaluator, session);
+  simulation.note_kernels();
+  simulation.note_subject(program.name);
   simulation.refuse(plan.refused);
   std::optional<ProgramExecution> done;
   if (!simulation.is_refused() && simulation.has_data()) {

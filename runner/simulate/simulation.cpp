@@ -13,6 +13,7 @@
 #include "runner/base/terminal.h"
 #include "runner/base/text_table.h"
 #include "runner/base/write_file.h"
+#include "runner/evaluation/interval_text.h"
 #include "runner/session/command.h"
 #include "runner/session/layout_names.h"
 #include "runner/session/run_reports.h"
@@ -51,6 +52,7 @@ void SimulationArguments::add_options(const Command& command) {
       "takes its price. A redistribution, an op and a program run their collectives one "
       "after the other on each rank, so that only ranks that differ (--straggler) or share "
       "a network interface can meet");
+  replicas.add(command);
   command.option("--repetitions", repetitions, "number of runs of a random straggler model")
       .check(integer_from(1, 1000000))
       .show_default();
@@ -64,18 +66,19 @@ void SimulationArguments::add_options(const Command& command) {
 }
 
 Simulation::Simulation(const SimulationArguments& arguments, const DeviceMesh& mesh,
-                       const Topology& topology, const Session& session)
+                       StackEvaluator& evaluator, const Session& session)
     : arguments_(arguments),
       mesh_(mesh),
-      topology_(topology),
+      evaluator_(evaluator),
       session_(session),
       memory_(static_cast<std::int64_t>(parse_memory_option("--memory", arguments.memory))),
-      slowdown_(parse_option("--straggler", [&] { return Slowdown::parse(arguments.straggler); })) {
-}
+      slowdown_(parse_option("--straggler", [&] { return Slowdown::parse(arguments.straggler); })),
+      doubted_(evaluator),
+      replica_gate_(arguments.replicas, mesh, evaluator.topology()) {}
 
 Executor Simulation::executor() const {
   return {mesh_,
-          topology_,
+          evaluator_.topology(),
           {.reduction = {.order = *from_name<ReductionOrder>(arguments_.reduction),
                          .domains_first = arguments_.domains_first},
            .memory_limit_bytes = memory_,
@@ -97,7 +100,8 @@ void Simulation::refuse(const std::string& reason) {
   bytes_moved_ = 0;
 }
 
-void Simulation::note_kernels(const Stack& stack) {
+void Simulation::note_kernels() {
+  const Stack& stack = evaluator_.stack();
   if (stack.compute_model.entry->name != "none") return;
   unpriced_ = "the stack " + stack.name +
               " prices no kernels; --stack alpha-beta does, and so does this one with --set "
@@ -123,6 +127,12 @@ std::vector<int> Simulation::add(const Plan& plan, const ExecutionResult* result
                                  std::vector<int> after, const nlohmann::json& place) {
   const auto first = static_cast<int>(std::ssize(schedule_.kernels));
   after = add_plan(schedule_, plan, std::move(after));
+  const Redistributor& redistributor = evaluator_.on(mesh_);
+  doubted_.add(plan, redistributor);
+  const std::string node = place.contains("node") ? place["node"].get<std::string>() + ", " : "";
+  replica_gate_.check(plan, place.contains("input")
+                                ? node + "input " + std::to_string(place["input"].get<int>())
+                                : std::string());
   Layout before = plan.start;
   // The executor stopped at the first step whose shapes are wrong.
   const std::size_t done = result != nullptr ? result->steps.size() : plan.steps.size();
@@ -133,6 +143,7 @@ std::vector<int> Simulation::add(const Plan& plan, const ExecutionResult* result
     shown.name = std::string(to_string(step.collective));
     shown.change = LayoutNames(session_).change(step.from, step.to);
     shown.price_us = step.price.total.value();
+    shown.interval = interval_of(step, redistributor, evaluator_.collective_model());
     shown.bytes_moved = result != nullptr ? result->steps[i].bytes_moved
                                           : shardlab::bytes_moved(step, before, plan.meta, mesh_);
     shown.json = place;
@@ -189,20 +200,36 @@ void Simulation::note_wall(double distribute_ms, double run_ms) {
   run_ms_ += run_ms;
 }
 
+SimulationOptions Simulation::clock_options() const {
+  return {.slowdown = slowdown_,
+          .seed = session_.seed,
+          .repetitions = arguments_.repetitions,
+          .threads = session_.threads(),
+          .memory_limit_bytes = memory_,
+          .contention = arguments_.contention};
+}
+
+std::optional<PriceInterval> Simulation::interval_of_time() const {
+  const auto is_known = [](const Step& step) { return step.interval.has_value(); };
+  if (has_no_price() || std::ranges::none_of(steps_, is_known)) return std::nullopt;
+  const Simulator simulator(mesh_, evaluator_.topology(), clock_options());
+  const auto us_at = [&](PriceBound bound) {
+    return simulator
+        .run(at_bound(schedule_, bound, evaluator_.on(mesh_), evaluator_.collective_model()))
+        .time_us.p50;
+  };
+  return PriceInterval{us_at(PriceBound::kLow), us_at(PriceBound::kHigh)};
+}
+
 void Simulation::run_clocks(const std::string& title, bool tells_waits) {
   const StopWatch watch;
-  const Simulator simulator(
-      mesh_, topology_,
-      {.slowdown = slowdown_,
-       .seed = session_.seed,
-       .repetitions = arguments_.repetitions,
-       .threads = session_.threads(),
-       .memory_limit_bytes = memory_,
-       .traced_ranks =
-           arguments_.trace.empty() ? 0 : traced_ranks(schedule_, arguments_.trace_ranks),
-       .contention = arguments_.contention,
-       .tells_waits = tells_waits});
-  time_ = simulator.run(schedule_);
+  SimulationOptions options = clock_options();
+  if (!arguments_.trace.empty()) {
+    options.traced_ranks = traced_ranks(schedule_, arguments_.trace_ranks);
+  }
+  options.tells_waits = tells_waits;
+  time_ = Simulator(mesh_, evaluator_.topology(), options).run(schedule_);
+  time_interval_ = interval_of_time();
   clock_ms_ = watch.ms();
   if (arguments_.trace.empty()) return;
   const std::filesystem::path path(arguments_.trace);
@@ -210,14 +237,15 @@ void Simulation::run_clocks(const std::string& title, bool tells_waits) {
   if (is_json || path.extension() == ".et") {
     const std::string_view ending = is_json ? ".et.json" : ".et";
     const std::string stem = arguments_.trace.substr(0, arguments_.trace.size() - ending.size());
-    for (const auto& [rank, trace] : chakra_traces(mesh_, topology_, schedule_, time_.timeline)) {
+    for (const auto& [rank, trace] :
+         chakra_traces(mesh_, evaluator_.topology(), schedule_, time_.timeline)) {
       write_file(stem + "." + std::to_string(rank) + std::string(ending),
                  is_json ? chakra_json_text(trace) : chakra_wire_text(trace));
     }
     return;
   }
   write_file(path, [&](std::ostream& out) {
-    write_trace(out, title, mesh_, topology_, schedule_, time_.timeline);
+    write_trace(out, title, mesh_, evaluator_.topology(), schedule_, time_.timeline);
   });
 }
 
@@ -238,6 +266,7 @@ nlohmann::json Simulation::json(nlohmann::json document) const {
          {"bytes_moved", step.bytes_moved},
          {"max_abs_error",
           step.max_abs_error ? finite_or_null(*step.max_abs_error) : nlohmann::json(nullptr)}});
+    add_interval(steps.back(), step.interval);
   }
   const bool judged = has_data() && !is_refused();
   const auto if_judged = [&](const nlohmann::json& value) {
@@ -260,6 +289,11 @@ nlohmann::json Simulation::json(nlohmann::json document) const {
                    {"bytes_moved", bytes_moved_},
                    {"steps", steps},
                    {"notes", notes_}});
+  add_interval(document, time_interval_);
+  if (const nlohmann::json doubtful = doubted_.json(); !doubtful.empty()) {
+    document["doubtful"] = doubtful;
+  }
+  replica_gate_.add_to(document);
   if (arguments_.contention) document["contention"] = true;
   if (!session_.no_timing) {
     document["timing"] = {{"wall_ms", distribute_ms_ + run_ms_ + clock_ms_},
@@ -322,6 +356,7 @@ std::string Simulation::text(const std::string& title) const {
            style.figure(time_.time_us.max) + ", of " + std::to_string(time_.repetitions) +
            " repetitions with " + slowdown_.text() + ")";
   }
+  out += interval_text(time_interval_, style);
   const auto moved = static_cast<double>(bytes_moved_);
   out += ", " + reports::bytes_text(moved) + " moved\n";
   if (!unpriced_.empty() && !steps_.empty()) {
@@ -329,6 +364,7 @@ std::string Simulation::text(const std::string& title) const {
            unpriced_ + "\n";
   }
   for (const std::string& note : notes_) out += "  note: " + printable(note) + "\n";
+  out += doubted_.text() + replica_gate_.text();
   if (session_.no_timing) return out;
   if (!has_data()) {
     return out + "  simulated in " + style.rounded(clock_ms_, 1) + " ms, " +
@@ -343,12 +379,11 @@ nlohmann::json Simulation::pictured_timeline() const {
   const std::vector<PicturedRank> ranks = ranks_to_draw(time_.waits);
   if (ranks.empty() || has_no_price() || steps_.empty()) return nlohmann::json::array();
   // The first repetition once more, now that it is known which ranks to draw.
-  SimulationOptions options{.slowdown = slowdown_,
-                            .seed = session_.seed,
-                            .memory_limit_bytes = memory_,
-                            .contention = arguments_.contention};
+  SimulationOptions options = clock_options();
+  options.repetitions = 1;
+  options.threads = 1;
   for (const PicturedRank& rank : ranks) options.shown_ranks.push_back(rank.index);
-  const SimulationResult run = Simulator(mesh_, topology_, options).run(schedule_);
+  const SimulationResult run = Simulator(mesh_, evaluator_.topology(), options).run(schedule_);
   std::vector<std::string> labels;
   for (const ScheduledKernel& kernel : schedule_.kernels) labels.push_back(kernel.name);
   for (const Step& step : steps_) {
@@ -356,17 +391,19 @@ nlohmann::json Simulation::pictured_timeline() const {
     if (!step.json.contains("node")) continue;
     labels[to_index(step.kernel)] += " for " + step.json["node"].get<std::string>();
   }
-  return timeline_json(ranks, schedule_, labels, run.timeline, mesh_, topology_);
+  return timeline_json(ranks, schedule_, labels, run.timeline, mesh_, evaluator_.topology());
 }
 
 void Simulation::write_reports() const {
   const nlohmann::json printed = json(nlohmann::json::object());
   nlohmann::json result = {
-      {"what", what_}, {"stack", stack_.at("name")}, {"steps", nlohmann::json::array()}};
+      {"what", what_}, {"stack", evaluator_.stack().name}, {"steps", nlohmann::json::array()}};
   for (const char* key : {"mesh", "ranks", "data", "verified", "mismatch", "replicas_bitwise_equal",
                           "refused", "unpriced", "straggler", "time_us", "bytes_moved", "notes"}) {
     result[key] = printed.at(key);
   }
+  add_interval(result, time_interval_);
+  for (const std::string& line : doubted_.lines()) result["notes"].push_back(line);
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     const nlohmann::json& step = printed.at("steps").at(i);
     nlohmann::json shown = {{"node", step.contains("node") ? step["node"] : nlohmann::json("")},
@@ -375,13 +412,14 @@ void Simulation::write_reports() const {
     for (const char* key : {"price_us", "end_us", "wait_us", "bytes_moved", "max_abs_error"}) {
       shown[key] = step.at(key);
     }
+    add_interval(shown, steps_[i].interval);
     result["steps"].push_back(std::move(shown));
   }
   result["timeline"] = pictured_timeline();
-  result["hosts"] = hosts_json(mesh_, topology_);
+  result["hosts"] = hosts_json(mesh_, evaluator_.topology());
   reports::RunHeader header = header_of(session_);
-  header.configuration.topology = topology_.to_json();
-  header.configuration.stacks = {stack_};
+  header.configuration.topology = evaluator_.topology().to_json();
+  header.configuration.stacks = {evaluator_.stack().to_json()};
   write_run(session_, {.kind = reports::kSimulateKind,
                        .header = std::move(header),
                        .result = std::move(result),
@@ -396,7 +434,8 @@ void Simulation::finish(nlohmann::json document, const std::string& title, Sessi
   } else if (!session.summary) {
     session.print(text(title) + report_line(session));
   }
-  if (is_refused() || (has_data() && !verified_)) session.exit_code = kGateSaidNo;
+  if (is_refused() || (has_data() && !verified_) || replica_gate_.says_no())
+    session.exit_code = kGateSaidNo;
 }
 
 }  // namespace shardlab

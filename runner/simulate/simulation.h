@@ -9,8 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "runner/evaluation/doubted_prices.h"
+#include "runner/evaluation/replica_gate.h"
 #include "runner/session/session.h"
 #include "sim/executor.h"
+#include "sim/price_interval.h"
 #include "sim/simulator.h"
 #include "strategies/proof/op_execution.h"
 #include "strategies/select/evaluator.h"
@@ -28,6 +31,7 @@ struct SimulationArguments {
   bool contention = false;
   std::string trace;
   std::int64_t trace_ranks = 64;
+  ReplicaGateOption replicas;
 
   void add_options(const Command& command);
 };
@@ -35,8 +39,8 @@ struct SimulationArguments {
 class Simulation {
  public:
   // Keeps references. Throws TextError if an option can't be parsed.
-  Simulation(const SimulationArguments& arguments, const DeviceMesh& mesh, const Topology& topology,
-             const Session& session);
+  Simulation(const SimulationArguments& arguments, const DeviceMesh& mesh,
+             StackEvaluator& evaluator, const Session& session);
 
   [[nodiscard]] bool has_data() const { return arguments_.data == "on"; }
   [[nodiscard]] const DeviceMesh& mesh() const { return mesh_; }
@@ -64,14 +68,11 @@ class Simulation {
   void note_replicas(bool equal) { replicas_equal_ = equal; }
   // Says in the result that kernels have no price, if the stack gives them none. The steps of the run
   // then take the time of their communication alone.
-  void note_kernels(const Stack& stack);
+  void note_kernels();
   // Whether the run has kernels without a price, and nothing else of it takes time.
   [[nodiscard]] bool has_no_price() const;
-  // Notes for the report what runs, and under which stack.
-  void note_subject(std::string what, nlohmann::json stack) {
-    what_ = std::move(what);
-    stack_ = std::move(stack);
-  }
+  // Notes for the report what runs.
+  void note_subject(std::string what) { what_ = std::move(what); }
   // Adds a remark for the reader of the result.
   void note(std::string text) { notes_.push_back(std::move(text)); }
   // Adds wall time that was spent on making and on moving data.
@@ -88,10 +89,14 @@ class Simulation {
     std::string name;
     std::string change;
     std::optional<double> price_us;  // empty for a kernel that the stack does not price
+    std::optional<PriceInterval> interval;
     std::int64_t bytes_moved = 0;
     std::optional<double> max_abs_error;
   };
   void run_clocks(const std::string& title, bool tells_waits);
+  [[nodiscard]] SimulationOptions clock_options() const;
+  // The time of the whole run on the fastest and on the slowest of such clusters.
+  [[nodiscard]] std::optional<PriceInterval> interval_of_time() const;
   // The timelines of the ranks that the report draws.
   [[nodiscard]] nlohmann::json pictured_timeline() const;
   void write_reports() const;
@@ -103,7 +108,7 @@ class Simulation {
 
   const SimulationArguments& arguments_;
   const DeviceMesh& mesh_;
-  const Topology& topology_;
+  StackEvaluator& evaluator_;
   const Session& session_;
   std::int64_t memory_;
   Slowdown slowdown_;
@@ -117,12 +122,14 @@ class Simulation {
   std::string mismatch_;
   bool replicas_equal_ = true;
   std::vector<std::string> notes_;
+  DoubtedPrices doubted_;
+  ReplicaGate replica_gate_;
   SimulationResult time_;
+  std::optional<PriceInterval> time_interval_;
   double distribute_ms_ = 0.0;
   double run_ms_ = 0.0;
   double clock_ms_ = 0.0;
   std::string what_;
-  nlohmann::json stack_;
 };
 
 }  // namespace shardlab

@@ -2,7 +2,7 @@
 // has this very figure as its objective. AutoParallel's stacks price a move by its two ends, and so
 // choose by another figure than the one that runs.
 //
-//   const ExecutedPlan executed = executed_plan(solved, evaluator.on(mesh));
+//   const ExecutedPlan executed = executed_plan(solved, evaluator, mesh, doubted, gate);
 //   executed.us, executed.unexecutable
 #pragma once
 
@@ -10,10 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "costmodel/measured_ranges.h"
 #include "runner/evaluation/doubted_prices.h"
+#include "runner/evaluation/replica_gate.h"
 #include "runner/solve/solution.h"
-#include "sim/redistribute.h"
+#include "sim/price_interval.h"
+#include "strategies/select/evaluator.h"
 
 namespace shardlab {
 
@@ -21,16 +22,18 @@ struct ExecutedPlan {
   // Kernels, and the steps of all moves (moves that are merged count once), without transition
   // charges. Empty if a move can't run.
   std::optional<double> us;
+  // Of `us`, if the stack's model of collectives knows its error.
+  std::optional<PriceInterval> interval;
   std::string unexecutable;  // the first move that can't run, and why
   // What the rows of the stack's collective model lack for the steps of the moves, each once.
   std::vector<std::string> not_measured;
 };
 
-// Plans each kind of move once. Assumes that the solution is feasible. `measured` is what the stack's
-// collective model has rows for; `doubted` is given the collectives of all moves.
-[[nodiscard]] ExecutedPlan executed_plan(const ProgramSolution& solved,
-                                         Redistributor& redistributor,
-                                         const MeasuredRanges& measured, DoubtedPrices& doubted);
+// Plans each kind of move once. Assumes that the solution is feasible. `doubted` is given the
+// collectives of all moves, and `gate` their plans.
+[[nodiscard]] ExecutedPlan executed_plan(const ProgramSolution& solved, StackEvaluator& evaluator,
+                                         const DeviceMesh& mesh, DoubtedPrices& doubted,
+                                         ReplicaGate& gate);
 // A line with the executed cost if it differs from the objective; otherwise "".
 [[nodiscard]] std::string executed_text(const ExecutedPlan& executed, const Breakdown& objective,
                                         const Stack& stack, const TextStyle& style);

@@ -65,8 +65,9 @@ void record_solution(const Session& session, const SolutionRun& report) {
     }
     result["assignment"].push_back(std::move(node));
   }
-  for (const char* key : {"executed_us", "unexecutable", "objective_name", "recompute",
-                          "reshard_after_forward", "step_us", "memory"}) {
+  for (const char* key :
+       {"executed_us", "unexecutable", "objective_name", "recompute", "reshard_after_forward",
+        "step_us", "memory", "low_us", "high_us", "step_low_us", "step_high_us"}) {
     if (report.result.contains(key)) result[key] = report.result.at(key);
   }
   if (report.picture != nullptr && !report.picture->memory_json().is_null()) {

@@ -13,6 +13,7 @@
 #include "runner/config/configs.h"
 #include "runner/config/in_program.h"
 #include "runner/config/program_stack.h"
+#include "runner/evaluation/interval_text.h"
 #include "runner/evaluation/measured_groups.h"
 #include "runner/session/run_reports.h"
 #include "runner/session/unstoppable_work.h"
@@ -271,11 +272,13 @@ struct PrintedPlan {
   const FoundPlan& found;
   const PruneResult& pruned;
   ExecutedPlan executed;
+  std::optional<PriceInterval> step_interval = {};
   std::optional<Searched> searched = {};  // with --objective step
   std::vector<std::string> notes = {};
   // What a reader should know of the prices; in JSON, not_measured and doubtful.
   std::vector<std::string> price_notes = {};
   nlohmann::json doubtful = nlohmann::json::array();
+  const ReplicaGate* replica_gate = nullptr;
   std::vector<SolveAnswer> answers = {};
 };
 
@@ -289,6 +292,11 @@ nlohmann::json plan_json(const PrintedPlan& plan) {
   json["reshard_after_forward"] = plan.found.step_options.recomputation.reshards_weights;
   json["step_us"] = plan.found.step ? nlohmann::json(plan.found.step->step_us) : nullptr;
   json["memory"] = plan.found.step ? plan.found.step->memory.json() : nullptr;
+  add_interval(json, plan.executed.interval);
+  if (plan.step_interval) {
+    json["step_low_us"] = plan.step_interval->low_us;
+    json["step_high_us"] = plan.step_interval->high_us;
+  }
   if (plan.searched) json["searched"] = searched_json(*plan.searched);
   if (plan.pruned.strategies) json["strategies"] = plan.pruned.before;
   for (const std::string& note : plan.notes) json["notes"].push_back(note);
@@ -305,6 +313,7 @@ void print_json(const PrintedPlan& plan, nlohmann::json json, const Times& times
   for (const SolveAnswer& answer : plan.answers) json[answer.key] = answer.json;
   if (!plan.executed.not_measured.empty()) json["not_measured"] = plan.executed.not_measured;
   if (!plan.doubtful.empty()) json["doubtful"] = plan.doubtful;
+  plan.replica_gate->add_to(json);
   json["stack"] = plan.priced.stack.name;
   json["topology"] = plan.priced.topology.name();
   json["mesh"] = plan.priced.mesh.text();
@@ -334,7 +343,7 @@ std::string plan_text(const PrintedPlan& plan, const LayoutNames& names, const T
         solved.problem.breakdown(solved.strategies, solved.prices, solved.solution.assignment),
         plan.priced.stack, style);
     if (plan.found.step) {
-      executed += step_text(*plan.found.step, plan.found.step_options, style);
+      executed += step_text(*plan.found.step, plan.step_interval, plan.found.step_options, style);
     }
     if (plan.searched) executed += searched_text(*plan.searched, plan, style);
   }
@@ -579,18 +588,20 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
   const ProgramSolution solved{program,        strategies,     prices,      *found.problem,
                                *found.network, found.solution, found.misfit};
   DoubtedPrices doubted(evaluator);
-  PrintedPlan plan{
-      arguments,
-      priced,
-      solved,
-      found,
-      pruned,
-      found.solution.feasible
-          ? executed_plan(solved, evaluator.on(mesh),
-                          MeasuredRanges(evaluator.collective_model().measured()), doubted)
-          : ExecutedPlan(),
-      searched,
-      notes_on(priced, *found.problem, arguments)};
+  ReplicaGate gate(arguments.replicas, mesh, evaluator.topology());
+  PrintedPlan plan{arguments,
+                   priced,
+                   solved,
+                   found,
+                   pruned,
+                   found.solution.feasible ? executed_plan(solved, evaluator, mesh, doubted, gate)
+                                           : ExecutedPlan(),
+                   found.step
+                       ? planner.interval_of_step(found.solution.assignment, found.step_options,
+                                                  evaluator.collective_model())
+                       : std::nullopt,
+                   searched,
+                   notes_on(priced, *found.problem, arguments)};
   if (interrupted) {
     plan.notes.emplace_back("the search was interrupted; this is the best plan that it had");
   }
@@ -600,6 +611,7 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
   }
   std::ranges::copy(doubted.lines(), std::back_inserter(plan.price_notes));
   plan.doubtful = doubted.json();
+  plan.replica_gate = &gate;
   const std::vector<FurtherQuestion> questions =
       questions_of(solved, priced, options, asked, solver, session);
   const bool prints_text = !recipes && !session.json() && !session.summary;
@@ -609,8 +621,10 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
   print(plan_text(plan, LayoutNames(session), session.style(), asked.all_nodes));
   for (const std::string& note : plan.notes) print("  note: " + note + "\n");
   for (const std::string& note : plan.price_notes) print("  note: " + note + "\n");
+  print(gate.text());
   answer_all(plan, found.solution, solver, asked, questions, session, print);
-  if (!found.solution.feasible || std::ranges::any_of(plan.answers, &SolveAnswer::says_no)) {
+  if (!found.solution.feasible || gate.says_no() ||
+      std::ranges::any_of(plan.answers, &SolveAnswer::says_no)) {
     session.exit_code = kGateSaidNo;
   }
   times.total_ms = total.ms();

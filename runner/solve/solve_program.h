@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "runner/evaluation/replica_gate.h"
 #include "runner/session/session.h"
 
 namespace shardlab {
@@ -32,7 +33,8 @@ struct SolveProgramArguments {
   bool narrow_reduction =
       false;  // whether gradients may be reduced before the cast that widens them
   std::optional<double> time_limit_s;  // after which the best plan so far is taken
-  bool compare_recipes = false;        // prints a comparison of recipes instead of a plan
+  ReplicaGateOption replicas;
+  bool compare_recipes = false;  // prints a comparison of recipes instead of a plan
   std::string export_problem;
 };
 

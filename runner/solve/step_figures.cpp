@@ -1,19 +1,21 @@
 #include "runner/solve/step_figures.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "costmodel/base/index.h"
+#include "runner/evaluation/interval_text.h"
 
 namespace shardlab {
-std::string step_text(const StepFigures& figures, const StepOptions& options,
-                      const TextStyle& style) {
+std::string step_text(const StepFigures& figures, const std::optional<PriceInterval>& interval,
+                      const StepOptions& options, const TextStyle& style) {
   const Recomputation& policy = options.recomputation;
   std::string how;
   if (policy.kind != Recomputation::Kind::kNone) how += ", recomputation " + policy.text();
   if (policy.reshards_weights) how += ", weights resharded after the forward pass";
   return "  step " + style.figure(figures.step_us) +
-         " us as simulated, where communication overlaps with kernels" + how + "\n" +
-         figures.memory.text(style);
+         " us as simulated, where communication overlaps with kernels" + how +
+         interval_text(interval, style) + "\n" + figures.memory.text(style);
 }
 
 StepPlanner::StepPlanner(const PricedProgram& priced, Redistributor& redistributor,
@@ -55,6 +57,24 @@ StepFigures StepPlanner::figures(const Assignment& assignment, const StepOptions
     count.bytes += task.kernel.full_bytes;
   }
   return figures;
+}
+
+std::optional<PriceInterval> StepPlanner::interval_of_step(const Assignment& assignment,
+                                                           const StepOptions& options,
+                                                           const CostModel& model) {
+  const TrainingStep made = step(assignment, options);
+  bool has_error = false;
+  const auto us_at = [&](PriceBound bound) {
+    TrainingStep bounded = made;
+    for (StepTask& task : bounded.tasks) {
+      const Micros price = task.kernel.price;
+      task.kernel = at_bound(std::move(task.kernel), bound, redistributor_, model);
+      has_error = has_error || task.kernel.price != price;
+    }
+    return has_error ? simulated_us(bounded, priced_.mesh, priced_.topology) : 0.0;
+  };
+  const PriceInterval interval{us_at(PriceBound::kLow), us_at(PriceBound::kHigh)};
+  return has_error ? std::optional(interval) : std::nullopt;
 }
 
 double tokens_of(const Program& program) {

@@ -15,6 +15,7 @@
 
 #include "runner/simulate/device_memory.h"
 #include "runner/solve/solution.h"
+#include "sim/price_interval.h"
 #include "sim/redistribute.h"
 #include "strategies/steps/step_memory.h"
 #include "strategies/steps/training_step.h"
@@ -35,9 +36,10 @@ struct StepFigures {
   [[nodiscard]] bool fits() const { return memory.fits(); }
 };
 
-// A line each for the step's time and for its memory.
-[[nodiscard]] std::string step_text(const StepFigures& figures, const StepOptions& options,
-                                    const TextStyle& style);
+// A line each for the step's time and for its memory. `interval` is that of the step's time.
+[[nodiscard]] std::string step_text(const StepFigures& figures,
+                                    const std::optional<PriceInterval>& interval,
+                                    const StepOptions& options, const TextStyle& style);
 
 class StepPlanner {
  public:
@@ -53,6 +55,11 @@ class StepPlanner {
   [[nodiscard]] PlannedProgram planned(const Assignment& assignment);
   [[nodiscard]] TrainingStep step(const Assignment& assignment, const StepOptions& options);
   [[nodiscard]] StepFigures figures(const Assignment& assignment, const StepOptions& options);
+  // The simulated time of the step on the fastest and on the slowest of the clusters that are like
+  // those to which `model` was fitted, which prices the moves. Nothing if it does not know its error.
+  [[nodiscard]] std::optional<PriceInterval> interval_of_step(const Assignment& assignment,
+                                                              const StepOptions& options,
+                                                              const CostModel& model);
 
  private:
   const PricedProgram& priced_;

@@ -1,5 +1,6 @@
 #include "strategies/select/invariants.h"
 
+#include <algorithm>
 #include <array>
 #include <random>
 
@@ -32,6 +33,12 @@ class Checker {
         repeat("zero_same_layout", samples, [this](InvariantResult& c) { zero_same_layout(c); }));
     checks.push_back(repeat("reduce_scatter_le_all_reduce", samples,
                             [this](InvariantResult& c) { reduce_scatter_le_all_reduce(c); }));
+    checks.push_back(
+        repeat("priced_plan_runs", samples, [this](InvariantResult& c) { priced_plan_runs(c); }));
+    checks.push_back(
+        repeat("price_is_executed", samples, [this](InvariantResult& c) { price_is_executed(c); }));
+    checks.push_back(repeat("running_plan_is_priced", samples,
+                            [this](InvariantResult& c) { running_plan_is_priced(c); }));
     return checks;
   }
 
@@ -183,6 +190,71 @@ class Checker {
           from.text() + " to " + scattered.text() + " costs " + format_fixed(scatter, 3) +
               " us, and to " + reduced.text() + " " + format_fixed(reduce, 3) + " us; " +
               meta.text() + " on " + on.text());
+  }
+
+  // A price as selection is given it, and the plan that would run.
+  struct PricedMove {
+    DeviceMesh on;
+    TensorMeta meta;
+    Plan plan;
+    double price_us = 0.0;
+
+    [[nodiscard]] bool runs() const { return plan.impossible.empty() && plan.unexecutable.empty(); }
+    [[nodiscard]] std::string text() const {
+      return plan.from.text() + " to " + plan.to.text() + " costs " +
+             (price_us < kInfinity ? format_fixed(price_us, 3) + " us" : "infinitely much");
+    }
+    [[nodiscard]] std::string where() const { return "; " + meta.text() + " on " + on.text(); }
+  };
+  PricedMove priced_move() {
+    PricedMove move;
+    move.on = mesh();
+    move.meta = tensor();
+    const Layout a = layout(move.on, move.meta, true);
+    const Layout b = layout(move.on, move.meta, true);
+    Redistributor& r = evaluator_.on(move.on);
+    move.price_us = r.cost_us(move.meta, a, b);
+    move.plan = r.plan(move.meta, a, b);
+    return move;
+  }
+
+  // Notes a violation that no amount of time measures.
+  static void judge(InvariantResult& check, bool holds, const std::string& witness) {
+    ++check.checked;
+    if (holds) return;
+    ++check.violated;
+    if (!check.worst) check.worst = InvariantWitness{witness, 0.0, std::nullopt};
+  }
+
+  void priced_plan_runs(InvariantResult& check) {
+    const PricedMove move = priced_move();
+    if (!(move.price_us < kInfinity)) return;
+    const std::string& reason =
+        move.plan.impossible.empty() ? move.plan.unexecutable : move.plan.impossible;
+    judge(check, move.runs(), move.text() + ", and its plan cannot run: " + reason + move.where());
+  }
+
+  void price_is_executed(InvariantResult& check) {
+    const PricedMove move = priced_move();
+    if (!(move.price_us < kInfinity) || !move.runs()) return;
+    const double executed = move.plan.executed_price().total.value();
+    const double low = std::min(executed, move.price_us);
+    judge(check, std::max(executed, move.price_us), low,
+          move.text() + ", and its steps " + format_fixed(executed, 3) + " us" + move.where());
+  }
+
+  void running_plan_is_priced(InvariantResult& check) {
+    const PricedMove move = priced_move();
+    // A shard becomes a partial where somebody asks for it: it is put among zeros.
+    const auto runs_on_request = [](const PlanStep& step) {
+      return step.price.is_possible() ||
+             (step.from.is_shard_like() && step.to == Placement::partial());
+    };
+    const bool runs = move.plan.unexecutable.empty() && !move.plan.steps.empty() &&
+                      std::ranges::all_of(move.plan.steps, runs_on_request);
+    if (!runs) return;
+    judge(check, move.price_us < kInfinity,
+          move.text() + ", though " + move.plan.path() + " runs" + move.where());
   }
 
   StackEvaluator evaluator_;

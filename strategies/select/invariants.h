@@ -5,8 +5,11 @@
 //   monotone_bandwidth   twice the bandwidth of every link costs no more
 //   zero_same_layout     cost(A,A) == 0
 //   reduce_scatter_le_all_reduce   P->S(d) costs no more than P->R on one mesh dim
+//   priced_plan_runs     what has a finite cost has a plan that runs
+//   price_is_executed    and its steps cost as much
+//   running_plan_is_priced   a plan whose steps run, some only on request, has a finite cost
 // Comparisons allow 1e-9 relative, since the order of a sum's terms may differ. Source:
-// pytorch/pytorch#169439.
+// pytorch/pytorch#169439; of the last three, pytorch/pytorch#191828.
 #pragma once
 
 #include <cstdint>

@@ -5,6 +5,7 @@
 #include "costmodel/base/error.h"
 #include "costmodel/base/units.h"
 #include "sim/price_interval.h"
+#include "sim/replicas.h"
 #include "strategies/select/price_basis.h"
 
 namespace shardlab {
@@ -161,8 +162,22 @@ QuestionResult Questionnaire::ask(const Question& question) {
   } else {
     ask_op(question, result);
   }
-  for (Answer& answer : result.answers) settle(answer);
+  for (Answer& answer : result.answers) {
+    settle(answer);
+    const Answer& first = result.answers.front();
+    if (first.reference_low_us || answer.reference_low_us) {
+      answer.reference_gain_error_us =
+          error_of_difference_us(first.unsure, answer.unsure, reference_->collective_model());
+    }
+  }
   return result;
+}
+
+void Questionnaire::note_replicas(Answer& answer, const Plan& plan, const DeviceMesh& mesh) const {
+  if (!checks_replicas_ || !answer.replicas_may_differ.empty()) return;
+  if (const auto fault = replicas_may_differ(plan, mesh, reference_->topology())) {
+    answer.replicas_may_differ = plan.path() + ": " + fault->text(plan);
+  }
 }
 
 void Questionnaire::ask_op(const Question& question, QuestionResult& result) {
@@ -199,14 +214,17 @@ void Questionnaire::ask_plan(const Question& question, QuestionResult& result) {
     if (plan.impossible.empty()) answer.price_us = finite(plan.price.total.value());
     answer.impossible = plan.impossible;
     answer.cannot_run = plan.unexecutable;
+    note_replicas(answer, plan, question.mesh);
     const bool planned = !plan.steps.empty() || plan.impossible.empty();
     const Plan repriced = reference.repriced(plan);
+    if (seen_) seen_(repriced, reference);
     const Price judged = planned ? repriced.executed_price() : Price::make_impossible("no plan");
     answer.reference_kernel_us = 0.0;
     set_reference(answer, judged.total.value(), std::string(judged.impossible));
     if (answer.reference_us) answer.basis = basis_of(repriced);
     set_interval(answer, interval_of(repriced, reference, reference_->collective_model()),
                  judged.total.value());
+    add_unsure_prices(answer.unsure, repriced, reference, reference_->collective_model());
     answer.traffic = traffic_of(repriced, reference);
     keep_best(result.best, answer);
     result.answers.push_back(std::move(answer));
@@ -243,6 +261,7 @@ Answer Questionnaire::select_answer(StackEvaluator& stack, const Expansion& expa
     const Plan plan = stack.plan(mesh, tensors[i]->meta, tensors[i]->layout, to);
     answer.path.push_back("input " + std::to_string(i) + ": " + plan.path());
     answer.moving_steps += moving_steps_of(plan);
+    note_replicas(answer, plan, mesh);
     if (answer.impossible.empty() && !plan.impossible.empty()) {
       answer.impossible = "input " + std::to_string(i) + ": " + plan.impossible;
     }
@@ -253,6 +272,7 @@ Answer Questionnaire::select_answer(StackEvaluator& stack, const Expansion& expa
     // shard of factor 1 is a shard).
     const bool planned = !plan.steps.empty() || plan.impossible.empty();
     const Plan repriced = reference.repriced(plan);
+    if (seen_) seen_(repriced, reference);
     const Price price = planned ? repriced.executed_price() : Price::make_impossible("no plan");
     if (answer.basis) add_steps(*answer.basis, repriced, reference, measured_);
     add(*answer.traffic, traffic_of(repriced, reference));
@@ -260,6 +280,7 @@ Answer Questionnaire::select_answer(StackEvaluator& stack, const Expansion& expa
       if (!interval) interval.emplace();
       *interval += *own;
       moved += price.total.value();
+      add_unsure_prices(answer.unsure, repriced, reference, reference_->collective_model());
     }
     judged += price.total.value() + reference_->stack().transition_us;
     if (!price.is_possible() && reason.empty()) {
@@ -376,11 +397,13 @@ void Questionnaire::ask_foreach(const OpCall& call, const DeviceMesh& mesh,
       if (whole.impossible.empty()) whole.impossible = more.impossible;
       whole.reference_low_us = sum(low_of(whole), low_of(more));
       whole.reference_high_us = sum(high_of(whole), high_of(more));
+      whole.unsure.insert(whole.unsure.end(), more.unsure.begin(), more.unsure.end());
       whole.reference_us = sum(whole.reference_us, more.reference_us);
       whole.reference_kernel_us = sum(whole.reference_kernel_us, more.reference_kernel_us);
       if (whole.reference_impossible.empty())
         whole.reference_impossible = more.reference_impossible;
       if (whole.cannot_run.empty()) whole.cannot_run = more.cannot_run;
+      if (whole.replicas_may_differ.empty()) whole.replicas_may_differ = more.replicas_may_differ;
       add_known(whole.basis, more.basis);
       add(*whole.traffic, *more.traffic);
       whole.candidates = std::max(whole.candidates, more.candidates);

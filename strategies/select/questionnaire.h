@@ -12,6 +12,7 @@
 // Each thread needs a questionnaire of its own.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -20,6 +21,7 @@
 
 #include "costmodel/measured_ranges.h"
 #include "reports/records/question.h"
+#include "sim/price_interval.h"
 #include "strategies/select/evaluator.h"
 #include "strategies/select/stack.h"
 #include "strategies/select/suite.h"
@@ -33,6 +35,7 @@ struct Answer : reports::StackAnswer {
   // Prices of the same candidates by this stack and by the reference, for rank correlation.
   std::vector<double> totals;
   std::vector<double> reference_totals;
+  std::vector<UnsurePrice> unsure;  // of what the choice moves, by the reference
 };
 
 struct QuestionResult {
@@ -47,7 +50,14 @@ class Questionnaire {
 
   [[nodiscard]] QuestionResult ask(const Question& question);
 
+  // `seen` is called with each plan that the reference prices to judge a choice.
+  using SeenPlan = std::function<void(const Plan& plan, const Redistributor& redistributor)>;
+  void watch_plans(SeenPlan seen) { seen_ = std::move(seen); }
+  // From now on, answers say after which step of a stack's plan replicas may differ (sim/replicas.h).
+  void check_replicas() { checks_replicas_ = true; }
+
  private:
+  void note_replicas(Answer& answer, const Plan& plan, const DeviceMesh& mesh) const;
   void ask_plan(const Question& question, QuestionResult& result);
   void ask_op(const Question& question, QuestionResult& result);
   void ask_select(const OpCall& call, const DeviceMesh& mesh, QuestionResult& result);
@@ -62,6 +72,8 @@ class Questionnaire {
 
   std::vector<std::unique_ptr<StackEvaluator>> stacks_;
   std::unique_ptr<StackEvaluator> reference_;
+  SeenPlan seen_;
+  bool checks_replicas_ = false;
   MeasuredRanges measured_;  // what the reference's collective model knows from measured rows
 };
 

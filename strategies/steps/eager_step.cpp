@@ -228,6 +228,8 @@ EagerRun EagerStep::run(const Choice& choice) {
       }
       const auto [first, has_no_plans] =
           first_plan.try_emplace(&decision, static_cast<std::uint32_t>(planned.plans.size()));
+      double& local_us = run.questions[place->second].local_us;
+      if (is_new) local_us = planned.compute_us[n];
       for (std::size_t i = 0; i < decision.moves.size(); ++i) {
         if (has_no_plans) {
           Plan plan = redistributor.repriced(decision.moves[i]);
@@ -238,7 +240,9 @@ EagerRun EagerStep::run(const Choice& choice) {
           }
           planned.plans.push_back(std::move(plan));
         }
-        planned.moves[n].push_back(first->second + static_cast<std::uint32_t>(i));
+        const std::size_t index = first->second + i;
+        if (is_new) local_us += planned.plans[index].executed_price().total.value();
+        planned.moves[n].push_back(static_cast<std::uint32_t>(index));
       }
     } catch (const LimitError&) {
       throw;
@@ -248,9 +252,28 @@ EagerRun EagerStep::run(const Choice& choice) {
   }
   const TrainingStep step = make_step(planned, blocks_, redistributor, options_);
   run.step_us = simulated_us(step, mesh_, topology_);
+  run.sum_us = sum_us(step);
   run.peak_bytes = memory_of(step).peak_bytes;
+  run.placements = std::move(planned.placements);
   return run;
 }
+
+namespace {
+
+// How many nodes beside these take or make other layouts.
+std::int64_t followers(const EagerRun& before, const EagerRun& after,
+                       const std::vector<std::size_t>& nodes) {
+  std::int64_t count = 0;
+  for (std::size_t n = 0; n < before.placements.size(); ++n) {
+    if (std::ranges::binary_search(nodes, n)) continue;
+    const NodePlacements& a = before.placements[n];
+    const NodePlacements& b = after.placements[n];
+    if (a.inputs != b.inputs || a.outputs != b.outputs) ++count;
+  }
+  return count;
+}
+
+}  // namespace
 
 std::vector<StepFlip> EagerStep::flips(EagerStack& baseline, EagerStack& candidate) {
   const EagerRun before = run(baseline);
@@ -260,13 +283,18 @@ std::vector<StepFlip> EagerStep::flips(EagerStack& baseline, EagerStack& candida
       const EagerDecision& other = candidate.decide(asked.key, asked.decision->question);
       if (are_equal(*asked.decision, other)) continue;
       const EagerRun after = run(Choice{.all = baseline, .one = &candidate, .key = asked.key});
+      const auto place = std::ranges::find(after.questions, asked.key, &AskedQuestion::key);
+      const auto count = static_cast<double>(asked.nodes.size());
       flips.push_back({.node = asked.nodes.front(),
                        .count = static_cast<std::int64_t>(asked.nodes.size()),
                        .question = asked.decision->question,
                        .baseline = asked.decision->text(),
                        .candidate = other.text(),
                        .delta_step_us = after.step_us - before.step_us,
-                       .delta_peak_bytes = after.peak_bytes - before.peak_bytes});
+                       .delta_peak_bytes = after.peak_bytes - before.peak_bytes,
+                       .delta_local_us = count * (place->local_us - asked.local_us),
+                       .delta_sum_us = after.sum_us - before.sum_us,
+                       .followers = followers(before, after, asked.nodes)});
     } catch (const LimitError&) {
       throw;
     } catch (const InputError&) {  // the candidate has no answer, or one that leads nowhere

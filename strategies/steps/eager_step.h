@@ -64,12 +64,15 @@ struct AskedQuestion {
   std::string key;
   const EagerDecision* decision = nullptr;
   std::vector<std::size_t> nodes;  // ascending
+  double local_us = 0.0;           // of one node: its kernel and what brings its inputs there
 };
 
 struct EagerRun {
   double step_us = 0.0;
+  double sum_us = 0.0;  // of all tasks of the step, each by itself
   double peak_bytes = 0.0;
-  std::vector<AskedQuestion> questions;  // in the order in which they are first asked
+  std::vector<AskedQuestion> questions;    // in the order in which they are first asked
+  std::vector<NodePlacements> placements;  // by node
 };
 
 // A decision that two stacks make differently, and what it changes alone.
@@ -82,6 +85,12 @@ struct StepFlip {
   // all others.
   double delta_step_us = 0.0;
   double delta_peak_bytes = 0.0;
+  // The same by the sum of all tasks: of the nodes that are decided so, each on its own, and of the whole
+  // step, with what follows from them. The difference is what the choice costs or saves later.
+  double delta_local_us = 0.0;
+  double delta_sum_us = 0.0;
+  // How many other nodes take other layouts, until the layouts are the same again.
+  std::int64_t followers = 0;
 };
 
 class EagerStep {

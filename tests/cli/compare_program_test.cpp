@@ -55,6 +55,32 @@ TEST_F(CompareProgram, SaysWhatAFlipChangesInTheStep) {
   EXPECT_EQ(report["stacks"][1]["flips"]["equal"], 1);
 }
 
+// On its own the flip costs as much as the choice before it; what follows from it costs a little more.
+TEST_F(CompareProgram, SaysWhatAFlipChangesLater) {
+  const Words words = {"--program", "llama.json", "--mesh",      "2x4",
+                       "--recipe",  "fsdp-tp",    "--downstream"};
+  const ProcessResult text = compare(words);
+  ASSERT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_THAT(
+      text.out,
+      testing::HasSubstr("  0 of 1 flips are cheaper on their own, and 0 of these cost more than "
+                         "they save with what follows\n"));
+  Words with_json = words;
+  with_json.insert(with_json.end(), {"--format", "json"});
+  const json report = json::parse(compare(with_json).out);
+  const json& flip = report["steps"][0]["flips"][0];
+  EXPECT_NEAR(flip["delta_local_us"].get<double>(), 0.0, 1e-6);
+  EXPECT_GT(flip["delta_sum_us"].get<double>(), 0.0);
+  EXPECT_GT(flip["followers"].get<int>(), 0);
+}
+
+TEST_F(CompareProgram, WhatFollowsNeedsAProgram) {
+  const ProcessResult done = compare({"--suite", "ops-small", "--downstream"});
+  EXPECT_EQ(done.exit_code, 2);
+  EXPECT_THAT(done.err,
+              testing::HasSubstr("compare: found --downstream without --program; valid: "));
+}
+
 TEST_F(CompareProgram, ReportsTheStepAndReadsItBack) {
   const ProcessResult done =
       compare({"--program", "llama.json", "--mesh", "2x4", "--recipe", "fsdp-tp", "--out", "out"});

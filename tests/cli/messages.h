@@ -41,7 +41,7 @@ inline std::string with_lists(std::string message) {
       {"{commands}", join(command_names())},
       {"{plan options}",
        "--help, --mesh, --tensor, --from, --to, --stack, --planner, --flatten, --rank, "
-       "--against, --draw, --topology, --torch-names, --out, --summary, --format, --set, "
+       "--against, --draw, --require-bitwise-replicas, --topology, --torch-names, --out, --summary, --format, --set, "
        "--digits, --color, --quiet, --no-timing"},
       {"{stack keys}",
        "schema, name, title, source, rules, transitions, planner, merge, "

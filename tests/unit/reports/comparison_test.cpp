@@ -82,6 +82,10 @@ TEST(Comparison, AnErrorLargerThanTheDifferenceLeavesAFlipUndecided) {
   EXPECT_EQ(comparison.stacks[1].flips[Verdict::kBetter], 0);
   EXPECT_EQ(comparison.stacks[1].flips[Verdict::kUndecided], 3);
   EXPECT_EQ(parse_record(record_text(record), "run.json"), record);
+  // Both choices are off alike, so that their difference is surer than either.
+  answers[1].reference_gain_error_us = 0.5;
+  EXPECT_EQ(flip_of(record, compare(record), "q1").verdict, Verdict::kBetter);
+  EXPECT_EQ(parse_record(record_text(record), "run.json"), record);
 }
 
 TEST(Comparison, AnUndecidedFlipSaysWhy) {

@@ -128,6 +128,36 @@ TEST(PopulationCurve, DeviationsGrowWithTheRootOfTheDistance) {
   EXPECT_EQ(PopulationCurve::from_json(curve.to_json(), {"again", ""}).to_json(), curve.to_json());
 }
 
+TEST(Population, ErrorsOfOneCurveAreAlikeNearByAndThoseOfOthersInPart) {
+  json rows = json::array();
+  for (const auto& [kind, domains] :
+       {std::pair("all_gather", 2), {"all_reduce", 2}, {"all_gather", 1}}) {
+    rows.push_back(row(kind, 8 * domains, domains, doubling(1)));
+  }
+  const auto model = model_of(rows);
+  const auto alike = [&](Collective a, double bytes_a, std::int64_t hosts_a, Collective b,
+                         double bytes_b, std::int64_t hosts_b) {
+    return model->error_correlation({a, bytes_a, group_of(8 * hosts_a, hosts_a)},
+                                    {b, bytes_b, group_of(8 * hosts_b, hosts_b)});
+  };
+  const Collective gather = Collective::kAllGather;
+  const Collective reduce = Collective::kAllReduce;
+  EXPECT_EQ(alike(gather, 1e6, 2, gather, 1e6, 2), 1.0);
+  const double near = alike(gather, 1e6, 2, gather, 1.1e6, 2);
+  const double far = alike(gather, 1e6, 2, gather, 64e6, 2);
+  EXPECT_LT(near, 1.0);
+  EXPECT_GT(near, 0.8);
+  EXPECT_LT(far, near);
+  const double other = alike(gather, 1e9, 2, reduce, 1e9, 2);
+  EXPECT_GT(other, 0.1) << "a cluster is slow for all collectives alike";
+  EXPECT_LT(other, 0.5);
+  EXPECT_EQ(alike(gather, 1e6, 2, gather, 1e6, 1), 0.0) << "inside a host other links carry it";
+  // Rows of the cluster's own, with which the network is named, tell how slow the cluster is.
+  const auto own = model_of(rows, {{"network_bandwidth_gb_per_s", 50.0}});
+  EXPECT_EQ(own->error_correlation({gather, 1e9, group_of(16, 2)}, {reduce, 1e9, group_of(16, 2)}),
+            0.0);
+}
+
 TEST(Population, SaysWhatWasMeasured) {
   json measured = row("all_gather", 16, 2, doubling(1));
   measured["measured"] = {2, 1024, 1048576};
