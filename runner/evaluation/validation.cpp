@@ -22,7 +22,7 @@ struct GpuName {
   std::string_view topology;
 };
 // Longer names come first: "GH200" contains "H200" but is another machine.
-constexpr std::array<GpuName, 10> kGpus = {{{"gb200", "gb200"},
+constexpr std::array<GpuName, 12> kGpus = {{{"gb200", "gb200"},
                                             {"gb300", "gb200"},
                                             {"gh200", ""},
                                             {"b200", "b200"},
@@ -31,6 +31,8 @@ constexpr std::array<GpuName, 10> kGpus = {{{"gb200", "gb200"},
                                             {"h100", "h100"},
                                             {"a100", "a100"},
                                             {"mi300x", "mi300x"},
+                                            {"mi325x", "mi300x"},
+                                            {"mi350x", "mi355x"},
                                             {"mi355x", "mi355x"}}};
 constexpr std::string_view kFallback = "h100";
 

