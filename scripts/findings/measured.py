@@ -80,3 +80,20 @@ def median(values: Iterable[float]) -> float:
 
 def geometric_mean(values: Iterable[float]) -> float:
     return math.exp(statistics.fmean(math.log(value) for value in values))
+
+
+def scoreboard(pattern: str) -> str:
+    """What a pattern finds in reports/scoreboard.md, which holds the errors of all models."""
+    found = re.search(pattern, (ROOT / "reports" / "scoreboard.md").read_text(), re.M | re.S)
+    assert found, f"the scoreboard has lost {pattern}"
+    return found[1]
+
+
+def errors_of_calibrated() -> list[str]:
+    """Median errors of the calibrated stacks on sources that were left out, in percent: below 1 MB, up to 64 MB, above."""
+    return scoreboard(r"## left-out source, no rows.*?^\| calibrated \| (.*?) \|$").split(" | ")[::3]
+
+
+def error_of_steps() -> str:
+    """The median error of predicted steps on whole sources that were left out, in percent."""
+    return scoreboard(r"^## whole sources held out.*?^\| shardlab \| (\S+) ")

@@ -1,12 +1,11 @@
 """What one more collective costs, and how much of halved bytes arrives as time."""
 
-import re
 from typing import Any
 
 from findings import text
-from findings.measured import COLLECTIVES, GENERATIONS, Row, grouped, median, rows
+from findings.measured import COLLECTIVES, GENERATIONS, Row, error_of_steps, grouped, median, rows
 from findings.page import Finding
-from findings.program import ROOT, Shardlab
+from findings.program import Shardlab
 from findings.ring import Constants, leaves_domain
 
 TITLE = "What does any communication cost?"
@@ -141,13 +140,6 @@ def clip(program: Shardlab, ranks: int) -> dict[str, float]:
 
 
 # ---- The page -------------------------------------------------------------------------------------------
-
-
-def error_of_steps() -> str:
-    """The median error of predicted steps on whole sources that were left out, in percent."""
-    found = re.search(r"^## whole sources held out.*?^\| shardlab \| (\S+) ", (ROOT / "reports" / "scoreboard.md").read_text(), re.M | re.S)
-    assert found, "the scoreboard has lost its table of steps"
-    return found[1]
 
 
 def answer(floors: dict[tuple[str, str], list[tuple[float, float]]], halves: dict[tuple[str, int], list[float]],

@@ -1,12 +1,11 @@
 """What DTensor's constants of collectives should be on each GPU, and what changes if PyTorch takes them."""
 
-import re
 from dataclasses import astuple, replace
 
 from findings import ring, text
-from findings.measured import COLLECTIVES, GENERATIONS, Row, error_percent, grouped, median, rows
+from findings.measured import COLLECTIVES, GENERATIONS, Row, error_percent, errors_of_calibrated, grouped, median, rows
 from findings.page import Finding
-from findings.program import ROOT, Shardlab
+from findings.program import Shardlab
 from findings.ring import NAMES, Constants
 
 TITLE = "What should the constants of DTensor's cost model be?"
@@ -104,13 +103,6 @@ def answer(fitted: dict[str, Constants], held_out: dict[str, dict[str, Constants
         f"{told['worse']} worse for certain.")
 
 
-def scoreboard() -> list[str]:
-    """Median errors of the form that `calibrate` fits by default, on sources that were left out, by band of sizes."""
-    found = re.search(r"## left-out source, no rows.*?^\| calibrated \| (.*?) \|$", (ROOT / "reports" / "scoreboard.md").read_text(), re.M | re.S)
-    assert found, "the scoreboard has lost its table of left-out sources"
-    return found[1].split(" | ")[::3]
-
-
 def body(fitted: dict[str, Constants], held_out: dict[str, dict[str, Constants]], of_gpu: dict[str, list[Row]],
          decisions: dict[str, Decisions], one_by_one: Decisions, suites: list[str]) -> str:
     gpu_rows = []
@@ -149,7 +141,7 @@ it leaves the 72 GPUs that NVLink joins, so these constants need that question i
 
 Medians of the absolute error over all rows of healthy logs. In the third row of each GPU every source is predicted by a fit to the other
 sources. A ring with one bandwidth cannot follow NCCL's switches of algorithm and protocol: on the same logs the form that
-`calibrate` fits by default is off by {text.listed([f"{each} %" for each in scoreboard()])} on sources left out ([scoreboard](../scoreboard.md)). Where hosts are joined by different networks, one number for "between hosts" stands
+`calibrate` fits by default is off by {text.listed([f"{each} %" for each in errors_of_calibrated()])} on sources left out ([scoreboard](../scoreboard.md)). Where hosts are joined by different networks, one number for "between hosts" stands
 for none of them.
 
 ## How many decisions change
