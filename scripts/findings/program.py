@@ -28,6 +28,17 @@ class Shardlab:
             raise SystemExit(f"shardlab {' '.join(map(str, words))}: exit code {ran.returncode}: {ran.stderr}")
         return json.loads(ran.stdout)
 
+    def write(self, *words: Any, passes: tuple[int, ...] = (0,)) -> None:
+        """Runs a command for the files that it writes. An exit code that is not among `passes` ends the script."""
+        command = [self.binary, *map(str, words), "--quiet"]
+        ran = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+        if ran.returncode not in passes:
+            raise SystemExit(f"shardlab {' '.join(map(str, words))}: exit code {ran.returncode}: {ran.stderr}")
+
+    def read(self, path: Path) -> Any:
+        """The JSON of a file."""
+        return json.loads(path.read_text())
+
     def refusal(self, *words: Any) -> str | None:
         """The first line of what shardlab says when it refuses a command; None if it does not."""
         ran = subprocess.run([self.binary, *map(str, words)], capture_output=True, text=True, check=False, cwd=ROOT)

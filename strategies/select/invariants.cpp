@@ -82,6 +82,17 @@ class Checker {
                                                          "2x4", "8x8", "2x2x2", "2x2x4"};
     return DeviceMesh::parse(kMeshes[below(kMeshes.size())]);
   }
+  DeviceMesh flattened_mesh() {
+    const DeviceMesh plain = mesh();
+    if (plain.ndim() == 1) return plain;
+    std::vector<std::int64_t> sizes;
+    std::vector<std::string> names;
+    for (int m = 0; m < plain.ndim(); ++m) {
+      sizes.push_back(plain.size(m));
+      names.push_back("d" + std::to_string(m));
+    }
+    return DeviceMesh::make(sizes, names).flatten(names);
+  }
   TensorMeta tensor() {
     constexpr std::array<std::int64_t, 6> kExtents = {8, 16, 64, 128, 1024, 4096};
     TensorMeta meta;
@@ -204,12 +215,17 @@ class Checker {
       return plan.from.text() + " to " + plan.to.text() + " costs " +
              (price_us < kInfinity ? format_fixed(price_us, 3) + " us" : "infinitely much");
     }
-    [[nodiscard]] std::string where() const { return "; " + meta.text() + " on " + on.text(); }
+    [[nodiscard]] std::string where() const {
+      return "; " + meta.text() + " on " + on.text() + (on.has_flattened() ? ", flattened" : "");
+    }
   };
+  // Half of the meshes have a flattened mesh for all of their dims, onto which steps may be merged, and half of
+  // the tensors do not divide evenly.
   PricedMove priced_move() {
     PricedMove move;
-    move.on = mesh();
+    move.on = below(2) == 0 ? mesh() : flattened_mesh();
     move.meta = tensor();
+    if (below(2) == 0) move.meta.shape[below(move.meta.shape.size())] -= 1;
     const Layout a = layout(move.on, move.meta, true);
     const Layout b = layout(move.on, move.meta, true);
     Redistributor& r = evaluator_.on(move.on);
@@ -246,9 +262,10 @@ class Checker {
   void running_plan_is_priced(InvariantResult& check) {
     const PricedMove move = priced_move();
     // A shard becomes a partial where somebody asks for it: it is put among zeros.
-    const auto runs_on_request = [](const PlanStep& step) {
+    const bool sums_shards = evaluator_.on(move.on).pricer().semantics().plans_sums_of_shards();
+    const auto runs_on_request = [&](const PlanStep& step) {
       return step.price.is_possible() ||
-             (step.from.is_shard_like() && step.to == Placement::partial());
+             (sums_shards && step.from.is_shard_like() && step.to == Placement::partial());
     };
     const bool runs = move.plan.unexecutable.empty() && !move.plan.steps.empty() &&
                       std::ranges::all_of(move.plan.steps, runs_on_request);
