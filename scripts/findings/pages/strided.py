@@ -96,14 +96,14 @@ def answer(pairs: list[Pair]) -> str:
     autoparallel, measured = wins(pairs, False), wins(pairs, True)
     asked = {kind: sum((pair.setup.stack != "ap-nccl") == kind and pair.saved is not None for pair in pairs) for kind in (False, True)}
     best = max(autoparallel, key=lambda pair: pair.saved or 0)
-    words = (f"Where ranks outnumber the sequences of a batch and a program flattens batch and sequence into the rows of a matrix: by AutoParallel's prices "
+    words = (f"Most where ranks outnumber the sequences of a batch and a program flattens batch and sequence into the rows of a matrix: by AutoParallel's prices "
              f"up to {100 * (best.saved or 0):.0f} % of a block of {best.program.name} on {best.setup.mesh}, and something in {len(autoparallel)} of {asked[False]} programs. "
              f"As they run, {shorter(pairs)}. ")
     if not measured:
         return words + f"Against shard orders, which the calibrated stacks list instead, they win in none of {asked[True]}."
     most = max(measured, key=lambda pair: pair.saved or 0)
     return words + (f"Against shard orders, which the calibrated stacks list instead, they win in {len(measured)} of {asked[True]}, by at most "
-                    f"{100 * (most.saved or 0):.1f} %, and lose in {losses(pairs)} the win is {most.program.name} on {most.setup.mesh}).")
+                    f"{100 * (most.saved or 0):.1f} %, and lose in {losses(pairs)} (the largest win is {most.program.name} on {most.setup.mesh}).")
 
 
 def body(pairs: list[Pair]) -> str:
@@ -131,7 +131,7 @@ AutoParallel prices each mesh dim of a move on its own, so that there the two di
 ## What to do
 
 - List strided shards for views that flatten a sharded sequence into rows, and let products keep them; it matters where the batch is too short for the ranks.
-- Where the form with three dims is kept, there is nothing to flatten, and strided shards save next to nothing.
+- Where the form with three dims is kept, there is less to flatten, and strided shards save less.
 - Do not drop shard orders for them: where both were tried, orders win more often. Listing both would be best, which `solve` does not do yet.
 
 ## By hand
