@@ -1,0 +1,155 @@
+"""Which plans have reductions that can be merged onto a flattened mesh, and what each algorithm's merges save."""
+
+import itertools
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from findings import text
+from findings.page import Finding
+from findings.program import Shardlab
+
+TITLE = "Which plans does merging reductions merge, and what does it save?"
+QUESTION = ("A pull request merges all-reduces over neighbouring mesh dims; its successor, which PyTorch has, merges any run of one collective "
+            "where a flattened mesh is registered: how many plans does each merge, and what does that save on each mesh?")
+THREAD = "https://github.com/pytorch/pytorch/pull/171913"
+SLOW = True
+
+STACK = "calibrated-h100"
+SUITE = "ops-full"
+REASONS = {"non_ascending_mesh_dims": "dims in the wrong order", "uneven_tensor_shape": "uneven shards", "no_flattened_mesh": "no flattened mesh"}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One redistribution under the greedy planner, with every flattened mesh registered."""
+
+    mesh: str
+    apart_us: float
+    merged_us: float
+    merges: tuple[tuple[str, tuple[int, ...]], ...]  # collective and mesh dims of each merged step
+    refused: tuple[str, ...]
+
+    @property
+    def first(self) -> bool:
+        """Whether the pull request's own algorithm merges all that is merged: all-reduces over neighbouring mesh dims."""
+        return bool(self.merges) and all(is_first(merge) for merge in self.merges)
+
+
+def is_first(merge: tuple[str, tuple[int, ...]]) -> bool:
+    collective, dims = merge
+    return collective == "all_reduce" and sorted(dims) == list(range(min(dims), max(dims) + 1))
+
+
+def find(program: Shardlab) -> Finding:
+    plans = []
+    for question in program.run("describe", "suite", SUITE, "--questions")["questions"]:
+        if question["kind"] == "plan" and "x" in question["mesh"]:
+            plan = planned(program, question)
+            if plan:
+                plans.append(plan)
+    return Finding(answer(plans), body(plans, recorded(program)))
+
+
+def planned(program: Shardlab, question: dict[str, Any]) -> Plan | None:
+    names = "abcd"[: question["mesh"].count("x") + 1]
+    mesh = ",".join(f"{name}={extent}" for name, extent in zip(names, question["mesh"].split("x")))
+    words = ["plan", "--mesh", mesh, "--tensor", question["tensor"], "--from", question["from"], "--to", question["to"], "--stack", STACK,
+             "--planner", "greedy", "--set", "stack.merge=execute"]
+    for length in range(2, len(names) + 1):
+        for dims in itertools.combinations(names, length):
+            words += ["--flatten", ",".join(dims)]
+    found = program.run(*words)
+    if found["price_us"] is None or found["executed_us"] is None:
+        return None
+    merges = tuple((step["collective"], tuple(step["mesh_dims"])) for step in found["steps"] if len(step["mesh_dims"]) > 1)
+    return Plan(question["mesh"], found["price_us"], found["executed_us"], merges, tuple(reason for warning in found["warnings"] for reason in REASONS
+                                                                                      if reason in json.dumps(warning)))
+
+
+def recorded(program: Shardlab) -> list[tuple[str, int, int]]:
+    """For each suite of a recorded program: inputs that move, and those of them that move by two or more steps."""
+    found = []
+    for suite in program.names("suites"):
+        if not suite.startswith("ops-"):
+            out = program.folder / f"{suite}.choices.json"
+            program.run("record", "--stack", "dtensor-2.15", "--suite", suite, "--out", out)
+            moved = several = 0
+            for choice in json.loads(out.read_text())["choices"]:
+                steps: dict[int, int] = {}
+                for step in choice["steps"]:
+                    steps[step["input"]] = steps.get(step["input"], 0) + 1
+                moved += len(steps)
+                several += sum(count > 1 for count in steps.values())
+            found.append((suite, moved, several))
+    return found
+
+
+def saved(plans: list[Plan]) -> float:
+    return sum(plan.apart_us - plan.merged_us for plan in plans)
+
+
+def answer(plans: list[Plan]) -> str:
+    merged = [plan for plan in plans if plan.merges]
+    first = [plan for plan in merged if plan.first]
+    longer = [plan for plan in merged if plan.merged_us > plan.apart_us]
+    refused = [plan for plan in plans if plan.refused]
+    return (f"Of {len(plans):,} random redistributions on meshes of two and more dims, the pull request's algorithm merges {len(first)} and its successor {len(merged)}; "
+            f"the merges take {text.percent(saved(merged), sum(plan.apart_us for plan in merged), 0)} less time than the steps apart, "
+            f"by `{STACK}`. By the same prices {len(longer)} of them would be slower merged, and {len(refused)} plans have a run that is refused.")
+
+
+def body(plans: list[Plan], programs: list[tuple[str, int, int]]) -> str:
+    rows = []
+    for mesh in dict.fromkeys(plan.mesh for plan in plans):
+        here = [plan for plan in plans if plan.mesh == mesh]
+        merged = [plan for plan in here if plan.merges]
+        first = [plan for plan in merged if plan.first]
+        rows.append([mesh, len(here), len(first), len(merged), sum(plan.merged_us > plan.apart_us for plan in merged),
+                     *(text.percent(saved(some), sum(plan.apart_us for plan in some), 0) if some else "-" for some in (first, merged)),
+                     *(sum(reason in plan.refused for plan in here) for reason in REASONS)])
+    kinds: dict[str, list[int]] = {}
+    for plan in plans:
+        for merge in plan.merges:
+            counts = kinds.setdefault(merge[0], [0, 0, 0])
+            counts[0] += 1
+            counts[1] += is_first(merge)
+            counts[2] += max(merge[1]) - min(merge[1]) + 1 > len(merge[1])
+    kind_rows = [[f"`{kind}`", *counts] for kind, counts in sorted(kinds.items())]
+    number, apart = (sum(counts[index] for counts in kinds.values()) for index in (0, 2))
+    program_rows = [[f"`{suite}`", moved, several] for suite, moved, several in programs]
+    return f"""
+## By mesh
+
+{text.table(["mesh", "plans:", "merged by #171913:", "merged by the successor:", "slower merged:", "saved of the first, time:", "saved of the second, time:",
+             *(f"refused, {reason}:" for reason in REASONS.values())], rows)}
+
+Saved is the share of the time of those plans alone. The greedy planner's steps, with every flattened mesh registered.
+
+## By collective
+
+{text.table(["merged step", "number:", "as in #171913:", "over dims that are not neighbours:"], kind_rows)}
+
+## Recorded programs
+
+{text.table(["suite", "inputs that move:", "by two or more steps:"], program_rows)}
+
+A merge needs two steps; a program whose inputs move by one step each has nothing to merge.
+
+## What to do
+
+- Keep the successor: reduce-scatters and all-gathers are merged by it alone.
+- Register flattened meshes of neighbouring dims first: {apart} of {number} merges are over dims that are not neighbours.
+- Ask the price before merging: where some mesh dims stay inside a host, steps apart move most bytes there, and a merged group may not.
+
+## By hand
+
+{text.commands('shardlab plan --mesh "a=2,b=4" --tensor "bf16[8192,4096]" --from PP --to RR --stack calibrated-h100 --planner greedy --set stack.merge=execute --flatten a,b',
+               "scripts/generate_findings.sh merging")}
+
+## What this rests on
+
+The redistributions of `{SUITE}` (random layouts, 1 B to 8 GiB); plans of DTensor's greedy planner and its rules of merging, which agree with PyTorch step for step (docs/trust.md), except
+that uneven all-gathers are refused, since PyTorch loses rows there ([#194457](https://github.com/pytorch/pytorch/pull/194457)). Prices of `{STACK}` on 8 GPUs a host, fitted to public
+logs and carried over to groups that no log has, such as 8 ranks on 8 hosts: whether a single plan gains is less sure than the sums. The pull request's own algorithm is taken to be what its thread says: all-reduces only, over neighbouring mesh dims.
+"""
