@@ -266,6 +266,7 @@ std::vector<MeasurementSet> sets_of_traces(std::span<const CollectiveTrace> trac
   for (auto& [shape, calls] : shapes) {
     MeasurementSet set;
     std::tie(set.ranks, set.hosts, set.gpus_per_host) = shape;
+    set.gpus_per_process = 1;  // a trace is that of one rank, which has a process of its own
     set.name = set_name_of(first.file);
     if (shapes.size() > 1) {
       set.name += "_" + std::to_string(set.hosts) + "x" + std::to_string(set.gpus_per_host);

@@ -176,6 +176,9 @@ MeasurementSet MeasurementSet::from_json(const json& value, const JsonPlace& pla
                                " ranks; valid: at most one host per rank");
   }
   set.gpus_per_host = reader.integer("gpus_per_host", 1, kMaxRanks);
+  if (const json* found = find_value(reader, "gpus_per_process")) {
+    set.gpus_per_process = json_integer(*found, reader.place("gpus_per_process"), 1, set.ranks);
+  }
   set.intra = text_of(reader, "intra");
   set.inter = text_of(reader, "inter");
   set.nccl_version = text_of(reader, "nccl_version");
@@ -221,6 +224,7 @@ nlohmann::ordered_json MeasurementSet::to_json() const {
   out["gpus_per_host"] = gpus_per_host;
   out["hosts"] = hosts;
   out["ranks"] = ranks;
+  if (gpus_per_process > 0) out["gpus_per_process"] = gpus_per_process;
   text("intra", intra);
   text("inter", inter);
   text("nccl_version", nccl_version);

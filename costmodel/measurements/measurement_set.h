@@ -111,6 +111,9 @@ struct MeasurementSet {
   std::int64_t gpus_per_host = 1;  // GPUs that take part
   std::int64_t hosts = 1;
   std::int64_t ranks = 1;
+  // GPUs that one process drives, 0 if the source does not say. Calls of one process that drives
+  // several take longer to launch than those of PyTorch, whose processes drive one each.
+  std::int64_t gpus_per_process = 0;
   std::string intra;
   std::string inter;
   std::string nccl_version;

@@ -99,6 +99,9 @@ MeasurementSet read_nccl_tests_json(const json& value, const SourceHints& hints,
     // The list holds the first device of each process.
     run.ranks_per_line = optional_integer(*config, "nthreads", config_place).value_or(1) *
                          optional_integer(*config, "ngpus", config_place).value_or(1);
+    if (config->contains("nthreads") && config->contains("ngpus")) {
+      run.gpus_per_process = run.ranks_per_line;
+    }
     iterations = optional_integer(*config, "iterations", config_place);
     if (const json* devices = json_member(*config, "devices")) {
       read_devices(*devices, config_place.at("devices"), run);

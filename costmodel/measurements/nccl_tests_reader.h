@@ -8,9 +8,10 @@
 // column `error` or the new `#wrong`, with columns per iteration (-I) and timestamps (-S), with
 // MPI's or srun's tags in front of lines, with several tables in one file, and cut off within a
 // row. Lines of the form `# key: value` state what the tool does not print; the keys are gpu,
-// nodes, gpus_per_node, ranks, collective, interconnect_intra, interconnect_inter, nccl_version,
-// health, source, date, settings and notes. Without them, ranks and hosts come from the tool's list
-// of devices, or else from the hints.
+// nodes, gpus_per_node, gpus_per_process, ranks, collective, interconnect_intra,
+// interconnect_inter, nccl_version, health, source, date, settings and notes. Without them, ranks
+// and hosts come from the tool's list of devices, or else from the hints; the GPUs of a process
+// from the tool's line "nThread 1 nGpus 8", a command line, or the processes in that list.
 //
 // Source of the formats: NVIDIA/nccl-tests, src/util.cu and src/common.cu (versions 2.0 to 2.18),
 // doc/PERFORMANCE.md (bus bandwidth factors, 1 GB = 1e9 bytes).

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 #include <string_view>
+#include <utility>
 
 namespace shardlab {
 namespace {
@@ -15,6 +16,20 @@ constexpr std::string_view kRankSources =
 // Whether ranks == hosts * per_host, without the overflow that the product can have.
 bool is_product(std::int64_t ranks, std::int64_t hosts, std::int64_t per_host) {
   return ranks % hosts == 0 && ranks / hosts == per_host;
+}
+
+// The GPUs of each process in the list of devices; nothing if processes differ or are not listed.
+std::optional<std::int64_t> listed_per_process(const std::map<std::int64_t, Device>& devices) {
+  std::map<std::pair<std::string_view, std::string_view>, std::int64_t> counts;
+  for (const auto& [rank, device] : devices) {
+    if (device.process.empty()) return std::nullopt;
+    ++counts[{device.host, device.process}];
+  }
+  if (counts.empty()) return std::nullopt;
+  const std::int64_t first = counts.begin()->second;
+  const bool alike = std::all_of(counts.begin(), counts.end(),
+                                 [&](const auto& count) { return count.second == first; });
+  return alike ? std::optional(first) : std::nullopt;
 }
 
 }  // namespace
@@ -90,6 +105,15 @@ void settle(const Run& run, const SourceHints& hints, MeasurementSet& set,
     set.warnings.push_back(std::to_string(set.ranks) + " ranks are not " +
                            std::to_string(set.hosts) + " hosts times " +
                            std::to_string(set.gpus_per_host) + " GPUs");
+  }
+  const std::optional<std::int64_t> per_process =
+      run.gpus_per_process ? run.gpus_per_process : listed_per_process(run.devices);
+  if (per_process && *per_process <= set.gpus_per_host) {
+    set.gpus_per_process = *per_process;
+  } else if (per_process) {
+    set.warnings.push_back("the file says that a process drives " + std::to_string(*per_process) +
+                           " GPUs, but a host has " + std::to_string(set.gpus_per_host) +
+                           "; it is taken as not stated");
   }
   if (set.gpu.empty() && !run.devices.empty()) set.gpu = run.devices.begin()->second.name;
 }

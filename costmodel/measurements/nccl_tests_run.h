@@ -1,4 +1,5 @@
-// What a file of nccl-tests says about the run that wrote it: the number of ranks and hosts.
+// What a file of nccl-tests says about the run that wrote it: the number of ranks and hosts, and
+// how many GPUs one process drives.
 //
 //   settle(run, hints, set, [&](const std::string& message) { place.fail(message); });
 #pragma once
@@ -16,6 +17,7 @@ namespace shardlab {
 struct Device {
   std::string host;
   std::string name;
+  std::string process = {};  // its number on the host; "" if the list has none
 };
 
 struct Run {
@@ -25,9 +27,11 @@ struct Run {
   std::map<std::int64_t, Device> devices;  // by rank
   // Ranks of one process: the list of devices in JSON names only the first rank of each process.
   std::int64_t ranks_per_line = 1;
+  std::optional<std::int64_t> gpus_per_process;
 };
 
-// Fills in the set's ranks, hosts and gpus_per_host, and the name of the GPU if the set has none.
+// Fills in the set's ranks, hosts, gpus_per_host and gpus_per_process, and the name of the GPU if
+// the set has none. The GPUs of a process are counted in the list of devices if nothing states them.
 // If the file and the hints differ, the set gets a warning. If these figures can't be determined,
 // calls `fail` with a message; `fail` must throw.
 void settle(const Run& run, const SourceHints& hints, MeasurementSet& set,

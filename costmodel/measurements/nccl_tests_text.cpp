@@ -135,6 +135,25 @@ struct RawRow {
   std::vector<Bandwidths> bandwidths;
 };
 
+// The GPUs that a process drives, as far as all mentions of a file agree.
+class GpusOfProcess {
+ public:
+  void note(std::optional<std::int64_t> threads, std::optional<std::int64_t> gpus) {
+    constexpr std::int64_t kMost = std::int64_t{1} << 20;
+    const bool sane =
+        threads && gpus && *threads > 0 && *gpus > 0 && *threads <= kMost && *gpus <= kMost;
+    const std::int64_t count = sane ? *threads * *gpus : kDisputed;
+    count_ = count_ == 0 || count_ == count ? count : kDisputed;
+  }
+  [[nodiscard]] std::optional<std::int64_t> get() const {
+    return count_ > 0 ? std::optional(count_) : std::nullopt;
+  }
+
+ private:
+  static constexpr std::int64_t kDisputed = -1;
+  std::int64_t count_ = 0;
+};
+
 class TextReader {
  public:
   TextReader(const SourceHints& hints, std::string_view file) : hints_(hints), file_(file) {}
@@ -161,6 +180,7 @@ class TextReader {
   void read_line(std::string_view line) {
     if (line.empty()) return;
     note_program(line);
+    if (!line.starts_with('#')) note_options(line);
     if (line.starts_with('#')) {
       read_header(trimmed(line.substr(line.find_first_not_of('#') == std::string_view::npos
                                           ? line.size()
@@ -198,6 +218,34 @@ class TextReader {
       if (set_.settings.find(word) != std::string::npos) continue;
       set_.settings += (set_.settings.empty() ? "" : " ") + std::string(word);
     }
+  }
+
+  // Reads how many GPUs a process drives from the options of a program in a command line: -t
+  // threads of -g GPUs, both 1 by default. An elided command says nothing.
+  void note_options(std::string_view line) {
+    const std::size_t program = line.find("_perf");
+    if (program == std::string_view::npos) return;
+    const Tokens words = tokens_of(line.substr(program));
+    const bool has_options = words.size() > 1 && words[1].size() > 1 && words[1][0] == '-';
+    if (!has_options || line.find("...", program) != std::string_view::npos) return;
+    const auto option = [&](std::string_view name,
+                            std::string_view long_name) -> std::optional<std::int64_t> {
+      for (std::size_t i = 1; i < words.size(); ++i) {
+        std::string_view value;
+        if (words[i] == name || words[i] == long_name) {
+          value = i + 1 < words.size() ? words[i + 1] : std::string_view();
+        } else if (words[i].starts_with(name)) {
+          value = words[i].substr(name.size());
+        } else if (words[i].starts_with(long_name) && words[i][long_name.size()] == '=') {
+          value = words[i].substr(long_name.size() + 1);
+        } else {
+          continue;
+        }
+        return number_of<std::int64_t>(value);
+      }
+      return 1;
+    };
+    per_process_of_commands_.note(option("-t", "--nthreads"), option("-g", "--ngpus"));
   }
 
   void state(std::string_view name) {
@@ -259,7 +307,8 @@ class TextReader {
     const Device device{std::string(after("on")),
                         name == std::string_view::npos
                             ? std::string()
-                            : std::string(trimmed(line.substr(name + 2), kBlanks))};
+                            : std::string(trimmed(line.substr(name + 2), kBlanks)),
+                        std::string(after("Pid"))};
     if (!devices_.insert(*rank).second && !is_repeat_warned_) {
       is_repeat_warned_ = true;
       set_.warnings.push_back("line " + std::to_string(line_) + ": rank " + std::to_string(*rank) +
@@ -295,6 +344,10 @@ class TextReader {
   // Reads "nThread 1 nGpus 8 ... warmup iters: 5 iters: 20 agg iters: 1 ...".
   void read_settings(const Tokens& words) {
     iterations_.reset();
+    if (words.size() > 3 && words[2] == "nGpus") {
+      per_process_of_headers_.note(number_of<std::int64_t>(words[1]),
+                                   number_of<std::int64_t>(words[3]));
+    }
     for (std::size_t i = 1; i + 1 < words.size(); ++i) {
       if (words[i] != "iters:" || words[i - 1] == "warmup" || words[i - 1] == "agg") continue;
       const auto count = number_of<std::int64_t>(words[i + 1]);
@@ -346,7 +399,11 @@ class TextReader {
     if (key == "interconnect_inter" || key == "inter") return text(set_.inter);
     if (key == "nccl_version") return text(set_.nccl_version);
     if (key == "settings") return text(set_.settings);
-    if (key == "command") return note_settings(value);
+    if (key == "gpus_per_process") return integer(run_.gpus_per_process);
+    if (key == "command") {
+      note_options(value);
+      return note_settings(value);
+    }
     if (key == "notes") return text(set_.notes);
   }
 
@@ -528,6 +585,8 @@ class TextReader {
                         "found no row of a table; valid: nccl-tests' text, with rows \"" +
                             std::string(kRowForm) + "\"");
     }
+    if (!run_.gpus_per_process) run_.gpus_per_process = per_process_of_headers_.get();
+    if (!run_.gpus_per_process) run_.gpus_per_process = per_process_of_commands_.get();
     settle(run_, hints_, set_,
            [this](const std::string& message) { throw ConfigError(file_, "", message); });
     if (empty_ > 0) {
@@ -590,6 +649,8 @@ class TextReader {
   bool is_stated_ = false;
   std::optional<std::int64_t> iterations_;
   Run run_;
+  GpusOfProcess per_process_of_headers_;
+  GpusOfProcess per_process_of_commands_;
   std::set<std::int64_t> devices_;  // the devices in the list that is being read
   bool is_repeat_warned_ = false;
   std::vector<RawRow> rows_;

@@ -190,6 +190,7 @@ MeasurementSet set_of(const MeasureArguments& arguments, const BackendFacts& fac
   set.hosts = hosts;
   set.ranks = range.world;
   set.gpus_per_host = (set.ranks + set.hosts - 1) / set.hosts;
+  set.gpus_per_process = range.one_device ? 1 : range.local;
   set.gpu = facts.device;
   if (!arguments.on_cpu()) {
     set.driver = driver_version() + (facts.driver.empty() ? "" : " (" + facts.driver + ")");

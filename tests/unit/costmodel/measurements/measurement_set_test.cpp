@@ -18,6 +18,7 @@ json good() {
           {"gpus_per_host", 8},
           {"hosts", 2},
           {"ranks", 16},
+          {"gpus_per_process", 8},
           {"intra", "NVLink4"},
           {"inter", "InfiniBand"},
           {"nccl_version", "2.29.3"},
@@ -56,6 +57,7 @@ TEST(MeasurementSet, ReadsEveryKey) {
   EXPECT_EQ(set.ranks, 16);
   EXPECT_EQ(set.hosts, 2);
   EXPECT_EQ(set.gpus_per_host, 8);
+  EXPECT_EQ(set.gpus_per_process, 8);
   EXPECT_EQ(set.inter, "InfiniBand");
   EXPECT_EQ(set.health, Health::kHealthy);
   ASSERT_EQ(set.rows.size(), 2U);
@@ -69,10 +71,20 @@ TEST(MeasurementSet, ReadsEveryKey) {
   EXPECT_FALSE(set.rows[1].in_place_time_us.has_value());
 }
 
+TEST(MeasurementSet, TheGpusOfAProcessMayBeUnknown) {
+  json value = good();
+  value.erase("gpus_per_process");
+  const MeasurementSet set = read(value);
+  EXPECT_EQ(set.gpus_per_process, 0);
+  EXPECT_FALSE(set.to_json().contains("gpus_per_process"));
+  EXPECT_NE(message_of(R"({"gpus_per_process": 17})").find("/gpus_per_process"), std::string::npos);
+}
+
 TEST(MeasurementSet, ToJsonReadsBackToTheSame) {
   const MeasurementSet set = read(good());
   const nlohmann::ordered_json written = set.to_json();
   const MeasurementSet again = read(json(written));
+  EXPECT_EQ(again.gpus_per_process, set.gpus_per_process);
   EXPECT_EQ(again.rows, set.rows);
   EXPECT_EQ(again.to_json(), written);
   EXPECT_EQ(written.begin().key(), "schema");

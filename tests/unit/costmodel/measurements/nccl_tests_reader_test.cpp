@@ -371,6 +371,60 @@ TEST(NcclTestsText, RanksComeFromTheFileElseFromTheHints) {
       "--hosts and --gpus-per-host");
 }
 
+// -- how many GPUs a process drives
+
+constexpr std::string_view kRow = "1024 64 float sum -1 11.50 0.09 0.17 0 11.40 0.09 0.17 0\n";
+
+std::int64_t per_process(const std::string& above) {
+  return read(above + std::string(kRow)).gpus_per_process;
+}
+
+TEST(NcclTestsText, TheHeaderSaysHowManyGpusAProcessDrives) {
+  EXPECT_EQ(per_process("# nThread 1 nGpus 8 minBytes 8 maxBytes 1024\n"), 8);
+  EXPECT_EQ(per_process("# nThread 8 nGpus 1 minBytes 8 maxBytes 1024\n"), 8);
+  EXPECT_EQ(per_process("# nThread 1 nGpus 1 minBytes 8 maxBytes 1024\n"), 1);
+  EXPECT_EQ(per_process("# nccl_tests_header: nThread 2 nGpus 4 minBytes 8\n"), 8);
+  EXPECT_EQ(per_process(""), 0);
+}
+
+TEST(NcclTestsText, TablesThatDifferInTheGpusOfAProcessSayNothing) {
+  const std::string eight = "# nThread 1 nGpus 8 minBytes 8\n";
+  EXPECT_EQ(per_process(eight + std::string(kRow) + eight), 8);
+  EXPECT_EQ(per_process(eight + std::string(kRow) + "# nThread 1 nGpus 1 minBytes 8\n"), 0);
+}
+
+TEST(NcclTestsText, ACommandLineSaysHowManyGpusAProcessDrives) {
+  EXPECT_EQ(per_process("$ ./all_reduce_perf -b 8 -e 1G -f 2 -g 8\n"), 8);
+  EXPECT_EQ(per_process("$ mpirun -n 16 all_reduce_perf -b 8 -e 1G -g1 -t 2\n"), 2);
+  EXPECT_EQ(per_process("# command: srun all_reduce_perf -b 8 -e 1G\n"), 1);
+  EXPECT_EQ(per_process("# command: all_reduce_perf --ngpus=4 --nthreads 2\n"), 8);
+  EXPECT_EQ(per_process("# command: srun -n 16 all_reduce_perf ...\n"), 0);
+  EXPECT_EQ(per_process("# command: all_reduce_perf -b 8 -g ${GPUS}\n"), 0);
+  EXPECT_EQ(per_process("# notes: like all_reduce_perf -b 8 -g 8 of the same page\n"), 0);
+}
+
+TEST(NcclTestsText, ProcessesOfTheDeviceListAreCounted) {
+  const std::string row = "1024 64 float sum -1 11.50 0.09 0.09 0 11.40 0.09 0.09 0\n";
+  const auto list = [&](const char* second) {
+    return "# Using devices\n#  Rank  0 Group  0 Pid 17 on node-a device  0 [0x18] NVIDIA H100\n" +
+           std::string("#  Rank  1 Group  0 Pid ") + second + " device  1 [0x2a] NVIDIA H100\n" +
+           row;
+  };
+  EXPECT_EQ(read(list("17 on node-a"), {}).gpus_per_process, 2);
+  EXPECT_EQ(read(list("18 on node-a"), {}).gpus_per_process, 1);
+  EXPECT_EQ(read(list("17 on node-b"), {}).gpus_per_process, 1);
+  EXPECT_EQ(read("# gpus_per_process: 1\n" + list("17 on node-a"), {}).gpus_per_process, 1);
+}
+
+TEST(NcclTestsText, AProcessCannotDriveMoreGpusThanAHostHas) {
+  const MeasurementSet set = read("# nThread 1 nGpus 16 minBytes 8\n" + std::string(kRow));
+  EXPECT_EQ(set.gpus_per_process, 0);
+  ASSERT_EQ(set.warnings.size(), 1U);
+  EXPECT_EQ(set.warnings[0],
+            "the file says that a process drives 16 GPUs, but a host has 8; it is taken as not "
+            "stated");
+}
+
 TEST(NcclTestsText, ErrorsNameTheLineAndWhatIsValid) {
   EXPECT_EQ(
       message_of("65536 16384 complex sum -1 20.00 3.28 6.1 0 21.00 3.12 5.8 0\n").substr(0, 67),
@@ -448,6 +502,7 @@ TEST(NcclTestsJson, ReadsTheToolsOwnReport) {
             4);  // two processes with two GPUs each; the list names the first GPU of each
   EXPECT_EQ(set.hosts, 2);
   EXPECT_EQ(set.gpus_per_host, 2);
+  EXPECT_EQ(set.gpus_per_process, 2);
   EXPECT_EQ(set.gpu, "NVIDIA H100");
   EXPECT_EQ(set.nccl_version, "2.29.7");
   EXPECT_EQ(set.date, "2026-01-02");
