@@ -42,7 +42,7 @@ inline std::string with_lists(std::string message) {
       {"{plan options}",
        "--help, --mesh, --tensor, --from, --to, --stack, --planner, --flatten, --rank, "
        "--against, --draw, --topology, --torch-names, --out, --summary, --format, --set, "
-       "--digits, --color, --quiet, --no-timing"},
+       "--digits, --max-input, --color, --quiet, --no-timing"},
       {"{stack keys}",
        "schema, name, title, source, rules, transitions, planner, merge, "
        "merge_checks_all_gather, collective_model, compute_model, straggler, order, policy, "
