@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "runner/base/hanging_text.h"
+#include "runner/base/read_file.h"
 #include "runner/base/terminal.h"
 #include "runner/base/version.h"
 #include "runner/commands/commands.h"
@@ -86,6 +87,11 @@ int run_command_line(const std::vector<std::string>& words, Session& session) {
   std::string exit_codes = exit_codes_text();
   exit_codes.pop_back();  // CLI11 ends the line
   app.footer(exit_codes);
+  // Runs once the options are read, before the command does.
+  app.parse_complete_callback([&session] {
+    const double limit = parse_memory_option("--max-input", session.max_input);
+    set_input_limit(static_cast<std::uint64_t>(std::min(limit, 1e18)));
+  });
   const Command root(&app);
   for (const CommandRow& row : all_commands()) row.add(root, session);
   if (words.empty() || words.front() == kCompleteWord || words.front() == kManWord) {

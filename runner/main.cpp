@@ -4,6 +4,7 @@
 #include <malloc.h>
 #endif
 
+#include <csignal>
 #include <exception>
 #include <iostream>
 
@@ -27,18 +28,19 @@ void keep_freed_memory() {
 
 int run(int argc, char** argv, Session& session) {
   session.takes_interrupts = true;
+  // A file that passes the limit of `ulimit -f` is an error that says so, not the end of the program.
+  std::signal(SIGXFSZ, SIG_IGN);
   const int exit_code = run_command_line({argv + 1, argv + argc}, session);
   std::cout.flush();
   if (!std::cout) throw EnvironmentError("writing to stdout failed");
   return exit_code;
 }
 
-// Prints an error. Its message may quote what was typed or read, so bytes that are neither
-// printable ASCII nor part of a UTF-8 letter are written as numbers.
+// Prints an error. Its message may quote what was typed or read.
 int report(const Session& session, std::string_view kind, const std::exception& error, int code) {
   const TextStyle style{.has_colour = wants_colour(session.colour, OutputStream::kErrors)};
-  std::cerr << style.painted(Tone::kBad, "shardlab:") << " " << kind << printable(error.what())
-            << "\n";
+  std::cerr << style.painted(Tone::kBad, "shardlab:") << " " << kind
+            << printable(with_short_values(error.what())) << "\n";
   return code;
 }
 

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "costmodel/base/fields_json.h"
+#include "costmodel/base/text.h"
 
 namespace shardlab {
 
@@ -125,26 +126,39 @@ ordered_json JsonForm<bool>::schema(const FieldOptions&, SchemaDefinitions&) {
   return {{"type", "boolean"}};
 }
 
-double JsonForm<double>::read(const json& value, const JsonSpot& spot, const FieldOptions&) {
+double JsonForm<double>::read(const json& value, const JsonSpot& spot,
+                              const FieldOptions& options) {
   if (!value.is_number()) spot.fail("found " + describe_json(value) + "; valid: a number");
   const double number = value.get<double>();
-  if (!std::isfinite(number)) spot.fail("found " + describe_json(value) + "; valid: a number");
+  const double size = std::abs(number);
+  const bool is_in_range = number == 0.0 || (size >= kLeastNumber && size <= kMostNumber);
+  if (!is_in_range || (options.is_amount && number < 0.0)) {
+    spot.fail("found " + describe_json(value) + "; valid: 0, or a number from " +
+              format_double(kLeastNumber) + " to " + format_double(kMostNumber) +
+              (options.is_amount ? "" : ", or its negative"));
+  }
   return number;
 }
 
-ordered_json JsonForm<double>::schema(const FieldOptions&, SchemaDefinitions&) {
-  return {{"type", "number"}};
+ordered_json JsonForm<double>::schema(const FieldOptions& options, SchemaDefinitions&) {
+  ordered_json schema = {{"type", "number"}};
+  if (options.is_amount) schema["minimum"] = 0;
+  return schema;
 }
 
 std::int64_t JsonForm<std::int64_t>::read(const json& value, const JsonSpot& spot,
                                           const FieldOptions& options) {
   // An unsigned number beyond the signed range would wrap around.
-  const bool fits = value.is_number_integer() &&
-                    (!value.is_number_unsigned() || value.get<std::uint64_t>() <= INT64_MAX) &&
-                    value.get<std::int64_t>() >= options.min;
-  if (!fits) {
+  const bool wraps =
+      value.is_number_unsigned() && value.get<std::uint64_t>() > std::uint64_t{INT64_MAX};
+  const bool is_integer = value.is_number_integer();
+  if (!is_integer || (!wraps && value.get<std::int64_t>() < options.min)) {
     spot.fail("found " + describe_json(value) + "; valid: an integer, at least " +
               std::to_string(options.min));
+  }
+  if (wraps || value.get<std::int64_t>() > kMostInteger) {
+    spot.fail("found " + describe_json(value) + "; valid: an integer, at most " +
+              std::to_string(kMostInteger));
   }
   return value.get<std::int64_t>();
 }

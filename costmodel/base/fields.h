@@ -46,8 +46,19 @@ struct Contradiction {
 
 struct FieldOptions {
   std::int64_t min = 0;          // the smallest value of an integer
+  bool is_amount = false;        // of a number: it is not negative
   std::string_view schema = {};  // JSON that replaces the schema of the field's type
 };
+
+// A size or another number that is not negative: field("bytes", &Step::bytes, "", kAmount).
+inline constexpr FieldOptions kAmount = {.is_amount = true};
+
+// Numbers that are read are 0, or between these sizes, whatever their sign. No time or size comes near
+// them, and what is computed from a few such numbers is finite.
+inline constexpr double kLeastNumber = 1e-60;
+inline constexpr double kMostNumber = 1e60;
+// Integers are at most this large, so that sums of some hundred of them still fit into 64 bits.
+inline constexpr std::int64_t kMostInteger = std::int64_t{1} << 56;
 
 enum class KeyPresence {
   kRequired,

@@ -93,7 +93,8 @@ struct Fields<reports::DetailStep> {
   static constexpr auto kList = std::tuple(
       field("of", &Self::of, "what the step moves, such as input 0; empty for a redistribution"),
       field("what", &Self::what, "the step, such as all_gather on mesh dim 1, S(0) to R"),
-      field("full_bytes", &Self::full_bytes, "bytes of the larger of one rank's two buffers"),
+      field("full_bytes", &Self::full_bytes, "bytes of the larger of one rank's two buffers",
+            kAmount),
       field("price_us", &Self::price_us, ""), field("parts_us", &Self::parts, ""));
 };
 

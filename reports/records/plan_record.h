@@ -164,7 +164,7 @@ struct Fields<reports::PlannedStep> {
       field("mesh_dims", &Self::mesh_dims, "one, or several for a merged step"),
       field("from", &Self::from, "the placement on these mesh dims before"),
       field("to", &Self::to, ""), field("logical_shape", &Self::logical_shape, ""),
-      field("full_bytes", &Self::full_bytes, "the larger of one rank's two buffers"),
+      field("full_bytes", &Self::full_bytes, "the larger of one rank's two buffers", kAmount),
       field("price_us", &Self::price_us, "null: impossible"), field("parts_us", &Self::parts, ""),
       optional_field("low_us", &Self::low_us,
                      "with high_us: where 95 of 100 clusters lie that are like those fitted to"),

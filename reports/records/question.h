@@ -103,11 +103,10 @@ template <>
 struct Fields<reports::CollectiveTraffic> {
   using Self = reports::CollectiveTraffic;
   static constexpr std::string_view kName = "traffic";
-  static constexpr auto kList =
-      std::tuple(field("count", &Self::count, "", {.min = 1}),
-                 field("bytes", &Self::bytes,
-                       "of the larger of one rank's two buffers, added over the collectives",
-                       {.schema = R"({"type": "number", "minimum": 0})"}));
+  static constexpr auto kList = std::tuple(
+      field("count", &Self::count, "", {.min = 1}),
+      field("bytes", &Self::bytes,
+            "of the larger of one rank's two buffers, added over the collectives", kAmount));
 };
 
 template <>
@@ -172,7 +171,7 @@ struct Fields<reports::RecordQuestion> {
       field("suite", &Self::suite, ""), field("kind", &Self::kind, ""),
       field("op", &Self::op, "aten.mm.default, or redistribute"),
       field("mesh", &Self::mesh, "dp=8,tp=8"), field("mesh_dims", &Self::mesh_dims, ""),
-      field("bytes", &Self::bytes, "bytes of the largest tensor, unsharded"),
+      field("bytes", &Self::bytes, "bytes of the largest tensor, unsharded", kAmount),
       field("inputs", &Self::inputs, "its tensors with their layouts, then its other arguments"),
       optional_field(
           "args", &Self::args,

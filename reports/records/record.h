@@ -132,7 +132,8 @@ struct Fields<reports::PriceCurve> {
   static constexpr auto kList = std::tuple(
       field("stack", &Self::stack, ""), field("collective", &Self::collective, ""),
       field("mesh", &Self::mesh, ""), field("group", &Self::group, "tp, 8 ranks, one host"),
-      field("bytes", &Self::bytes, ""), field("price_us", &Self::price_us, "one for each size"));
+      field("bytes", &Self::bytes, "", kAmount),
+      field("price_us", &Self::price_us, "one for each size"));
 };
 
 template <>

@@ -295,13 +295,14 @@ struct Fields<reports::ParameterRange> {
 template <>
 struct Fields<reports::BudgetPoint> {
   using Self = reports::BudgetPoint;
-  static constexpr auto kList = std::tuple(
-      field("kept", &Self::kept, "in the unit of the curve"),
-      field("kept_bytes", &Self::kept_bytes, ""), field("objective_us", &Self::objective_us, ""),
-      field("found_by", &Self::found_by, "hull or search"),
-      field("next_is_known", &Self::is_next_known,
-            "whether certainly no other optimum lies before the next point"),
-      field("changes", &Self::changes, "what differs from the previous point"));
+  static constexpr auto kList =
+      std::tuple(field("kept", &Self::kept, "in the unit of the curve"),
+                 field("kept_bytes", &Self::kept_bytes, "", kAmount),
+                 field("objective_us", &Self::objective_us, ""),
+                 field("found_by", &Self::found_by, "hull or search"),
+                 field("next_is_known", &Self::is_next_known,
+                       "whether certainly no other optimum lies before the next point"),
+                 field("changes", &Self::changes, "what differs from the previous point"));
 };
 
 template <>
@@ -336,7 +337,7 @@ struct Fields<reports::RecipeFigures> {
   static constexpr auto kList =
       std::tuple(field("above_optimum_percent", &Self::above_percent, ""),
                  field("kernels_us", &Self::kernels_us, ""), field("moves_us", &Self::moves, ""),
-                 field("kept_bytes", &Self::kept_bytes, ""),
+                 field("kept_bytes", &Self::kept_bytes, "", kAmount),
                  field("greedy_us", &Self::greedy_us, "null: the walk is stuck"));
 };
 
@@ -347,7 +348,7 @@ struct Fields<reports::RecipeStep> {
       field("executed_us", &Self::executed_us, "the sum of kernels and of the steps of all moves"),
       field("step_us", &Self::step_us, "simulated; streams overlap"),
       field("tokens_per_s_per_gpu", &Self::tokens_per_s_per_gpu, ""),
-      field("peak_bytes", &Self::peak_bytes, "of a device's memory"),
+      field("peak_bytes", &Self::peak_bytes, "of a device's memory", kAmount),
       field("fits", &Self::fits, "into a device"));
 };
 
@@ -357,7 +358,7 @@ struct Fields<reports::RecipeEager> {
   static constexpr auto kList =
       std::tuple(field("stack", &Self::stack, "whose choices these are"),
                  field("step_us", &Self::step_us, "simulated; streams overlap"),
-                 field("peak_bytes", &Self::peak_bytes, "of a device's memory"));
+                 field("peak_bytes", &Self::peak_bytes, "of a device's memory", kAmount));
 };
 
 template <>

@@ -135,18 +135,20 @@ struct Fields<reports::SolvedMove> {
       field("us", &Self::us, "price of communication and transition"),
       optional_field("bytes_moved", &Self::bytes_moved,
                      "between ranks, all of them together; missing in older records, and where the "
-                     "plan can't run"));
+                     "plan can't run",
+                     kAmount));
 };
 
 template <>
 struct Fields<reports::SolvedTensor> {
   using Self = reports::SolvedTensor;
   static constexpr std::string_view kName = "solved_tensor";
-  static constexpr auto kList = std::tuple(
-      field("label", &Self::label, "what the model calls it; may be empty"),
-      field("tensor", &Self::tensor, "the whole tensor, such as bf16[8192,4096]"),
-      field("bytes", &Self::bytes, "of the whole tensor"),
-      field("bytes_per_rank", &Self::bytes_per_rank, "of the largest part that a rank holds"));
+  static constexpr auto kList =
+      std::tuple(field("label", &Self::label, "what the model calls it; may be empty"),
+                 field("tensor", &Self::tensor, "the whole tensor, such as bf16[8192,4096]"),
+                 field("bytes", &Self::bytes, "of the whole tensor", kAmount),
+                 field("bytes_per_rank", &Self::bytes_per_rank,
+                       "of the largest part that a rank holds", kAmount));
 };
 
 template <>
@@ -182,28 +184,29 @@ struct Fields<reports::SolutionConstraints> {
                  nullable_text("pin_inputs", &Self::pin_inputs, "a layout; null: free"),
                  nullable_text("pin_outputs", &Self::pin_outputs, "a layout; null: free"),
                  field("parameter_budget", &Self::parameter_budget, ""),
-                 field("memory_budget_bytes", &Self::memory_budget_bytes, ""));
+                 field("memory_budget_bytes", &Self::memory_budget_bytes, "", kAmount));
 };
 
 template <>
 struct Fields<reports::SolvedMemoryParts> {
   using Self = reports::SolvedMemoryParts;
   static constexpr auto kList = std::tuple(
-      field("parameters", &Self::parameters, "the model's buffers among them"),
-      field("gradients", &Self::gradients, ""), field("optimizer", &Self::optimizer, ""),
-      field("activations", &Self::activations, "inputs, and what the backward pass reads"),
-      field("gathered", &Self::gathered, "what is computed from parameters alone"),
-      field("temporary", &Self::temporary, ""));
+      field("parameters", &Self::parameters, "the model's buffers among them", kAmount),
+      field("gradients", &Self::gradients, "", kAmount),
+      field("optimizer", &Self::optimizer, "", kAmount),
+      field("activations", &Self::activations, "inputs, and what the backward pass reads", kAmount),
+      field("gathered", &Self::gathered, "what is computed from parameters alone", kAmount),
+      field("temporary", &Self::temporary, "", kAmount));
 };
 
 template <>
 struct Fields<reports::SolvedMemory> {
   using Self = reports::SolvedMemory;
   static constexpr auto kList =
-      std::tuple(field("peak_bytes", &Self::peak_bytes, ""),
-                 field("device_bytes", &Self::device_bytes, "what the plan may take"),
+      std::tuple(field("peak_bytes", &Self::peak_bytes, "", kAmount),
+                 field("device_bytes", &Self::device_bytes, "what the plan may take", kAmount),
                  field("reserved_bytes", &Self::reserved_bytes,
-                       "what PyTorch's allocator reserves, with a pool for each stream"),
+                       "what PyTorch's allocator reserves, with a pool for each stream", kAmount),
                  field("fits", &Self::fits, ""),
                  field("peak_at", &Self::peak_at, "the pass and the node that runs at the peak"),
                  field("parts", &Self::parts, "bytes at the peak"));
@@ -220,10 +223,12 @@ struct Fields<reports::MemoryOverStep> {
   static constexpr auto kList =
       std::tuple(field("end_us", &Self::end_us, "of the step"),
                  field("start_us", &Self::start_us, "from when on the bytes are there"),
-                 field("parameters", &Self::parameters, "the model's buffers among them"),
-                 field("gradients", &Self::gradients, ""), field("optimizer", &Self::optimizer, ""),
-                 field("activations", &Self::activations, ""),
-                 field("gathered", &Self::gathered, ""), field("temporary", &Self::temporary, ""));
+                 field("parameters", &Self::parameters, "the model's buffers among them", kAmount),
+                 field("gradients", &Self::gradients, "", kAmount),
+                 field("optimizer", &Self::optimizer, "", kAmount),
+                 field("activations", &Self::activations, "", kAmount),
+                 field("gathered", &Self::gathered, "", kAmount),
+                 field("temporary", &Self::temporary, "", kAmount));
   static std::optional<Contradiction> contradiction(const Self& memory);
 };
 

@@ -95,7 +95,7 @@ struct Fields<reports::StepComparison> {
                     "why the candidate's decisions can't run; null: they can"),
       field("step_us", &Self::step_us, "simulated, priced by the reference"),
       field("peak_bytes", &Self::peak_bytes, "of one device"),
-      optional_field("device_bytes", &Self::device_bytes, "the memory of one device"),
+      optional_field("device_bytes", &Self::device_bytes, "the memory of one device", kAmount),
       field("flips", &Self::flips, "the largest change of the step's time first"));
 };
 

@@ -100,20 +100,23 @@ struct Fields<reports::StepMemoryParts> {
   using Self = reports::StepMemoryParts;
   static constexpr std::string_view kName = "step_memory_parts";
   static constexpr std::string_view kMeaning = "bytes on one device";
-  static constexpr auto kList = std::tuple(
-      field("parameters", &Self::parameters, ""), field("gradients", &Self::gradients, ""),
-      field("optimizer", &Self::optimizer, ""), field("activations", &Self::activations, ""),
-      field("gathered", &Self::gathered, "weights that were gathered"),
-      field("temporary", &Self::temporary, ""));
+  static constexpr auto kList =
+      std::tuple(field("parameters", &Self::parameters, "", kAmount),
+                 field("gradients", &Self::gradients, "", kAmount),
+                 field("optimizer", &Self::optimizer, "", kAmount),
+                 field("activations", &Self::activations, "", kAmount),
+                 field("gathered", &Self::gathered, "weights that were gathered", kAmount),
+                 field("temporary", &Self::temporary, "", kAmount));
 };
 
 template <>
 struct Fields<reports::PredictedMemory> {
   using Self = reports::PredictedMemory;
   static constexpr std::string_view kName = "predicted_memory";
-  static constexpr auto kList = std::tuple(
-      field("peak_bytes", &Self::peak_bytes, ""), field("device_bytes", &Self::device_bytes, ""),
-      field("fits", &Self::fits, ""), field("parts", &Self::parts, ""));
+  static constexpr auto kList =
+      std::tuple(field("peak_bytes", &Self::peak_bytes, "", kAmount),
+                 field("device_bytes", &Self::device_bytes, "", kAmount),
+                 field("fits", &Self::fits, ""), field("parts", &Self::parts, ""));
 };
 
 template <>

@@ -76,7 +76,7 @@ struct Fields<reports::TiesItem> {
   static constexpr auto kList =
       std::tuple(field("question", &Self::question, ""), field("op", &Self::op, ""),
                  field("mesh", &Self::mesh, ""),
-                 field("bytes", &Self::bytes, "bytes of the largest tensor, unsharded"),
+                 field("bytes", &Self::bytes, "bytes of the largest tensor, unsharded", kAmount),
                  field("inputs", &Self::inputs, ""), field("choice", &Self::choice, ""),
                  field("total_us", &Self::total_us, ""), field("candidates", &Self::candidates, ""),
                  field("exact_ties", &Self::exact_ties, "candidates at the lowest price"),

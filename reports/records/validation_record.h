@@ -93,7 +93,7 @@ struct Fields<reports::PredictedRow> {
   static constexpr auto kList = std::tuple(
       field("set", &Self::set, "index into measurement_sets"),
       field("file", &Self::file, "the name of its set"), field("collective", &Self::collective, ""),
-      field("bytes", &Self::bytes, ""), field("measured_us", &Self::measured_us, ""),
+      field("bytes", &Self::bytes, "", kAmount), field("measured_us", &Self::measured_us, ""),
       field("predicted_us", &Self::predicted_us, ""),
       optional_field("error_percent", &Self::error_percent,
                      "signed: (predicted - measured) / measured"),
@@ -128,11 +128,11 @@ struct Fields<reports::ErrorGroups> {
 template <>
 struct Fields<reports::ErrorRow> {
   using Self = reports::ErrorRow;
-  static constexpr auto kList =
-      std::tuple(field("file", &Self::file, ""), field("collective", &Self::collective, ""),
-                 field("bytes", &Self::bytes, ""), field("measured_us", &Self::measured_us, ""),
-                 field("predicted_us", &Self::predicted_us, ""),
-                 field("error_percent", &Self::error_percent, ""));
+  static constexpr auto kList = std::tuple(
+      field("file", &Self::file, ""), field("collective", &Self::collective, ""),
+      field("bytes", &Self::bytes, "", kAmount), field("measured_us", &Self::measured_us, ""),
+      field("predicted_us", &Self::predicted_us, ""),
+      field("error_percent", &Self::error_percent, ""));
 };
 
 // The part of the record that is under "result".

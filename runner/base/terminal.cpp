@@ -14,42 +14,6 @@
 namespace shardlab {
 namespace {
 
-// The length in bytes of the UTF-8 letter at the start of a text; 0 if there is none. Overlong
-// forms and surrogates are not letters.
-std::size_t utf8_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char lead = byte(0);
-  const std::size_t length = lead < 0x80   ? 1
-                             : lead < 0xc2 ? 0
-                             : lead < 0xe0 ? 2
-                             : lead < 0xf0 ? 3
-                             : lead < 0xf5 ? 4
-                                           : 0;
-  if (length == 0 || length > text.size()) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0U) != 0x80U) return 0;
-  }
-  if (length > 2) {
-    const unsigned char second = byte(1);
-    if ((lead == 0xe0 && second < 0xa0) || (lead == 0xed && second > 0x9f) ||
-        (lead == 0xf0 && second < 0x90) || (lead == 0xf4 && second > 0x8f)) {
-      return 0;
-    }
-  }
-  // C1 control characters control terminals too.
-  if (length == 2 && lead == 0xc2 && byte(1) < 0xa0) return 0;
-  return length;
-}
-
-// The number of a letter of several bytes. Assumes that utf8_length accepts it.
-char32_t code_point(std::string_view letter) {
-  char32_t point = static_cast<unsigned char>(letter[0]) & (0xffU >> (letter.size() + 1));
-  for (const char c : letter.substr(1)) {
-    point = (point << 6U) | (static_cast<unsigned char>(c) & 0x3fU);
-  }
-  return point;
-}
-
 struct LetterRange {
   char32_t first;
   char32_t last;
@@ -74,30 +38,12 @@ std::size_t columns_of(char32_t letter) {
 
 }  // namespace
 
-std::string printable(std::string_view text) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string out;
-  while (!text.empty()) {
-    const auto byte = static_cast<unsigned char>(text[0]);
-    const std::size_t length = byte < 0x20 || byte == 0x7f ? 0 : utf8_length(text);
-    if (length > 0) {
-      out += text.substr(0, length);
-    } else {
-      out += "\\x";
-      out += kDigits[byte >> 4U];
-      out += kDigits[byte & 15U];
-    }
-    text = text.substr(std::max<std::size_t>(1, length));
-  }
-  return out;
-}
-
 std::size_t displayed_columns(std::string_view text) {
   const auto is_ascii = [](char c) { return static_cast<unsigned char>(c) < 0x80; };
   if (std::all_of(text.begin(), text.end(), is_ascii)) return text.size();
   std::size_t columns = 0;
   while (!text.empty()) {
-    const std::size_t length = std::max<std::size_t>(1, utf8_length(text));
+    const std::size_t length = std::max<std::size_t>(1, letter_length(text));
     columns += length == 1 ? 1 : columns_of(code_point(text.substr(0, length)));
     text.remove_prefix(length);
   }

@@ -1,4 +1,4 @@
-// What the terminal is like, quoting that is safe on it, and progress on stderr.
+// What the terminal is like, and progress on stderr.
 #pragma once
 
 #include <chrono>
@@ -6,11 +6,9 @@
 #include <string>
 #include <string_view>
 
-namespace shardlab {
+#include "costmodel/base/printable.h"
 
-// The text, with control characters and bytes that are not UTF-8 written as \x1b, so that text
-// quoted from a file cannot control the terminal.
-[[nodiscard]] std::string printable(std::string_view text);
+namespace shardlab {
 
 // How many columns of a terminal a printable text takes: letters of East Asian scripts and emoji take
 // two, combining marks none.

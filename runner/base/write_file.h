@@ -1,4 +1,12 @@
-// Writes a whole file.
+// Writes whole files. A file is written beside its final name and renamed once it is complete, so that
+// a full disk, a crash or a kill leaves either the old file or the new one under its name, never a part.
+//
+//   write_file("plan.json", text);
+//   write_files({{"out/report.html", html}, {"out/record.json", record}});   // all of them, or none
+//
+// A name that stands for something else than a regular file, such as /dev/stdout or a pipe, is written
+// to directly. A symbolic link stays, and what it points to is replaced.
+// Tested by tests/unit/runner/base/write_file_test.cpp.
 #pragma once
 
 #include <filesystem>
@@ -6,6 +14,8 @@
 #include <iosfwd>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace shardlab {
 
@@ -13,6 +23,8 @@ namespace shardlab {
 void write_file(const std::filesystem::path& path, std::string_view text);
 // Writes what `write` puts into the stream, for content that is too long to hold in memory.
 void write_file(const std::filesystem::path& path, const std::function<void(std::ostream&)>& write);
+// Writes each text into its file. No file gets its final name before all are written.
+void write_files(const std::vector<std::pair<std::filesystem::path, std::string_view>>& files);
 
 // ": No such file or directory" for ENOENT, "" for 0.
 [[nodiscard]] std::string reason_text(int error_number);

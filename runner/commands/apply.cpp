@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runner/apply/plan_python.h"
+#include "runner/base/read_file.h"
 #include "runner/base/terminal.h"
 #include "runner/base/write_file.h"
 #include "runner/commands/commands.h"

@@ -9,6 +9,7 @@
 #include "costmodel/base/text.h"
 #include "costmodel/measurements/tuner_csv.h"
 #include "costmodel/registry.h"
+#include "runner/base/read_file.h"
 #include "runner/base/terminal.h"
 #include "runner/base/text_table.h"
 #include "runner/commands/commands.h"

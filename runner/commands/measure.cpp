@@ -13,6 +13,7 @@
 #include "costmodel/base/text.h"
 #include "costmodel/measurements/nccl_log.h"
 #include "runner/base/env.h"
+#include "runner/base/read_file.h"
 #include "runner/base/terminal.h"
 #include "runner/base/write_file.h"
 #include "runner/commands/commands.h"
@@ -380,10 +381,12 @@ void add_run_options(const Command& command, MeasureArguments& arguments) {
               "port where the processes meet; default: any free one. Under a launcher, MASTER_ADDR "
               "and MASTER_PORT decide")
       .check(integer_from(1, 65535));
-  // This option is for tests: `cpu` passes bytes between processes on a CPU, and the set says so.
-  command.option("--backend", arguments.backend, "nccl, or cpu: a stand-in that needs no GPUs")
+  command
+      .option("--backend", arguments.backend,
+              "nccl, or cpu: processes that pass bytes on a CPU, to try the command without GPUs; "
+              "the measurement set says so")
       .check(one_of({"nccl", "cpu"}))
-      .hidden();
+      .show_default();
 }
 
 }  // namespace

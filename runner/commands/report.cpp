@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <map>
 
+#include "runner/base/read_file.h"
 #include "runner/commands/commands.h"
 #include "runner/config/read_json.h"
 #include "runner/session/run_reports.h"
@@ -16,7 +17,7 @@ struct ReportArguments {
 
 // The folder of each record's report. A single record's report goes into the folder of --out
 // itself. Several records get one folder each inside it, named after the record's file, or after
-// the file's folder if the file is called record.json.
+// the file's folder if the file is called record.json. No name leads out of that folder.
 std::vector<std::string> folders_of(const std::vector<std::string>& records,
                                     const std::string& out) {
   if (records.size() == 1) return {out};
@@ -24,9 +25,11 @@ std::vector<std::string> folders_of(const std::vector<std::string>& records,
   std::map<std::string, std::string> owner;
   for (const std::string& record : records) {
     const std::filesystem::path path = std::filesystem::absolute(record).lexically_normal();
-    const std::string name =
-        (path.filename() == "record.json" ? path.parent_path().filename() : path.stem()).string();
-    const auto [known, is_new] = owner.try_emplace(name, record);
+    std::filesystem::path name =
+        path.filename() == "record.json" ? path.parent_path().filename() : path.stem();
+    // "...json" without its ending is the folder above, and a record in the root has no folder's name.
+    if (name.empty() || name == "." || name == "..") name = path.filename();
+    const auto [known, is_new] = owner.try_emplace(name.string(), record);
     if (!is_new) {
       throw InputError("report: " + known->second + " and " + record + " would both go to " +
                        (std::filesystem::path(out) / name).string() +

@@ -6,6 +6,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "costmodel/base/printable.h"
 #include "runner/base/env.h"
 #include "runner/base/terminal.h"
 #include "runner/base/text_table.h"
@@ -45,7 +46,7 @@ std::string summary_text(const nlohmann::json& summary, const TextStyle& style) 
                regret.is_null() ? "-" : style.rounded(regret.get<double>(), 2)});
   }
   return table.text() + "  flips: choices that differ from those of " +
-         summary[0]["stack"].get<std::string>() + "\n";
+         printable(summary[0]["stack"].get<std::string>()) + "\n";
 }
 
 void run_sweep(const SweepArguments& arguments, Session& session) {
@@ -104,7 +105,7 @@ void run_sweep(const SweepArguments& arguments, Session& session) {
     session.print(json);
     return;
   }
-  std::string text = experiment.name + ": " + std::to_string(sweep.rows()) + " rows";
+  std::string text = printable(experiment.name) + ": " + std::to_string(sweep.rows()) + " rows";
   if (part.parts > 1) {
     text += " of part " + std::to_string(part.part + 1) + " of " + std::to_string(part.parts);
   }

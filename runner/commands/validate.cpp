@@ -9,6 +9,7 @@
 #include "costmodel/base/text.h"
 #include "costmodel/measurements/nccl_log.h"
 #include "runner/base/optional_values.h"
+#include "runner/base/read_file.h"
 #include "runner/base/stop_watch.h"
 #include "runner/base/terminal.h"
 #include "runner/base/text_table.h"

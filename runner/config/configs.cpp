@@ -7,6 +7,7 @@
 #include "costmodel/base/text.h"
 #include "costmodel/measurements/topology_xml.h"
 #include "runner/base/env.h"
+#include "runner/base/read_file.h"
 #include "strategies/programs/built_in_programs.h"
 
 namespace shardlab {
@@ -19,6 +20,13 @@ constexpr std::array<std::string_view, 3> kTargets = {"topology", "stack", "expe
 bool is_configs_folder(const fs::path& path) {
   std::error_code error;
   return fs::is_directory(path / "stacks", error);
+}
+
+// A path that is the same whichever way a file is named. A pipe has none, and keeps its name.
+fs::path identity_of(const fs::path& path) {
+  std::error_code error;
+  const fs::path canonical = fs::weakly_canonical(path, error);
+  return error ? path : canonical;
 }
 
 // Returns what `read` makes of a file's JSON after --set. If the JSON is bad only after the
@@ -218,7 +226,7 @@ nlohmann::json ConfigStore::with_overrides(nlohmann::json json, std::string_view
 nlohmann::json ConfigStore::read_stack(const fs::path& path, std::vector<fs::path> above) const {
   const nlohmann::json json = read_json_file(path);
   if (!json.is_object() || !json.contains("base")) return json;
-  above.push_back(fs::weakly_canonical(path));
+  above.push_back(identity_of(path));
   nlohmann::json merged = with_base(json, path, {path.string(), ""}, above);
   if (!json.contains("name")) merged["name"] = path.stem().string();
   return merged;
@@ -232,7 +240,7 @@ nlohmann::json ConfigStore::with_base(const nlohmann::json& json, const fs::path
     nlohmann::json found;
     try {
       const fs::path file = find(ConfigKind::kStack, base, path.parent_path()).lexically_normal();
-      if (std::find(above.begin(), above.end(), fs::weakly_canonical(file)) != above.end()) {
+      if (std::find(above.begin(), above.end(), identity_of(file)) != above.end()) {
         base_place.fail("found \"" + base + "\", which has this stack as its own base");
       }
       found = read_stack(file, above);

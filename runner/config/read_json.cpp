@@ -1,16 +1,13 @@
 #include "runner/config/read_json.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <vector>
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/json_reader.h"
-#include "runner/base/write_file.h"
+#include "runner/base/read_file.h"
 
 namespace shardlab {
 namespace {
@@ -292,27 +289,6 @@ nlohmann::json parse_json(std::string_view text, const std::string& name) {
         "is nested too deep; valid: at most " + std::to_string(kMaxJsonDepth) + " levels");
   }
   fail_syntax(text, name, probe);
-}
-
-std::string read_text_file(const fs::path& path) {
-  std::error_code error;
-  if (fs::is_directory(path, error)) {
-    throw ConfigError(path.string(), "", "is a folder; valid: a file");
-  }
-  errno = 0;
-  std::ifstream in(path, std::ios::binary);
-  std::string text;
-  if (in) {
-    // read() reports failures, which stream iterators would hide.
-    char buffer[1 << 14];
-    while (in.read(buffer, sizeof buffer) || in.gcount() > 0) {
-      text.append(buffer, static_cast<std::size_t>(in.gcount()));
-    }
-  }
-  if (in.bad() || !in.eof()) {
-    throw ConfigError(path.string(), "", "can't be read" + reason_text(errno) + "; valid: a file");
-  }
-  return text;
 }
 
 nlohmann::json read_json_file(const fs::path& path) {

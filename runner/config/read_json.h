@@ -17,8 +17,6 @@ namespace shardlab {
 
 inline constexpr int kMaxJsonDepth = 64;
 
-// The bytes of a file. Throws ConfigError if the file cannot be read.
-[[nodiscard]] std::string read_text_file(const std::filesystem::path& path);
 // The JSON value of a file. Throws ConfigError if the file cannot be read, and whatever parse_json
 // throws.
 [[nodiscard]] nlohmann::json read_json_file(const std::filesystem::path& path);

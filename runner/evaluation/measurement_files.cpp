@@ -12,6 +12,7 @@
 #include "costmodel/measurements/health.h"
 #include "costmodel/measurements/kineto_trace.h"
 #include "reports/records/json_text.h"
+#include "runner/base/read_file.h"
 #include "runner/config/configs.h"
 #include "runner/config/read_json.h"
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runner/base/read_file.h"
 #include "runner/config/in_program.h"
 #include "runner/config/program_stack.h"
 #include "runner/config/read_json.h"

@@ -3,13 +3,15 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <boost/crc.hpp>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
-#include <fstream>
 #include <limits>
 #include <map>
 #include <memory>
@@ -19,6 +21,7 @@
 #include "costmodel/base/error.h"
 #include "costmodel/base/fields_json.h"
 #include "costmodel/base/parallel.h"
+#include "runner/base/read_file.h"
 #include "runner/base/version.h"
 #include "runner/base/write_file.h"
 #include "runner/config/read_json.h"
@@ -56,8 +59,13 @@ class LockedFile {
  public:
   enum class Wait : std::uint8_t { kNo, kYes };
   explicit LockedFile(const fs::path& path, Wait wait = Wait::kNo) : path_(path) {
-    fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0644);
     if (fd_ < 0) fail("can't be opened");
+    struct stat about = {};
+    if (::fstat(fd_, &about) != 0 || !S_ISREG(about.st_mode)) {
+      ::close(fd_);
+      throw EnvironmentError(path.string() + ": is no regular file");
+    }
     // Some shared folders do not support locks. There the launcher must make sure that no two
     // processes write the same part.
     if (::flock(fd_, wait == Wait::kYes ? LOCK_EX : LOCK_EX | LOCK_NB) != 0 &&
@@ -102,7 +110,37 @@ std::vector<std::string_view> whole_lines(std::string_view text) {
   return lines;
 }
 
+std::string dumped(const nlohmann::ordered_json& json) {
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 std::string row_begin(std::size_t row) { return R"({"row":)" + std::to_string(row) + ","; }
+
+constexpr std::string_view kChecksumKey = R"(,"crc32":")";
+constexpr std::size_t kChecksumDigits = 8;
+
+std::string checksum(std::string_view text) {
+  boost::crc_32_type crc;
+  crc.process_bytes(text.data(), text.size());
+  std::array<char, kChecksumDigits> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), crc.checksum(), 16);
+  const std::string number(digits.data(), end.ptr);
+  return std::string(kChecksumDigits - number.size(), '0') + number;
+}
+
+// The row with one more key, the checksum of all bytes before that key.
+std::string with_checksum(std::string row) {
+  const std::string sum = checksum({row.data(), row.size() - 1});
+  row.pop_back();
+  return row + std::string(kChecksumKey) + sum + "\"}";
+}
+
+bool is_whole(std::string_view row) {
+  const std::size_t ending = kChecksumKey.size() + kChecksumDigits + 2;
+  if (row.size() < ending) return false;
+  const std::string_view before = row.substr(0, row.size() - ending);
+  return row.substr(before.size()) == std::string(kChecksumKey) + checksum(before) + "\"}";
+}
 
 }  // namespace
 
@@ -201,13 +239,13 @@ std::string Sweep::part_head(int part) const {
   head["part"] = part + 1;
   head["parts"] = part_.parts;
   head["rows"] = part_rows(part);
-  return head.dump();
+  return dumped(head);
 }
 
 std::string Sweep::merged_head() const {
   nlohmann::ordered_json head = common_head();
   head["rows"] = total_;
-  return head.dump();
+  return dumped(head);
 }
 
 std::string Sweep::row_text(std::size_t row, Answers& answers) const {
@@ -225,7 +263,7 @@ std::string Sweep::row_text(std::size_t row, Answers& answers) const {
   const QuestionResult result = answers.ask(at.topology, question);
   if (!result.error.empty()) {
     json["not_asked"] = result.error;
-    return json.dump() + "\n";
+    return with_checksum(dumped(json)) + "\n";
   }
   json["best_us"] = json_of(result.best.us);
   json["best_choice"] = result.best.choice;
@@ -233,7 +271,46 @@ std::string Sweep::row_text(std::size_t row, Answers& answers) const {
   for (std::size_t s = 0; s < result.answers.size(); ++s) {
     json["answers"].emplace_back(answer_json(result.answers[s], experiment_.stacks[s]));
   }
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return with_checksum(dumped(json)) + "\n";
+}
+
+void Sweep::expect_no_other() const {
+  const nlohmann::ordered_json own = common_head();
+  std::error_code error;
+  std::vector<fs::path> paths;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder_, error)) {
+    const std::string name = entry.path().filename().string();
+    const bool is_part = name.starts_with("part-") && name.ends_with(".jsonl");
+    if (is_part || entry.path() == results()) paths.push_back(entry.path());
+  }
+  std::sort(paths.begin(), paths.end());
+  for (const fs::path& path : paths) {
+    const std::string line = read_first_line(path);
+    if (line.empty()) continue;  // nothing yet: another process has just made the file
+    std::optional<nlohmann::json> head = try_parse_json(line);
+    if (head && head->is_object()) {
+      for (const char* key : {"part", "parts", "rows"}) head->erase(key);
+    }
+    if (head != nlohmann::json(own)) {
+      throw InputError(path.string() + ": line 1: found another sweep, " + line +
+                       "; valid: " + own.dump() + ", or another --out");
+    }
+  }
+}
+
+void Sweep::check_row(const fs::path& path, std::size_t line, std::string_view text,
+                      std::size_t row) {
+  const auto fail = [&](const std::string& found, const std::string& valid) {
+    throw InputError(path.string() + ": line " + std::to_string(line) + ": found " + found +
+                     "; valid: " + valid);
+  };
+  if (!text.starts_with(row_begin(row))) {
+    fail(std::string(text.substr(0, 40)), "row " + std::to_string(row));
+  }
+  if (!is_whole(text)) {
+    fail("row " + std::to_string(row) + ", whose bytes do not have its checksum",
+         "the row as it was written, or another --out");
+  }
 }
 
 std::size_t Sweep::run(int threads, bool resume, const Advance& advance,
@@ -241,6 +318,7 @@ std::size_t Sweep::run(int threads, bool resume, const Advance& advance,
   std::error_code error;
   fs::create_directories(folder_, error);
   if (error) throw EnvironmentError(folder_.string() + ": can't be made: " + error.message());
+  expect_no_other();
   const fs::path path = part_path(part_.part);
   LockedFile file(path);
   const std::string before = read_text_file(path);
@@ -256,11 +334,11 @@ std::size_t Sweep::run(int threads, bool resume, const Advance& advance,
                      "; valid: " + head + ", or another --out");
   }
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    if (i > rows_.size() || (i > 0 && !lines[i].starts_with(row_begin(rows_[i - 1])))) {
+    if (i > rows_.size()) {
       throw InputError(path.string() + ": line " + std::to_string(i + 1) + ": found " +
-                       std::string(lines[i].substr(0, 40)) + "; valid: " +
-                       (i > rows_.size() ? "nothing more" : "row " + std::to_string(rows_[i - 1])));
+                       std::string(lines[i].substr(0, 40)) + "; valid: nothing more");
     }
+    if (i > 0) check_row(path, i + 1, lines[i], rows_[i - 1]);
     kept_bytes += lines[i].size() + 1;
     done = i;
   }
@@ -305,9 +383,8 @@ bool Sweep::is_complete(int part) const {
 }
 
 bool Sweep::is_merged() const {
-  std::ifstream in(results());
-  std::string head;
-  return std::getline(in, head) && head == merged_head();
+  std::error_code error;
+  return fs::exists(results(), error) && read_first_line(results()) == merged_head();
 }
 
 Sweep::Merge Sweep::merge() const {
@@ -316,28 +393,26 @@ Sweep::Merge Sweep::merge() const {
   }
   const LockedFile alone(folder_ / "results.lock", LockedFile::Wait::kYes);
   if (is_merged()) return Merge::kWasThere;
-  std::string merged = merged_head() + "\n";
-  std::vector<std::ifstream> parts;
-  std::string line;
+  std::vector<std::string> texts;
+  std::vector<std::size_t> at;  // where the next row of each part begins
   for (int part = 0; part < part_.parts; ++part) {
-    std::getline(parts.emplace_back(part_path(part)), line);  // skips the head
+    texts.push_back(read_text_file(part_path(part)));
+    at.push_back(texts.back().find('\n') + 1);
   }
-  for (std::size_t row = 0; row < total_; ++row) {
-    std::ifstream& part = parts[row / kBlock % parts.size()];
-    if (!std::getline(part, line) || !line.starts_with(row_begin(row))) {
-      throw EnvironmentError(folder_.string() + ": row " + std::to_string(row) +
-                             " disappeared while the parts were merged");
+  // Where files can't be locked, two processes may merge at the same time; each then writes a file of
+  // its own, with the same bytes.
+  write_file(results(), [&](std::ostream& out) {
+    out << merged_head() << "\n";
+    std::vector<std::size_t> lines(texts.size(), 1);
+    for (std::size_t row = 0; row < total_; ++row) {
+      const std::size_t part = row / kBlock % texts.size();
+      const std::size_t end = std::min(texts[part].find('\n', at[part]), texts[part].size());
+      const std::string_view line(texts[part].data() + at[part], end - at[part]);
+      check_row(part_path(static_cast<int>(part)), ++lines[part], line, row);
+      out << line << "\n";
+      at[part] = end + 1;
     }
-    merged += line;
-    merged += '\n';
-  }
-  // The file is named after the part. Where files can't be locked, two processes may merge at the
-  // same time; each then writes a file of its own, with the same bytes.
-  const fs::path temporary = folder_ / ("results.part-" + padded(part_.part + 1) + ".tmp");
-  write_file(temporary, merged);
-  std::error_code error;
-  fs::rename(temporary, results(), error);
-  if (error) throw EnvironmentError(results().string() + ": can't be written: " + error.message());
+  });
   return Merge::kMade;
 }
 
@@ -352,11 +427,15 @@ nlohmann::json Sweep::summary() const {
   };
   std::vector<Sums> sums(experiment_.topologies.size() * experiment_.suites.size() *
                          experiment_.stacks.size());
-  std::ifstream in(results());
-  std::string line;
-  std::getline(in, line);
-  for (std::size_t row = 0; std::getline(in, line); ++row) {
-    const nlohmann::json json = parse_json(line, results().string());
+  const std::string text = read_text_file(results());
+  const std::vector<std::string_view> lines = whole_lines(text);
+  if (lines.size() != total_ + 1) {
+    throw InputError(results().string() + ": found " + std::to_string(lines.size()) +
+                     " lines; valid: " + std::to_string(total_ + 1));
+  }
+  for (std::size_t row = 0; row < total_; ++row) {
+    check_row(results(), row + 2, lines[row + 1], row);
+    const nlohmann::json json = parse_json(lines[row + 1], results().string());
     if (json.contains("not_asked")) continue;
     const Place at = place(row);
     const nlohmann::json& answers = json["answers"];

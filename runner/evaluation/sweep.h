@@ -10,11 +10,14 @@
 //   {"schema": "shardlab/sweep/1", "experiment", "digest", "shardlab", "commit", "topologies", "suites", "stacks",
 //    "reference", "seed", "part", "parts", "rows"}
 //   {"row", "topology", "suite", "question", "op", "mesh", "bytes", "count", "best_us", "best_choice",
-//    "answers": [{"stack", "choice", "price_us", "reference_us", "ties", "margin_us", "flips_with_order"}]}
+//    "answers": [{"stack", "choice", "price_us", "reference_us", "ties", "margin_us", "flips_with_order"}],
+//    "crc32"}
 // The first line is the head, and the rows follow in their order. A killed run therefore leaves the
 // beginning of the file, perhaps with an incomplete last line, which a resumed run cuts off.
-// FOLDER/results.jsonl holds the rows of all parts in their order, under a head of its own. A file
-// is locked while it is written (flock(2)), so that no two processes write the same part.
+// "crc32" is the checksum of the row's bytes in front of this key, in hexadecimal digits. A row that
+// does not have its checksum any more is refused. FOLDER/results.jsonl holds the rows of all parts in their order, under a head of its own. A file
+// is locked while it is written (flock(2)), so that no two processes write the same part. A folder
+// that holds parts of another sweep is refused.
 #pragma once
 
 #include <atomic>
@@ -73,6 +76,11 @@ class Sweep {
   [[nodiscard]] bool is_complete(int part) const;
   class Answers;
   [[nodiscard]] std::string row_text(std::size_t row, Answers& answers) const;
+  // Throws InputError if the folder holds a part, or results, of another sweep.
+  void expect_no_other() const;
+  // Throws InputError unless this line of a file is that row, and has its checksum.
+  static void check_row(const std::filesystem::path& path, std::size_t line, std::string_view text,
+                        std::size_t row);
 
   const Experiment& experiment_;
   std::filesystem::path folder_;

@@ -17,8 +17,8 @@ namespace {
 // The command line without the options that do not change the answer, so that a record has the same
 // bytes for any number of threads and wherever it is written.
 std::vector<std::string> what_was_asked(const std::vector<std::string>& words) {
-  constexpr std::array<std::string_view, 4> kWithValue = {"--jobs", "--out", "--format",
-                                                          "--min-share"};
+  constexpr std::array<std::string_view, 5> kWithValue = {"--jobs", "--out", "--format",
+                                                          "--min-share", "--max-input"};
   constexpr std::array<std::string_view, 3> kAlone = {"--quiet", "--no-timing", "--summary"};
   std::vector<std::string> asked;
   for (std::size_t i = 0; i < words.size(); ++i) {
@@ -93,10 +93,10 @@ void write_run(const Session& session, const reports::RunRecord& record,
             files = reports::write_report(record, options);
           }
         });
-    write_file(folder / "report.html", files.html);
-    write_file(folder / "report.md", files.markdown);
-    write_file(folder / "report.json", files.json);
-    write_file(folder / "record.json", record_text);
+    write_files({{folder / "report.html", files.html},
+                 {folder / "report.md", files.markdown},
+                 {folder / "report.json", files.json},
+                 {folder / "record.json", record_text}});
   }
   if (session.summary) session.print(reports::summary_markdown(record, options));
 }

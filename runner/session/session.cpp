@@ -156,6 +156,10 @@ void add_common_options(const Command& command, Session& session, const CommonOp
         .show_default();
   }
   command
+      .option("--max-input", session.max_input,
+              "size of the largest file that is read, such as 4GB; larger files are refused")
+      .show_default();
+  command
       .option("--color", session.colour,
               "colours in text: auto means on a terminal, unless NO_COLOR is set")
       .check(one_of({"auto", "always", "never"}))

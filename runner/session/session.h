@@ -59,7 +59,8 @@ struct Session {
   // Common options.
   std::string format = "text";
   std::string out;
-  bool summary = false;  // for commands that write reports
+  bool summary = false;           // for commands that write reports
+  std::string max_input = "1GB";  // the largest file that is read
   std::uint64_t seed = 0;
   int jobs = 0;  // 0 means one per core
   bool quiet = false;

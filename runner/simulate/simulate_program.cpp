@@ -6,6 +6,7 @@
 #include <set>
 
 #include "costmodel/base/text.h"
+#include "runner/base/read_file.h"
 #include "runner/base/stop_watch.h"
 #include "runner/base/terminal.h"
 #include "runner/config/configs.h"

@@ -4,6 +4,7 @@
 
 #include "costmodel/base/index.h"
 #include "costmodel/base/text.h"
+#include "runner/base/read_file.h"
 #include "runner/base/stop_watch.h"
 #include "runner/base/terminal.h"
 #include "runner/base/text_table.h"

@@ -5,6 +5,7 @@
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/text.h"
+#include "runner/base/read_file.h"
 #include "runner/config/read_json.h"
 
 namespace shardlab {

@@ -7,6 +7,7 @@
 
 #include "costmodel/base/json_reader.h"
 #include "runner/base/optional_values.h"
+#include "runner/base/read_file.h"
 #include "runner/base/terminal.h"
 #include "runner/base/text_table.h"
 #include "runner/config/read_json.h"

@@ -2,6 +2,7 @@
 // column or the JSON pointer, what was found and what is valid. The messages are compared word for
 // word.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "tests/cli/messages.h"
 
@@ -467,6 +468,80 @@ TEST(BadFile, AFileThatCanNotBeReadIsNotTakenForAnEmptyOne) {
   const TemporaryFolder folder;
   EXPECT_EQ(error_of({"describe", "stack", "/proc/self/mem"}, 3, folder),
             "shardlab: /proc/self/mem: can't be read: Input/output error; valid: a file\n");
+}
+
+TEST(BadFile, ADeviceOrAPipeWithoutDataIsNoFile) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(mkfifo((folder.path() / "pipe.json").c_str(), 0600), 0);
+  folder.write("file.json", "{}");
+  for (const Words& words :
+       {Words{"report", "FILE", "--out", "report"}, Words{"describe", "stack", "FILE"},
+        Words{"describe", "topology", "FILE"}, Words{"describe", "suite", "FILE"},
+        Words{"solve", "FILE", "--mesh", "4"},
+        Words{"solve", "mlp", "--mesh", "4", "--diff", "FILE"},
+        Words{"simulate", "mlp", "--mesh", "4", "--plan", "FILE"},
+        Words{"apply", "mlp", "--plan", "FILE", "--out", "f.py"}, Words{"solve-network", "FILE"},
+        Words{"validate", "FILE"}, Words{"validate", "--steps", "FILE"}, Words{"calibrate", "FILE"},
+        Words{"regress", "--file", "FILE"}, Words{"sweep", "FILE", "--out", "sweep"}}) {
+    for (const auto& [file, message] :
+         {std::pair{"/dev/zero", "is neither a regular file nor a pipe; valid: a file"},
+          std::pair{"./pipe.json", "is a pipe without data; valid: a file"}}) {
+      Words with_file = words;
+      for (std::string& word : with_file) word = replaced(word, "FILE", file);
+      const std::string error = error_of(with_file, 3, folder);
+      EXPECT_NE(error.find(replaced(file, "./", "") + ": " + message + "\n"), std::string::npos)
+          << join(with_file, " ") << "\n"
+          << error;
+    }
+  }
+}
+
+TEST(BadFile, APipeWithDataIsAFile) {
+  const TemporaryFolder folder;
+  folder.write("stack.json", R"({"base": "dtensor-v3", "name": "mine", "title": "piped"})");
+  const auto run = [&](const std::string& line) {
+    return run_process({"/bin/sh", "-c", replaced(line, "shardlab", SHARDLAB_BINARY)},
+                       {.folder = folder.path(), .environment = {{"SHARDLAB_CONFIGS", ""}}});
+  };
+  const ProcessResult read = run("cat stack.json | shardlab describe stack /dev/stdin");
+  EXPECT_EQ(read.exit_code, 0) << read.err;
+  EXPECT_EQ(json::parse(read.out)["title"], "piped");
+  const ProcessResult written =
+      run("shardlab program llama3-8b --layers 1 --out /dev/stdout | cat");
+  EXPECT_EQ(json::parse(written.out.substr(0, written.out.rfind('}') + 1))["schema"],
+            "shardlab/program/1")
+      << written.err;
+}
+
+TEST(BadFile, ALargeFileIsRefusedUnlessItIsAllowed) {
+  const TemporaryFolder folder;
+  folder.write("bad.json", stack_with(R"({"title": "long"})") + std::string(10'000, ' '));
+  Words words = kStack;
+  words.insert(words.end(), {"--max-input", "10kB"});
+  EXPECT_EQ(error_of(words, 3, folder),
+            "shardlab: bad.json: is larger than 10000 bytes; valid: a smaller file, or a larger "
+            "--max-input\n");
+  words.back() = "100kB";
+  EXPECT_EQ(run_shardlab(words, folder.path()).exit_code, 0);
+  words.back() = "much";
+  EXPECT_TRUE(error_of(words, 2, folder).starts_with("shardlab: --max-input: size \"much\": "));
+}
+
+// A message shows the beginning and the end of a value, however long the value is.
+TEST(BadFile, MessagesQuoteLittleOfAValue) {
+  const TemporaryFolder folder;
+  const std::string value(100'000, 'a');
+  const std::string shown = std::string(157, 'a') + "..." + std::string(40, 'a');
+  folder.write("bad.json", stack_with(("{\"planner\": \"" + value + "\"}").c_str()));
+  EXPECT_EQ(error_of(kStack, 3, folder),
+            "shardlab: bad.json:/planner: found \"" + shown + "\"; valid: greedy, graph\n");
+  folder.write("bad.json", stack_with(("{\"" + value + "\": 1}").c_str()));
+  EXPECT_LT(error_of(kStack, 3, folder).size(), 600U);
+  EXPECT_LT(error_of({"describe", "stack", value}, 2, folder).size(), 1000U);
+  EXPECT_LT(error_of({"plan", "--mesh", value, "--tensor", "f32[8]", "--from", "R", "--to", "R"}, 2,
+                     folder)
+                .size(),
+            700U);
 }
 
 // The message is the same whichever command looks for the file.

@@ -41,6 +41,11 @@ TEST(MeasureCommand, WithoutAGpuItSaysSoInOneSentence) {
   EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
 }
 
+TEST(MeasureCommand, ItsHelpNamesTheBackends) {
+  const std::string help = run_shardlab({"measure", "--help"}).out;
+  EXPECT_NE(help.find("\n  --backend TEXT:{nccl,cpu}=nccl"), std::string::npos) << help;
+}
+
 TEST(MeasureCommand, WritesASetThatOtherCommandsRead) {
   const TemporaryFolder folder;
   const ProcessResult measured =

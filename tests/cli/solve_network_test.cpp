@@ -85,7 +85,7 @@ TEST(SolveNetworkCommand, HasNoneOfTheOptionsOfPrograms) {
   EXPECT_EQ(result.err,
             "shardlab: solve-network: unknown option \"--mesh\" (did you mean \"--best\"?); valid: "
             "--help, --margins, --best, "
-            "--format, --jobs, --digits, --color, --quiet, --no-timing\n");
+            "--format, --jobs, --digits, --max-input, --color, --quiet, --no-timing\n");
 }
 
 TEST(SolveNetworkCommand, ReadsNoConfiguration) {

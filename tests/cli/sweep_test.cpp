@@ -210,6 +210,64 @@ TEST_F(Sweeps, WhatCannotGoOnSaysWhy) {
   close(fd);
 }
 
+// A row that has other bytes than those that were written is neither resumed nor merged, wherever the
+// difference is.
+TEST_F(Sweeps, AFlippedBitInAFinishedRowIsFound) {
+  whole("small.json");
+  const std::string part = "whole/part-0001-of-0001.jsonl";
+  const std::string text = read_text(folder_.path() / part);
+  const std::size_t begin = text.find('\n', text.find('\n') + 1) + 1;  // of row 1, on line 3
+  const std::size_t end = text.find('\n', begin);
+  for (const std::size_t at : {begin + 12, (begin + end) / 2, end - 5}) {
+    std::string flipped = text;
+    flipped[at] = static_cast<char>(flipped[at] ^ 1);
+    for (const std::size_t bytes : {text.size(), 2 * end}) {
+      folder_.write(part, flipped.substr(0, bytes));
+      fs::remove(folder_.path() / "whole/results.jsonl");
+      const ProcessResult run = sweep({"--out", "whole", "--resume"});
+      EXPECT_EQ(run.exit_code, 2);
+      EXPECT_EQ(run.err, "shardlab: " + part +
+                             ": line 3: found row 1, whose bytes do not have its checksum; valid: "
+                             "the row as it was written, or another --out\n");
+      EXPECT_FALSE(fs::exists(folder_.path() / "whole/results.jsonl"));
+    }
+  }
+  // The part of another process is looked at when the parts are merged.
+  ASSERT_EQ(sweep({"--out", "two", "--part", "1/2"}).exit_code, 0);
+  const std::string other = "two/part-0001-of-0002.jsonl";
+  std::string flipped = read_text(folder_.path() / other);
+  flipped[flipped.size() / 2] = static_cast<char>(flipped[flipped.size() / 2] ^ 4);
+  folder_.write(other, flipped);
+  const ProcessResult run = sweep({"--out", "two", "--part", "2/2"});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_TRUE(run.err.starts_with("shardlab: " + other + ": line ")) << run.err;
+  EXPECT_FALSE(fs::exists(folder_.path() / "two/results.jsonl"));
+}
+
+TEST_F(Sweeps, AFolderHoldsOneSweep) {
+  folder_.write("other.json", replaced(kSmall, "\"transition_us\": 1", "\"transition_us\": 2"));
+  const auto refused = [&](const Words& words, const std::string& file) {
+    const ProcessResult run = sweep(words, "other.json");
+    EXPECT_EQ(run.exit_code, 2);
+    EXPECT_TRUE(run.err.starts_with("shardlab: " + file + ": line 1: found another sweep, {"))
+        << run.err;
+    EXPECT_NE(run.err.find("; valid: {\"schema\":\"shardlab/sweep/1\""), std::string::npos)
+        << run.err;
+    EXPECT_TRUE(run.err.ends_with(", or another --out\n")) << run.err;
+  };
+  ASSERT_EQ(sweep({"--out", "mixed", "--part", "1/2"}).exit_code, 0);
+  refused({"--out", "mixed", "--part", "2/2"}, "mixed/part-0001-of-0002.jsonl");
+  refused({"--out", "mixed"}, "mixed/part-0001-of-0002.jsonl");
+  EXPECT_FALSE(fs::exists(folder_.path() / "mixed/part-0002-of-0002.jsonl"));
+  whole("small.json");
+  fs::remove(folder_.path() / "whole/part-0001-of-0001.jsonl");
+  const std::string results = read_text(folder_.path() / "whole/results.jsonl");
+  refused({"--out", "whole"}, "whole/results.jsonl");
+  EXPECT_EQ(read_text(folder_.path() / "whole/results.jsonl"), results);
+  // The same experiment may be cut into other parts.
+  EXPECT_EQ(sweep({"--out", "mixed", "--part", "3/3"}).exit_code, 0);
+}
+
 TEST_F(Sweeps, BrokenExperimentsSayWhere) {
   struct Row {
     const char* text;

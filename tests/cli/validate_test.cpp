@@ -356,7 +356,7 @@ INSTANTIATE_TEST_SUITE_P(
             "validate: unknown option \"--row\" (did you mean \"--rows\"?); valid: --help, "
             "--stack, --topology, --hosts, --gpus-per-host, --steps, --rows, --nccl-table, "
             "--scoreboard, --max-median-ape-percent, --out, --summary, --format, --jobs, --set, "
-            "--digits, --color, --quiet, --no-timing"}),
+            "--digits, --max-input, --color, --quiet, --no-timing"}),
     [](const testing::TestParamInfo<BadInput>& test) { return std::string(test.param.name); });
 
 }  // namespace validate_test

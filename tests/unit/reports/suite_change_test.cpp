@@ -114,7 +114,9 @@ TEST(SuiteChange, DamagedCollectivesAreNamed) {
   EXPECT_EQ(error_after({{"all_gather", {{"count", 0}, {"bytes", 1.0}}}}),
             place + "/collectives/all_gather/count: found 0; valid: an integer, at least 1");
   EXPECT_EQ(error_after({{"all_gather", {{"count", 1}, {"bytes", -1.0}}}}),
-            place + ": the bytes of all_gather are not a finite size that is at least 0");
+            place +
+                "/collectives/all_gather/bytes: found -1.0; valid: 0, or a number from 1e-60 to "
+                "1e+60");
   EXPECT_NE(error_after({{"all_gather", {{"count", 1}}}}).find("bytes"), std::string::npos);
   EXPECT_EQ(error_after(json::object()), "");
 }

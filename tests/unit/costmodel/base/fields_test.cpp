@@ -162,8 +162,9 @@ TEST(Fields, ErrorsNameThePlaceWhatWasFoundAndWhatIsValid) {
             "f.json:/at/schema: found \"route/2\"; valid: route/1");
   EXPECT_EQ(error_after([](json& value) { value["hops"] = 0; }),
             "f.json:/at/hops: found 0; valid: an integer, at least 1");
-  EXPECT_EQ(error_after([](json& value) { value["hops"] = 9223372036854775808U; }),
-            "f.json:/at/hops: found 9223372036854775808; valid: an integer, at least 1");
+  EXPECT_EQ(
+      error_after([](json& value) { value["hops"] = 9223372036854775808U; }),
+      "f.json:/at/hops: found 9223372036854775808; valid: an integer, at most 72057594037927936");
   EXPECT_EQ(error_after([](json& value) { value["seed"] = -1; }),
             "f.json:/at/seed: found -1; valid: an integer, at least 0");
   EXPECT_EQ(error_after([](json& value) { value["open"] = 1; }),

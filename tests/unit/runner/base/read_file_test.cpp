@@ -1,0 +1,87 @@
+// Only files and pipes with data are read, and no more of them than the limit allows.
+#include "runner/base/read_file.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <string>
+#include <thread>
+
+#include "costmodel/base/error.h"
+#include "tests/support/process.h"
+#include "tests/support/reference_messages.h"
+
+namespace shardlab {
+namespace read_file_test {
+
+class ReadFile : public testing::Test {
+ protected:
+  ~ReadFile() override { set_input_limit(kDefaultInputLimit); }
+  testing_support::TemporaryFolder folder;
+};
+
+TEST_F(ReadFile, ReadsTheBytesOfAFile) {
+  const std::string text("a\0b\r\nc", 6);
+  EXPECT_EQ(read_text_file(folder.write("f", text)), text);
+  EXPECT_EQ(read_text_file(folder.write("empty", "")), "");
+  const std::string large(300'000, 'x');
+  EXPECT_EQ(read_text_file(folder.write("large", large)), large);
+  EXPECT_NE(read_text_file("/proc/self/status"), "") << "its size is said to be 0";
+}
+
+TEST_F(ReadFile, ReadsTheFirstLine) {
+  EXPECT_EQ(read_first_line(folder.write("f", "one\ntwo\n")), "one");
+  EXPECT_EQ(read_first_line(folder.write("torn", "one")), "");
+  EXPECT_EQ(read_first_line(folder.write("empty", "")), "");
+  set_input_limit(100'000);
+  EXPECT_EQ(read_first_line(folder.write("long", "one\n" + std::string(1'000'000, 'x'))), "one");
+}
+
+TEST_F(ReadFile, RefusesWhatIsNoFile) {
+  const std::string path = folder.path().string();
+  EXPECT_THROW_MSG((void)read_text_file(path), ConfigError, path + ": is a folder; valid: a file");
+  EXPECT_THROW_MSG((void)read_text_file(path + "/gone"), ConfigError,
+                   path + "/gone: can't be read: No such file or directory; valid: a file");
+  for (const char* device : {"/dev/zero", "/dev/null", "/dev/full"}) {
+    EXPECT_THROW_MSG((void)read_text_file(device), ConfigError,
+                     std::string(device) + ": is neither a regular file nor a pipe; valid: a file");
+  }
+}
+
+TEST_F(ReadFile, APipeNeedsData) {
+  const std::string path = (folder.path() / "pipe").string();
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  EXPECT_THROW_MSG((void)read_text_file(path), ConfigError,
+                   path + ": is a pipe without data; valid: a file");
+  // The writer of an anonymous pipe may still be at work when the pipe is opened.
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  std::thread writer([&] {
+    for (const char* text : {"a", "b"}) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      EXPECT_EQ(write(ends[1], text, 1), 1);
+    }
+    close(ends[1]);
+  });
+  EXPECT_EQ(read_text_file("/dev/fd/" + std::to_string(ends[0])), "ab");
+  writer.join();
+  close(ends[0]);
+}
+
+TEST_F(ReadFile, RefusesWhatIsLargerThanTheLimit) {
+  set_input_limit(1000);
+  EXPECT_EQ(read_text_file(folder.write("f", std::string(1000, 'x'))).size(), 1000U);
+  const std::string path = folder.write("g", std::string(1001, 'x')).string();
+  EXPECT_THROW_MSG(
+      (void)read_text_file(path), ConfigError,
+      path + ": is larger than 1000 bytes; valid: a smaller file, or a larger --max-input");
+  // What is larger than it says is found out while it is read.
+  set_input_limit(10);
+  EXPECT_THROW_MSG(
+      (void)read_text_file("/proc/self/status"), ConfigError,
+      "/proc/self/status: is larger than 10 bytes; valid: a smaller file, or a larger --max-input");
+}
+
+}  // namespace read_file_test
+}  // namespace shardlab
