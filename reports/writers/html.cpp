@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "costmodel/base/printable.h"
 #include "reports/number_text.h"
 #include "reports/records/json_text.h"
 #include "reports/writers/assets.h"
@@ -72,16 +73,21 @@ std::string script_safe(EmbeddedFile file) {
   return text;
 }
 
-// In JSON, "<" occurs only within strings, where an escape means the same character.
+// In JSON, "<" and letters beyond ASCII occur only within strings, where an escape of "<" means the
+// same character. Letters that are not to act are shown as in html_escape().
 std::string json_script_safe(const std::string& json) {
   std::string text;
   text.reserve(json.size());
-  for (const char c : json) {
-    if (c == '<') {
+  for (std::string_view rest = json; !rest.empty();) {
+    const std::size_t length = std::max<std::size_t>(1, letter_length(rest));
+    const std::string_view letter = rest.substr(0, length);
+    const std::string shown = length > 1 ? printable(letter) : std::string(letter);
+    if (letter == "<") {
       text += "\\u003c";
     } else {
-      text += c;
+      text += (shown == letter ? "" : "\\") + shown;
     }
+    rest.remove_prefix(length);
   }
   return text;
 }
@@ -647,7 +653,7 @@ std::string page_html(const RenderedReport& report, const Budget& budget) {
 std::string html_escape(std::string_view text) {
   std::string html;
   html.reserve(text.size());
-  for (const char c : text) {
+  for (const char c : printable_lines(text)) {
     switch (c) {
       case '&':
         html += "&amp;";
@@ -664,14 +670,8 @@ std::string html_escape(std::string_view text) {
       case '\'':
         html += "&#39;";
         break;
-      default: {
-        const bool is_control = static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t';
-        if (is_control) {
-          html += "\ufffd";
-        } else {
-          html += c;
-        }
-      }
+      default:
+        html += c;
     }
   }
   return html;

@@ -7,7 +7,9 @@
 #include <variant>
 #include <vector>
 
+#include "costmodel/base/printable.h"
 #include "reports/number_text.h"
+#include "reports/writers/html.h"
 #include "reports/writers/inline_text.h"
 
 namespace shardlab::reports {
@@ -66,48 +68,91 @@ bool opens_emphasis(std::string_view text, std::size_t at) {
 
 std::string one_line(std::string_view text, std::string_view separator) {
   std::string line;
-  for (const char c : text) {
+  for (const char c : printable_lines(text)) {
     if (c == '\n') {
       line += separator;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      line += ' ';
     } else {
-      line += c;
+      line += c == '\t' ? ' ' : c;
     }
   }
   return line;
 }
 
+// Whether the character would make a link or an image of what stands around it: "[x](y)", "[x][y]",
+// "[x]: y", "https://y" or "www.y".
+bool opens_link(std::string_view text, std::size_t at) {
+  const std::string_view next = text.substr(at + 1);
+  if (text[at] == ']')
+    return next.starts_with('(') || next.starts_with('[') || next.starts_with(':');
+  if (text[at] == ':') return next.starts_with("//");
+  return text[at] == '.' && at >= 3 && text.substr(at - 3, 3) == "www";
+}
+
+// Whether the character begins the name of a person or a number of an issue, which GitHub turns into
+// links, and tells those who are named. A backslash does not prevent that.
+bool opens_mention(std::string_view text, std::size_t at) {
+  return (text[at] == '@' || text[at] == '#') && at + 1 < text.size() &&
+         std::isalnum(static_cast<unsigned char>(text[at + 1])) != 0;
+}
+
+bool opens_entity(std::string_view text, std::size_t at) {
+  return text[at] == '&' && at + 1 < text.size() &&
+         (text[at + 1] == '#' || std::isalpha(static_cast<unsigned char>(text[at + 1])) != 0);
+}
+
+constexpr std::string_view kNothing = "&#8203;";  // a blank without width
+
 std::string escape_plain(std::string_view text, bool is_in_table) {
   std::string escaped;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
-    const bool is_markup = c == '*' || c == '\\' || opens_html(text, i) ||
-                           opens_emphasis(text, i) || (c == '|' && is_in_table);
+    const bool is_markup = c == '*' || c == '\\' || c == '`' || opens_html(text, i) ||
+                           opens_emphasis(text, i) || opens_link(text, i) ||
+                           opens_entity(text, i) || (c == '|' && is_in_table);
     if (is_markup) escaped += '\\';
     escaped += c;
+    if (opens_mention(text, i)) escaped += kNothing;
   }
   return escaped;
+}
+
+// The text for a place where Markdown has no meaning, but HTML, addresses and mentions have.
+std::string summary_html(std::string_view text) {
+  std::string html;
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool is_code = text[i] == '`';
+    if (!is_code && !opens_mention(text, i) && !opens_link(text, i)) continue;
+    html += html_escape(text.substr(begin, i - begin));
+    html += is_code ? "&#96;" : text[i] + std::string(kNothing);
+    begin = i + 1;
+  }
+  return html + html_escape(text.substr(begin));
 }
 
 // A bar must be escaped in a table, even within code: `P(sum)\|R`.
 std::string code_span(std::string_view text, bool is_in_table) {
   std::string escaped;
-  bool has_backtick = false;
+  std::size_t backticks = 0;  // in a row
+  std::size_t most = 0;
   for (const char c : text) {
-    has_backtick = has_backtick || c == '`';
+    backticks = c == '`' ? backticks + 1 : 0;
+    most = std::max(most, backticks);
     if (c == '|' && is_in_table) escaped += '\\';
     escaped += c;
   }
-  return has_backtick ? "`` " + escaped + " ``" : "`" + escaped + "`";
+  const std::string fence(most + 1, '`');
+  return most > 0 ? fence + " " + escaped + " " + fence : fence + escaped + fence;
 }
 
 std::string inline_markdown(std::string_view text, bool is_in_table) {
-  std::string line;
-  for (const InlineRun& run : inline_runs(text)) {
-    line += run.is_code ? code_span(run.text, is_in_table) : escape_plain(run.text, is_in_table);
+  const std::string line = one_line(text, "; ");
+  std::string markdown;
+  for (const InlineRun& run : inline_runs(line)) {
+    markdown +=
+        run.is_code ? code_span(run.text, is_in_table) : escape_plain(run.text, is_in_table);
   }
-  return one_line(line, "; ");
+  return markdown;
 }
 
 std::string cell_text(const Column& column, const Cell& cell, const Detail& detail) {
@@ -279,15 +324,19 @@ class MarkdownBlockWriter {
   }
 
   std::string operator()(const LayoutPicture& picture) const {
-    return caption(picture.title) + "```\n" + layouts_text(picture) + "```\n";
+    const std::string text = printable_lines(layouts_text(picture));
+    std::string fence = "```";
+    while (text.find(fence) != std::string::npos) fence += '`';
+    return caption(picture.title) + fence + "\n" + text + fence + "\n";
   }
 
   std::string operator()(const Listing& listing) const {
     if (listing.text.size() > detail_.listing_bytes) return {};
     // The fence must be longer than any run of backticks inside it.
-    const std::string fence = listing.text.find("```") == std::string::npos ? "```" : "``````";
-    return "<details><summary>" + escape_plain(listing.title, false) + "</summary>\n\n" + fence +
-           "\n" + listing.text + "\n" + fence + "\n\n</details>\n";
+    std::string fence = "```";
+    while (listing.text.find(fence) != std::string::npos) fence += '`';
+    return "<details><summary>" + summary_html(one_line(listing.title, " ")) + "</summary>\n\n" +
+           fence + "\n" + printable_lines(listing.text) + "\n" + fence + "\n\n</details>\n";
   }
 
  private:

@@ -7,6 +7,7 @@
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/index.h"
+#include "costmodel/base/printable.h"
 #include "costmodel/base/text.h"
 #include "runner/apply/embedded.h"
 #include "runner/apply/op_call_text.h"
@@ -403,7 +404,7 @@ class Writer {
 
   static std::string line_text(const Line& line) {
     const std::string indent = "    ";
-    std::string text = line.heading.empty() ? "" : indent + "# " + line.heading + "\n";
+    std::string text = line.heading.empty() ? "" : indent + "# " + printable(line.heading) + "\n";
     const std::string code = indent + line.target + " = " + line.value;
     if (code.size() + line.comment.size() + 4 <= kWidth) {
       return text + code + "  # " + line.comment + "\n";
@@ -684,9 +685,10 @@ class Writer {
   }
 
   static std::string text_in_docstring(std::string_view text) {
-    std::string out;
-    for (const char c : text)
-      out += c == '\\' || c == '"' || static_cast<unsigned char>(c) < 32 ? '\'' : c;
+    std::string out = printable(text);
+    for (char& c : out) {
+      if (c == '\\' || c == '"') c = '\'';
+    }
     return out;
   }
 

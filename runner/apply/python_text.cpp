@@ -1,11 +1,14 @@
 #include "runner/apply/python_text.h"
 
+#include <array>
 #include <cctype>
 #include <cmath>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <vector>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/printable.h"
 #include "costmodel/base/text.h"
 
 namespace shardlab::apply {
@@ -40,8 +43,23 @@ std::string placement_text(const Placement& p) {
 
 }  // namespace
 
+// ASCII is written as in JSON. JSON's escapes of other letters would be surrogates in Python.
 std::string python_string(std::string_view text) {
-  return nlohmann::json(std::string(text)).dump(-1, ' ', true);
+  std::string out = nlohmann::json(std::string(text)).dump();
+  std::string ascii;
+  for (std::string_view rest = out; !rest.empty();) {
+    const std::size_t length = std::max<std::size_t>(1, letter_length(rest));
+    if (length == 1) {
+      ascii += rest[0];
+    } else {
+      std::array<char, 12> escape{};
+      std::snprintf(escape.data(), escape.size(), "\\U%08x",
+                    static_cast<unsigned>(code_point(rest.substr(0, length))));
+      ascii += escape.data();
+    }
+    rest.remove_prefix(length);
+  }
+  return ascii;
 }
 
 std::string python_value(const nlohmann::json& value) {

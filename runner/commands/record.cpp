@@ -5,6 +5,7 @@
 #include <set>
 
 #include "costmodel/base/parallel.h"
+#include "costmodel/base/printable.h"
 #include "costmodel/base/units.h"
 #include "runner/base/version.h"
 #include "runner/base/write_file.h"
@@ -168,8 +169,9 @@ void run_record(const RecordArguments& arguments, Session& session) {
                                  {"out", arguments.out}});
     return;
   }
-  std::string text = std::to_string(file.choices.size()) + " choices of " + stack.name + " for " +
-                     std::to_string(questions.size()) + " questions: " + arguments.out + "\n";
+  std::string text = std::to_string(file.choices.size()) + " choices of " + printable(stack.name) +
+                     " for " + std::to_string(questions.size()) + " questions: " + arguments.out +
+                     "\n";
   if (!refused.empty()) {
     text += "  " + std::to_string(refused.size()) + " questions have no answer; the first is " +
             refused[0]["question"].get<std::string>() + ": " +

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "costmodel/base/parallel.h"
+#include "costmodel/base/printable.h"
 #include "costmodel/base/text.h"
 #include "runner/base/terminal.h"
 #include "runner/base/text_table.h"
@@ -130,7 +131,9 @@ std::string cut(std::string text, std::size_t width) {
 
 // Breaks a text into lines at blanks, or after "->" if there is no blank. All lines but the first
 // are indented.
-std::string wrapped(std::string_view text, const std::string& indent, std::size_t hanging = 0) {
+std::string wrapped(std::string_view words, const std::string& indent, std::size_t hanging = 0) {
+  const std::string shown = printable(words);
+  std::string_view text = shown;
   std::string out;
   std::string margin = indent;
   while (margin.size() + text.size() > kColumns) {
@@ -161,12 +164,13 @@ std::string failures_text(const CaseReport& report) {
   std::string out;
   for (const CheckOutcome& check : report.checks) {
     if (check.ok) continue;
-    out += "  " + check.what() + "\n    expected " + value_text(check.expected) +
-           "\n    got      " + value_text(check.got) + "\n";
+    out += "  " + printable(check.what()) + "\n    expected " +
+           printable(value_text(check.expected)) + "\n    got      " +
+           printable(value_text(check.got)) + "\n";
   }
   for (const StackVerdict& release : report.releases) {
     if (release.ok()) continue;
-    out += "  what became of it in " + release.stack + "\n    expected " +
+    out += "  what became of it in " + printable(release.stack) + "\n    expected " +
            std::string(to_string(*release.expected)) + "\n    got      " +
            std::string(to_string(release.verdict)) + "\n";
   }
@@ -194,10 +198,10 @@ std::string status_text(CaseStatus status, const TextStyle& style) {
 std::string headline(const CaseReport& report, const TextStyle& style) {
   const std::string checks =
       std::to_string(report.checks.size()) + (report.checks.size() == 1 ? " check" : " checks");
-  const std::string id = report.id + std::string(report.id.size() < 3 ? 0 : 2, ' ');
+  const std::string id = printable(report.id) + std::string(report.id.size() < 3 ? 0 : 2, ' ');
   return id + status_text(report.status, style) + "  " +
          std::string(checks.size() < 10 ? 10 - checks.size() : 0, ' ') + checks + "  " +
-         report.title + "\n";
+         printable(report.title) + "\n";
 }
 
 // One line per stack: how many cases it answers as in the thread, and which faults are still there.
@@ -399,8 +403,8 @@ std::string story_text(const Case& one, const CaseReport& report, const TextStyl
     it->views.push_back(&view);
   }
   std::string out = wrapped(one.id() + "  " + one.title(), "", one.id().size() + 2);
-  out += one.source() + "  (figures: " + one.status() + ")\n";
-  out += one.setup_text() + "\n";
+  out += printable(one.source() + "  (figures: " + one.status() + ")") + "\n";
+  out += printable(one.setup_text()) + "\n";
   out += wrapped(join(one.story(), " "), "  ");
   for (const SelectTable& table : tables) out += select_table_text(table, style);
   out += plans_text(report.plans);

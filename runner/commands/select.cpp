@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "costmodel/base/printable.h"
 #include "costmodel/base/text.h"
 #include "costmodel/base/units.h"
 #include "runner/base/optional_values.h"
@@ -159,7 +160,21 @@ nlohmann::json candidate_json(const Candidate& candidate, std::size_t index, Rea
   return json;
 }
 
-nlohmann::json selection_json(const Selection& selection, Reasons& reasons, Intervals& intervals) {
+// Whether the selection comes from PyTorch's own priority queue (strategies/select/search.h), which
+// knows no other candidate than the one that it reached first.
+bool is_from_queue(const Selection& selection, const SelectOptions& options, const Stack& stack) {
+  return options.search.value_or(stack.search) == SearchKind::kDijkstra &&
+         stack.redistribution.planner == PlannerKind::kGreedy && stack.decisions == nullptr &&
+         selection.search_note.empty();
+}
+
+constexpr std::string_view kQueueNote =
+    "found by PyTorch's priority queue, which stops at the first candidate that it reaches; its "
+    "total "
+    "adds up the queue's steps, where --search full prices every candidate by the planner";
+
+nlohmann::json selection_json(const Selection& selection, bool from_queue, Reasons& reasons,
+                              Intervals& intervals) {
   nlohmann::json candidates = nlohmann::json::array();
   for (std::size_t i = 0; i < selection.candidates.size(); ++i) {
     candidates.push_back(candidate_json(selection.candidates[i], i, reasons, intervals));
@@ -177,6 +192,8 @@ nlohmann::json selection_json(const Selection& selection, Reasons& reasons, Inte
   }
   if (!selection.search_note.empty()) {
     json["search_note"] = "full enumeration: " + selection.search_note;
+  } else if (from_queue) {
+    json["search_note"] = kQueueNote;
   }
   return json;
 }
@@ -187,7 +204,7 @@ std::string layouts_text(const std::vector<Placements>& layouts, const LayoutNam
   return join(out);
 }
 
-std::string selection_text(const Selection& selection, const LayoutNames& names,
+std::string selection_text(const Selection& selection, bool from_queue, const LayoutNames& names,
                            const TextStyle& style, Reasons& reasons, Intervals& intervals) {
   constexpr std::size_t kShown = 24;
   std::vector<std::size_t> shown(selection.candidates.size());
@@ -224,12 +241,16 @@ std::string selection_text(const Selection& selection, const LayoutNames& names,
     if (i == selection.selected) table.paint(0, Tone::kGood);
   }
   out += table.text();
-  out += "  " + std::to_string(selection.ties.size()) +
-         (selection.ties.size() == 1 ? " candidate" : " candidates") + " at the minimum";
-  if (selection.margin_us) {
-    out += ", the next is " + style.figure(*selection.margin_us) + " us dearer";
+  if (from_queue) {
+    out += "  " + std::string(kQueueNote) + "\n";
+  } else {
+    out += "  " + std::to_string(selection.ties.size()) +
+           (selection.ties.size() == 1 ? " candidate" : " candidates") + " at the minimum";
+    if (selection.margin_us) {
+      out += ", the next is " + style.figure(*selection.margin_us) + " us dearer";
+    }
+    out += selection.flips_with_order ? "; the choice depends on the candidates' order\n" : "\n";
   }
-  out += selection.flips_with_order ? "; the choice depends on the candidates' order\n" : "\n";
   if (const auto interval = intervals.of(selection.choice)) {
     out += "  the choice takes " + style.figure(selection.choice.total_us) + " us" +
            interval_text(interval, style) +
@@ -269,16 +290,17 @@ void run_select(const SelectArguments& arguments, Session& session) {
                          {"op", call.op}};
   if (!foreach) {
     const Selection selection = evaluator.select(call, mesh, options);
+    const bool from_queue = is_from_queue(selection, options, evaluator.stack());
     Reasons reasons(call, evaluator.on(mesh));
     Intervals intervals(call, mesh, evaluator);
     if (session.json()) {
-      json.update(selection_json(selection, reasons, intervals));
+      json.update(selection_json(selection, from_queue, reasons, intervals));
       session.print(json);
     } else {
-      session.print(
-          LayoutNames(session).of(call) + " on " + mesh.text() + ", " + evaluator.stack().name +
-          "\n" +
-          selection_text(selection, LayoutNames(session), session.style(), reasons, intervals));
+      session.print(LayoutNames(session).of(call) + " on " + mesh.text() + ", " +
+                    printable(evaluator.stack().name) + "\n" +
+                    selection_text(selection, from_queue, LayoutNames(session), session.style(),
+                                   reasons, intervals));
     }
     return;
   }
@@ -288,12 +310,14 @@ void run_select(const SelectArguments& arguments, Session& session) {
   for (std::size_t i = 0; i < foreach_size(call); ++i) {
     const OpCall child = foreach_child(call, i);
     const Selection selection = evaluator.select(child, mesh, options);
+    const bool from_queue = is_from_queue(selection, options, evaluator.stack());
     Reasons reasons(child, evaluator.on(mesh));
     Intervals intervals(child, mesh, evaluator);
-    children.push_back(selection_json(selection, reasons, intervals));
-    text += LayoutNames(session).of(child) + " on " + mesh.text() + ", " + evaluator.stack().name +
-            "\n" +
-            selection_text(selection, LayoutNames(session), session.style(), reasons, intervals);
+    children.push_back(selection_json(selection, from_queue, reasons, intervals));
+    text += LayoutNames(session).of(child) + " on " + mesh.text() + ", " +
+            printable(evaluator.stack().name) + "\n" +
+            selection_text(selection, from_queue, LayoutNames(session), session.style(), reasons,
+                           intervals);
   }
   if (!session.json()) {
     session.print(text);

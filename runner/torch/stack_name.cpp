@@ -3,6 +3,7 @@
 #include <array>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/printable.h"
 
 namespace shardlab {
 namespace {
@@ -53,6 +54,11 @@ std::optional<LiveStackName> LiveStackName::parse(std::string_view text) {
     }
   } else if (!after.empty()) {
     refuse("\"" + std::string(after) + "\"", kValidParts);
+  }
+  // The system takes names up to a NUL, and would run or read something else than is named.
+  if (text.find('\0') != std::string_view::npos) {
+    name.text = printable(text);
+    refuse("a NUL", "names without one");
   }
   while (at < text.size()) {
     const std::size_t end = std::min(next_part(text, at + 1), text.size());

@@ -485,6 +485,22 @@ TEST(SelectCommand, ReversedOrderTakesTheOtherSideOfATie) {
   EXPECT_EQ(listed["candidates"].size(), reversed["candidates"].size());
 }
 
+// The queue's total is not that of the same candidate in a full enumeration, so the text says why.
+TEST(SelectCommand, SaysThatPyTorchsQueueKnowsOneCandidate) {
+  Words words = {
+      "select",           "--mesh",           "2x4",     "--op",       "mm",       "--inputs",
+      "f32[64,64] S(0)R", "f32[64,64] RS(1)", "--stack", "dtensor-v3", "--search", "dijkstra"};
+  const std::string note =
+      "found by PyTorch's priority queue, which stops at the first candidate that it reaches; its "
+      "total adds up the queue's steps, where --search full prices every candidate by the planner";
+  const auto text_of = [](const Words& all) { return run_shardlab(all).out; };
+  EXPECT_TRUE(text_of(words).ends_with("\n  " + note + "\n")) << text_of(words);
+  EXPECT_EQ(json_of(words)["search_note"], note);
+  words[words.size() - 3] = "dtensor-v3g";  // whose planner searches by the same prices
+  EXPECT_NE(text_of(words).find("\n  1 candidate at the minimum"), std::string::npos);
+  EXPECT_FALSE(json_of(words).contains("search_note"));
+}
+
 TEST(SelectCommand, TakesTensorListsAndArguments) {
   const Words apart = {
       "select", "--op", "cat", "--mesh", "4", "--inputs", "[f32[8,8] R; f32[8,8] S(0)]",

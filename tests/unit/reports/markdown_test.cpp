@@ -53,9 +53,28 @@ TEST(Markdown, TextFromARecordCannotBecomeMarkup) {
             "\\<script>alert(1)\\</script> \\*bold\\* \\_it\\_ a_b a<1 `c|<b>`");
 }
 
-TEST(Markdown, CodeWithABacktickGetsTwo) {
-  Table table{"C", {{"name", ColumnKind::kCode}}, {{Cell("a`b")}}};
+TEST(Markdown, TextFromARecordCannotBecomeALink) {
+  const std::string text = body(report_with(Paragraph{
+      "![i](http://e.org/i) [l](//e.org) [r][s] [d]: e www.e.org @someone a@b #12 # @ a & b &#64;x "
+      "f32[8,8] S(0) a: b ` \x1b\u202e"}));
+  EXPECT_EQ(
+      text.substr(0, text.find('\n')),
+      "![i\\](http\\://e.org/i) [l\\](//e.org) [r\\][s] [d\\]: e www\\.e.org @&#8203;someone "
+      "a@&#8203;b #&#8203;12 # @ a & b \\&#&#8203;64;x f32[8,8] S(0) a: b \\` \\\\x1b\\\\u{202e}");
+}
+
+TEST(Markdown, TheTitleOfAListingIsNeitherMarkupNorAMention) {
+  const std::string text =
+      body(report_with(Listing{"Stack <b> `@someone` http://e\n", "a ```` b"}));
+  EXPECT_EQ(text.substr(0, text.find("\n\n</details>")),
+            "<details><summary>Stack &lt;b&gt; &#96;@&#8203;someone&#96; http:&#8203;//e "
+            "</summary>\n\n`````\na ```` b\n`````");
+}
+
+TEST(Markdown, CodeIsWithinMoreBackticksThanItHolds) {
+  Table table{"C", {{"name", ColumnKind::kCode}}, {{Cell("a`b")}, {Cell("a``` `b")}}};
   EXPECT_NE(body(report_with(table)).find("| `` a`b `` |"), std::string::npos);
+  EXPECT_NE(body(report_with(table)).find("| ```` a``` `b ```` |"), std::string::npos);
 }
 
 TEST(Markdown, ABrowserShowsItsFirstRowsAndCountsTheRest) {

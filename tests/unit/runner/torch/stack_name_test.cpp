@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/printable.h"
 
 namespace shardlab {
 namespace stack_name_test {
@@ -35,6 +36,21 @@ TEST(LiveStackName, MayBeAStackOfOurOwnWithACostFunction) {
   ASSERT_TRUE(name.has_value());
   EXPECT_EQ(name->base, "./stacks/a+b.json");
   EXPECT_EQ(name->cost, "mine.py:price");
+}
+
+// The system reads such names up to the NUL: another interpreter would run than the one that is named.
+TEST(LiveStackName, HasNoNul) {
+  for (const std::string& text :
+       {std::string("torch:python3\0.12", 17), std::string("torch+rules=r.py\0", 17),
+        std::string("dtensor-v3+cost=a.py\0:f", 23)}) {
+    try {
+      static_cast<void>(LiveStackName::parse(text));
+      ADD_FAILURE() << text;
+    } catch (const InputError& error) {
+      EXPECT_EQ(std::string(error.what()),
+                "stack \"" + printable(text) + "\": found a NUL; valid: names without one");
+    }
+  }
 }
 
 struct BadName {
