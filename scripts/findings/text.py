@@ -35,7 +35,8 @@ def size(value: float) -> str:
     """Bytes in the decimal units of this project's figures."""
     for unit, scale in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
         if value >= scale:
-            return f"{figure(value / scale)} {unit}"
+            digits = figure(value / scale)
+            return f"{digits.rstrip('0').rstrip('.') if '.' in digits else digits} {unit}"
     return f"{value:.0f} B"
 
 

@@ -51,6 +51,7 @@ class Findings(unittest.TestCase):
     def test_figures_have_their_digits(self) -> None:
         self.assertEqual([text.figure(value) for value in (0, 0.012345, 1.5, 12.34, 999.6, 123456)],
                          ["0", "0.0123", "1.50", "12.3", "1,000", "123,000"])
+        self.assertEqual([text.size(value) for value in (12, 4096, 64e3, 999.7e6)], ["12 B", "4.1 KB", "64 KB", "1,000 MB"])
         self.assertEqual(text.listed(["a", "b", "c"]), "a, b and c")
 
 

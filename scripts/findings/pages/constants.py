@@ -130,6 +130,10 @@ def body(fitted: dict[str, Constants], held_out: dict[str, dict[str, Constants]]
 
 {text.table(["GPU", "base latency, us:", "hop inside, us:", "hop between, us:", "bandwidth, GB/s:", "factor between:", "logs:", "sources:"], [["PyTorch", *(text.figure(value) for value in astuple(Constants())), "-", "-"], *gpu_rows])}
 
+The same as Python:
+
+{paste(fitted)}
+
 \\* No log of this GPU says it; the value of `h100` is taken. In PyTorch 2.13 to 2.15 the first constant is the `6.6` of `allgather_cost` and its
 neighbours, and the others stand in `MeshTopoInfo.build_from_mesh` (`torch/distributed/tensor/_collective_utils.py`). Their units are
 PyTorch's: sizes in GiB are divided by GB/s. PyTorch asks whether a mesh dim leaves the host; for `gb200` the fit asks whether
@@ -176,6 +180,14 @@ A100 with NVLink only). The fit minimises absolute errors of ln(time), each log 
 PyTorch's (`scripts/findings/ring.py`). Decisions: shardlab's stack of PyTorch 2.15.0, which agrees with recorded decisions of that release
 (docs/trust.md). No GPU was measured for this page.
 """
+
+
+def paste(fitted: dict[str, Constants]) -> str:
+    """The table as a literal of Python."""
+    lines = ["```python", "# base latency us, hop us inside and between hosts, GB/s inside, factor between", "COLLECTIVE_CONSTANTS = {"]
+    for gpu, constants in fitted.items():
+        lines.append(f'    "{gpu}": ({", ".join(format(value, "g") for value in parameters(constants).values())}),')
+    return "\n".join([*lines, "}", "```"])
 
 
 def verdicts(found: Decisions, name: str, generated: bool) -> list[str]:

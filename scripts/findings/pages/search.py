@@ -95,7 +95,7 @@ def body(recorded: Any, found: dict[tuple[str, str, int], list[Asked]]) -> str:
     rows = []
     for row in recorded["dims"]:
         for way, name in (("full", "full expansion"), ("queue", "priority queue")):
-            cells = [f"{text.figure(row[way][key]['median'])} / {text.figure(row[way][key]['worst'])}" for key in ("candidates", "prices")]
+            cells = [f"{row[way][key]['median']:,g} / {row[way][key]['worst']:,g}" for key in ("candidates", "prices")]
             times = f"{text.microseconds(row[way]['us']['median'])} / {text.microseconds(row[way]['us']['worst'])}"
             rows.append([row["dims"] if way == "full" else "", row["answered"] if way == "full" else "", name, *cells,
                          times + (" (stopped)" if way == "queue" and row["endless"] else ""), row["wrong"] if way == "queue" else "-"])
