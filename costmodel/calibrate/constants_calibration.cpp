@@ -3,8 +3,10 @@
 #include <Eigen/Dense>
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "costmodel/base/error.h"
@@ -30,12 +32,34 @@ double prior_of(const ModelEntry& model, const ParamSpec& spec, const Topology& 
   return model.prior(spec.name, topology, rows.front().query.group);
 }
 
+// What the rows ask, each question once: repeated rows are priced once in each step of a fit.
+struct Questions {
+  std::vector<CollectiveQuery> queries;
+  std::vector<std::size_t> of_row;  // index into the queries
+};
+
+Questions questions_of(std::span<const Observation> rows) {
+  const auto key_of = [](const CollectiveQuery& query) {
+    const GroupSpan& group = query.group;
+    return std::tuple(query.kind, query.full_bytes, group.ranks, group.hosts, group.domains,
+                      group.ranks_per_host, group.extent, group.walk);
+  };
+  std::map<decltype(key_of(CollectiveQuery())), std::size_t> known;
+  Questions questions;
+  for (const Observation& row : rows) {
+    const auto [at, is_new] = known.try_emplace(key_of(row.query), questions.queries.size());
+    if (is_new) questions.queries.push_back(row.query);
+    questions.of_row.push_back(at->second);
+  }
+  return questions;
+}
+
 // The constants of a model. The fit sees the logarithms of the free ones; the others stay at their
 // priors.
 class Constants {
  public:
   Constants(const ModelEntry& model, std::span<const Observation> rows, const Topology& topology)
-      : model_(model), rows_(rows), topology_(topology) {
+      : model_(model), rows_(rows), questions_(questions_of(rows)), topology_(topology) {
     for (const std::string_view name : model.fitted) {
       const auto spec = std::find_if(model.params.begin(), model.params.end(),
                                      [&](const ParamSpec& s) { return s.name == name; });
@@ -61,10 +85,13 @@ class Constants {
   [[nodiscard]] RobustFit fit(std::span<const std::size_t> free) const {
     const Residuals residuals = [&](const VectorXd& x) {
       const auto model = make_collective_model(choice(free, x), topology_);
+      std::vector<double> prices;
+      for (const CollectiveQuery& query : questions_.queries) {
+        prices.push_back(model->price(query).total.value());
+      }
       VectorXd r(static_cast<Eigen::Index>(rows_.size()));
       for (std::size_t i = 0; i < rows_.size(); ++i) {
-        const double predicted = model->price(rows_[i].query).total.value();
-        r[static_cast<Eigen::Index>(i)] = predicted / rows_[i].time_us - 1.0;
+        r[static_cast<Eigen::Index>(i)] = prices[questions_.of_row[i]] / rows_[i].time_us - 1.0;
       }
       return r;
     };
@@ -83,6 +110,7 @@ class Constants {
 
   const ModelEntry& model_;
   std::span<const Observation> rows_;
+  Questions questions_;
   const Topology& topology_;
   std::vector<const ParamSpec*> specs_;
   std::vector<double> priors_;

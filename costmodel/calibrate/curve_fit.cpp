@@ -82,6 +82,65 @@ LogRows log_rows(std::span<const SizedTime> sorted) {
   return rows;
 }
 
+// Rows of one size, or of neighbouring ones, by rising size.
+struct SizeGroup {
+  Eigen::Index begin = 0;  // its first row
+  Eigen::Index rows = 0;
+};
+
+// The rows of each distinct size. Of too many sizes, those whose ln S lies in the same of kMostSizes
+// equal intervals make one group.
+std::vector<SizeGroup> size_groups(const VectorXd& sizes) {
+  const double first = sizes[0];
+  const double range = sizes[sizes.size() - 1] - first;
+  const auto grouped = [&](const auto& key_of) {
+    std::vector<SizeGroup> groups;
+    for (Eigen::Index i = 0; i < sizes.size(); ++i) {
+      if (i == 0 || key_of(sizes[i]) != key_of(sizes[i - 1])) groups.push_back({i, 0});
+      ++groups.back().rows;
+    }
+    return groups;
+  };
+  std::vector<SizeGroup> groups = grouped([](double size) { return size; });
+  if (groups.size() <= kMostSizes) return groups;
+  const auto intervals = static_cast<double>(kMostSizes);
+  return grouped([&](double size) {
+    return std::min(std::floor((size - first) / range * intervals), intervals - 1);
+  });
+}
+
+// The mean of each group's rows, column by column.
+MatrixXd means_of(const std::vector<SizeGroup>& groups, const MatrixXd& rows) {
+  MatrixXd means(static_cast<Eigen::Index>(groups.size()), rows.cols());
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    means.row(static_cast<Eigen::Index>(g)) =
+        rows.middleRows(groups[g].begin, groups[g].rows).colwise().mean();
+  }
+  return means;
+}
+
+// What choose_deviations needs of the rows' residuals.
+struct GroupedMisses {
+  VectorXd means;
+  VectorXd counts;              // rows of each group
+  double squares_within = 0.0;  // of the rows' distances from the means of their groups
+  double repeats = 0.0;         // rows beyond the first of each group
+};
+
+GroupedMisses grouped_misses(const std::vector<SizeGroup>& groups, const VectorXd& misses) {
+  GroupedMisses grouped;
+  grouped.means = means_of(groups, misses);
+  grouped.counts.resize(grouped.means.size());
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    const auto at = static_cast<Eigen::Index>(g);
+    const auto own = misses.segment(groups[g].begin, groups[g].rows);
+    grouped.counts[at] = static_cast<double>(groups[g].rows);
+    grouped.squares_within += (own.array() - grouped.means[at]).square().sum();
+    grouped.repeats += grouped.counts[at] - 1;
+  }
+  return grouped;
+}
+
 // Fits the parameters of the smooth curve. Rows far from it weigh little.
 RobustFit fit_smooth(Collective kind, const LogRows& rows, const CurvePrior& prior) {
   const Eigen::Index n = rows.sizes.size();
@@ -99,18 +158,21 @@ RobustFit fit_smooth(Collective kind, const LogRows& rows, const CurvePrior& pri
 }
 
 // Chooses the standard deviations of departures and of noise: the most likely ones of the grid,
-// given the residuals of the smooth curve and the usual values.
-void choose_deviations(CurveFit& fit, const VectorXd& misses, const MatrixXd& trend,
+// given the residuals of the smooth curve and the usual values. The rows of a group differ from each
+// other by noise alone, so that their likelihood is that of their mean, whose variance is the noise's
+// divided by their number, and that of their distances from the mean.
+void choose_deviations(CurveFit& fit, const GroupedMisses& misses, const MatrixXd& trend,
                        const MatrixXd& correlations) {
   double best = -std::numeric_limits<double>::infinity();
   for (const double departure : kDepartures) {
     for (const double noise : kNoises) {
       MatrixXd k = trend + departure * departure * correlations;
-      k.diagonal().array() += noise * noise;
+      k.diagonal().array() += noise * noise / misses.counts.array();
       const Eigen::LLT<MatrixXd> factor(k);
       const double likelihood =
-          -0.5 * misses.dot(factor.solve(misses)) -
+          -0.5 * misses.means.dot(factor.solve(misses.means)) -
           factor.matrixL().toDenseMatrix().diagonal().array().log().sum() -
+          0.5 * misses.squares_within / (noise * noise) - misses.repeats * std::log(noise) -
           0.5 * std::pow(std::log(departure / kUsualDeparture) / kUsualDepartureError, 2) -
           0.5 * std::pow(std::log(noise / kUsualNoise) / kUsualNoiseError, 2);
       if (likelihood > best) {
@@ -176,35 +238,41 @@ CurveFit fit_curve(Collective kind, std::span<const SizedTime> rows, const Curve
   fit.log_errors = {fit.tells_latency ? kTrendError : prior.log_latency_error,
                     fit.tells_bandwidth ? kTrendError : prior.log_bandwidth_error, kTrendError};
 
-  const VectorXd misses = log.times - smooth_logs(kind, x, sizes);
+  const std::vector<SizeGroup> groups = size_groups(sizes);
+  const VectorXd group_sizes = means_of(groups, sizes);
+  const Eigen::Index m = group_sizes.size();
+  const GroupedMisses misses = grouped_misses(groups, log.times - smooth_logs(kind, x, sizes));
   const Residuals logs = [&](const VectorXd& moved) { return smooth_logs(kind, moved, sizes); };
-  const MatrixXd j = numeric_jacobian(logs, x, logs(x));
+  const MatrixXd j = means_of(groups, numeric_jacobian(logs, x, logs(x)));
   const MatrixXd trend = j * variances(fit.log_errors).asDiagonal() * j.transpose();
-  const MatrixXd correlations = correlations_of(sizes);
+  const MatrixXd correlations = correlations_of(group_sizes);
   choose_deviations(fit, misses, trend, correlations);
 
   // The residuals of the smooth curve are split between its parameters, departures (kinks) and
   // noise.
   MatrixXd k = trend + fit.departure * fit.departure * correlations;
-  k.diagonal().array() += fit.noise * fit.noise;
-  const MatrixXd inverse = k.llt().solve(MatrixXd::Identity(n, n));
-  const VectorXd weights = inverse * misses;
+  k.diagonal().array() += fit.noise * fit.noise / misses.counts.array();
+  const MatrixXd inverse = k.llt().solve(MatrixXd::Identity(m, m));
+  const VectorXd weights = inverse * misses.means;
   x += variances(fit.log_errors).asDiagonal() * j.transpose() * weights;
   fit.curve = curve_of(x);
   const VectorXd kinks = fit.departure * fit.departure * correlations * weights;
-  for (Eigen::Index i = 0; i < n; ++i) {
-    const double bytes = sorted[to_index(i)].bytes;
-    if (!fit.curve.kinks.empty() && fit.curve.kinks.back().bytes == bytes) continue;
-    fit.curve.kinks.push_back({bytes, std::exp(kinks[i])});
+  for (Eigen::Index g = 0; g < m; ++g) {
+    const SizeGroup& group = groups[to_index(g)];
+    const Bytes first = sorted[to_index(group.begin)].bytes;
+    const Bytes last = sorted[to_index(group.begin + group.rows - 1)].bytes;
+    fit.curve.kinks.push_back(
+        {first == last ? first : std::exp(group_sizes[g]), std::exp(kinks[g])});
   }
-  fit.log_sizes.assign(sizes.begin(), sizes.end());
+  fit.rows = sorted.size();
+  fit.log_sizes.assign(group_sizes.begin(), group_sizes.end());
   fit.inverse.assign(inverse.data(), inverse.data() + inverse.size());
   return fit;
 }
 
 std::vector<double> CurveFit::log_covariance(std::span<const Bytes> sizes) const {
-  const auto rows = static_cast<Eigen::Index>(log_sizes.size());
-  const Eigen::Map<const MatrixXd> inverse_covariance(inverse.data(), rows, rows);
+  const auto n = static_cast<Eigen::Index>(log_sizes.size());
+  const Eigen::Map<const MatrixXd> inverse_covariance(inverse.data(), n, n);
   const PriorCovariance prior(*this);
   std::vector<double> logs;
   std::vector<VectorXd> with_rows;
@@ -226,7 +294,7 @@ CurveFit::Interval CurveFit::at(Bytes bytes) const {
   const double variance = log_covariance({&bytes, 1}).front();
   const double us = TabulatedCurve(kind, curve).us(bytes);
   const double half_width =
-      student_t_95(static_cast<double>(log_sizes.size()) - 3) * std::sqrt(std::max(variance, 0.0));
+      student_t_95(static_cast<double>(rows) - 3) * std::sqrt(std::max(variance, 0.0));
   return {us, us * std::exp(-half_width), us * std::exp(half_width)};
 }
 

@@ -247,11 +247,11 @@ Calibration calibrate_population(const PopulationFit& fit, const PopulationSyste
   Calibration calibration;
   calibration.model = find_cost_model("population");
   calibration.refused = contradictions(rows);
+  std::vector<bool> is_refused(rows.size(), false);
+  for (const RefusedObservation& refused : calibration.refused) is_refused[refused.row] = true;
   std::vector<Observation> kept;
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    const bool is_refused = std::any_of(calibration.refused.begin(), calibration.refused.end(),
-                                        [&](const RefusedObservation& r) { return r.row == i; });
-    if (!is_refused) kept.push_back(rows[i]);
+    if (!is_refused[i]) kept.push_back(rows[i]);
   }
   if (kept.empty() && !rows.empty()) {
     throw InputError("calibrate: every row contradicts another row");

@@ -181,8 +181,9 @@ struct Fields<reports::SimulatedMeshDim> {
   using Self = reports::SimulatedMeshDim;
   static constexpr std::string_view kName = "simulated_mesh_dim";
   static constexpr auto kList = std::tuple(
-      field("name", &Self::name, "empty: the mesh names none"), field("size", &Self::size, ""),
-      field("stride", &Self::stride, "how far apart the ranks of a group are"),
+      field("name", &Self::name, "empty: the mesh names none"),
+      field("size", &Self::size, "", {.min = 1}),
+      field("stride", &Self::stride, "how far apart the ranks of a group are", {.min = 1}),
       nullable_text("link", &Self::link,
                     "the slowest link that a group crosses; null: it has one rank"),
       field("latency_us", &Self::latency_us, ""),

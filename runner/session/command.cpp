@@ -76,6 +76,7 @@ constexpr std::pair<std::string_view, std::string_view> kValueNames[] = {
     {"--part", "I/N"},
     {"--memory", "SIZE"},
     {"--memory-budget", "SIZE"},
+    {"--max-input", "SIZE"},
     {"--min-bytes", "SIZE"},
     {"--max-bytes", "SIZE"},
     {"--kernel-bytes", "SIZE"},

@@ -55,6 +55,11 @@ json shortened(json record) {
     for (const char* key : {"items", "rows"}) {
       if (record["result"].contains(key)) cut(record["result"][key]);
     }
+    // The errors by file, GPU and so on: an object whose values are alike.
+    if (record["result"].contains("by")) {
+      for (json& groups : record["result"]["by"])
+        groups.erase(std::next(groups.begin()), groups.end());
+    }
   }
   return record;
 }

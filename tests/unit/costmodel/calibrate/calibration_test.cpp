@@ -136,6 +136,47 @@ TEST_P(SyntheticClustersSlow, AreRecoveredAndHeldByTheIntervals) {
 }
 INSTANTIATE_TEST_SUITE_P(Models, SyntheticClustersSlow, testing::ValuesIn(truths()));
 
+// Rows that say the same again and again make intervals narrower, and leave the prices as they are.
+class RepeatedRows : public testing::TestWithParam<const char*> {};
+
+TEST_P(RepeatedRows, GiveTheModelOfTheRowsThemselves) {
+  SHARDLAB_TRACE_SEED();
+  Random random(79);
+  const Topology topology = topology_with(8);
+  const Truth& known = truths()[std::string_view(GetParam()) == "nccl" ? 1 : 0];
+  const auto truth = make_collective_model(choice_of(known.model, known.params), topology);
+  std::vector<CollectiveQuery> asked;
+  for (int k = 0; k < 32; ++k) {
+    asked.push_back({Collective::kAllReduce, std::exp2(3 + k), group_of(16, 2)});
+  }
+  const std::vector<Observation> rows = measured(*truth, asked, random, 0.03);
+  std::vector<Observation> repeated;
+  while (repeated.size() < 96'000) repeated.insert(repeated.end(), rows.begin(), rows.end());
+  const ModelEntry& model = *find_cost_model(GetParam());
+  const Calibration once = calibrate(model, rows, topology);
+  const Calibration often = calibrate(model, repeated, topology);
+  EXPECT_EQ(often.rows_used, repeated.size());
+  // What few rows tell, many tell more closely; they may also tell more.
+  for (const FittedParameter& few : once.parameters) {
+    const auto many = std::find_if(often.parameters.begin(), often.parameters.end(),
+                                   [&](const FittedParameter& p) { return p.name == few.name; });
+    ASSERT_NE(many, often.parameters.end()) << few.name;
+    EXPECT_LT(many->high_95 - many->low_95, few.high_95 - few.low_95) << few.name;
+  }
+  for (const FittedParameter& many : often.parameters) {
+    EXPECT_LT(many.low_95, many.high_95) << many.name;
+  }
+  const auto of_few = make_collective_model(once.choice(), topology);
+  const auto of_many = make_collective_model(often.choice(), topology);
+  for (const CollectiveQuery& query : asked) {
+    EXPECT_NEAR(of_many->price(query).total.value() / of_few->price(query).total.value(), 1.0, 0.05)
+        << query.full_bytes;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, RepeatedRows, testing::Values("alpha_beta", "nccl", "piecewise"),
+                         [](const auto& test) { return std::string(test.param); });
+
 TEST(Calibrate, SixRowsAtOneRankCountLeaveOneConstantAtItsPrior) {
   const Topology topology = topology_with(8);
   const ModelChoice choice = choice_of("alpha_beta", truths()[0].params);

@@ -64,6 +64,59 @@ TEST(FitCurve, GoesThroughSixExactRowsOfAStraightLine) {
   for (const SizedTime& row : rows) EXPECT_NEAR(curve.us(row.bytes) / row.time_us, 1.0, 0.02);
 }
 
+// Sizes that differ by a billionth enter one by one, equal ones as their mean: the curve is the same.
+TEST(FitCurve, RowsOfOneSizeCountAsIfTheyStoodAlone) {
+  SHARDLAB_TRACE_SEED();
+  Random random(76);
+  const Curve truth{12.0, 2e5, 0.8, {}};
+  const TabulatedCurve curve(Collective::kAllReduce, truth);
+  std::vector<SizedTime> equal;
+  std::vector<SizedTime> apart;
+  for (int k = 0; k < 24; ++k) {
+    for (int repeat = 0; repeat < 1 + k % 10; ++repeat) {
+      const double bytes = std::exp2(8 + k);
+      const double us = curve.us(bytes) * (1 + 0.04 * normal_variate(random));
+      equal.push_back({bytes, us});
+      apart.push_back({bytes * (1 + 1e-9 * repeat), us});
+    }
+  }
+  ASSERT_LE(apart.size(), kMostSizes);
+  const CurveFit together = fit_curve(Collective::kAllReduce, equal, kPrior);
+  const CurveFit alone = fit_curve(Collective::kAllReduce, apart, kPrior);
+  EXPECT_EQ(together.log_sizes.size(), 24U);
+  EXPECT_EQ(alone.log_sizes.size(), apart.size());
+  EXPECT_EQ(together.rows, alone.rows);
+  EXPECT_EQ(together.noise, alone.noise);
+  EXPECT_EQ(together.departure, alone.departure);
+  for (int k = 0; k < 47; ++k) {
+    const double bytes = std::exp2(8.0 + 0.5 * k);
+    const CurveFit::Interval left = together.at(bytes);
+    const CurveFit::Interval right = alone.at(bytes);
+    EXPECT_NEAR(left.us / right.us, 1.0, 1e-6) << bytes;
+    EXPECT_NEAR(left.low_95 / right.low_95, 1.0, 1e-6) << bytes;
+    EXPECT_NEAR(left.high_95 / right.high_95, 1.0, 1e-6) << bytes;
+  }
+}
+
+TEST(FitCurve, ManyDistinctSizesAreTakenTogether) {
+  SHARDLAB_TRACE_SEED();
+  Random random(77);
+  const Curve truth{12.0, 2e5, 0.8, {}};
+  const TabulatedCurve curve(Collective::kAllReduce, truth);
+  std::vector<SizedTime> rows;
+  for (int i = 0; i < 20'000; ++i) {
+    const double bytes = std::exp2(8.0 + 20.0 * i / 20'000);
+    rows.push_back({bytes, curve.us(bytes) * (1 + 0.05 * normal_variate(random))});
+  }
+  const CurveFit fit = fit_curve(Collective::kAllReduce, rows, kPrior);
+  EXPECT_EQ(fit.log_sizes.size(), kMostSizes);
+  EXPECT_EQ(fit.rows, rows.size());
+  for (double exponent = 8.0; exponent <= 28.0; exponent += 0.37) {
+    const double bytes = std::exp2(exponent);
+    EXPECT_NEAR(fit.at(bytes).us / curve.us(bytes), 1.0, 0.02) << bytes;
+  }
+}
+
 TEST(FitCurve, SmallRowsAloneDoNotTellTheBandwidth) {
   const std::vector<SizedTime> rows = {{64, 12.0}, {256, 12.1}, {1024, 12.0}, {4096, 12.2}};
   const CurveFit fit = fit_curve(Collective::kAllReduce, rows, kPrior);
