@@ -83,7 +83,7 @@ PopulationCurve PopulationCurve::from_json(const nlohmann::json& json, const Jso
     if (!by_launch->is_array() || by_launch->size() != 2) {
       at.fail("found " + describe_json(*by_launch) + "; valid: [launch, rise of ln of the floor]");
     }
-    curve.launch = json_number((*by_launch)[0], at.at(std::size_t{0}), {.min = 0, .max = 40});
+    curve.launch = json_number((*by_launch)[0], at.at(std::size_t{0}), {.min = -40, .max = 40});
     curve.floor_by_launch =
         json_number((*by_launch)[1], at.at(std::size_t{1}), {.min = -10, .max = 10});
   }
