@@ -65,6 +65,9 @@ struct CollectiveQuery {
   Collective kind = Collective::kLocal;
   Bytes full_bytes = 0.0;
   GroupSpan group;
+  // GPUs that one process drives: 1 in PyTorch, and 0 if it is not known. Of the models, only
+  // `population` looks at it.
+  std::int64_t gpus_per_process = 1;
 
   friend bool operator==(const CollectiveQuery&, const CollectiveQuery&) = default;
 };

@@ -10,14 +10,25 @@ namespace {
 
 constexpr double kSharpness = 0.7;     // p
 constexpr double kReachedShare = 0.8;  // of a link's bandwidth
+constexpr double kReachedShareOfNetwork = 0.85;
 constexpr double kReachedShareInSwitch = 0.96;
-constexpr double kReachedShareAroundSwitch = 0.88;  // if the network takes part
-constexpr double kLeastRanksOfSwitch = 8.0;         // in a domain
+constexpr double kReachedShareInHopperSwitch = 1.06;
+constexpr double kReachedShareOfTwoSwitches = 1.04;   // joined by the network
+constexpr double kReachedShareOfMoreSwitches = 0.80;  // joined by the network
+constexpr double kLeastRanksOfSwitch = 8.0;           // in a domain
 constexpr std::int64_t kHopper = 90;
+constexpr std::int64_t kBlackwell = 100;
 constexpr double kBytesPerUsOfGBps = 1e3;
 
 double devices_per_domain(const PhysicalGroup& group) {
   return std::max(1.0, static_cast<double>(group.ranks) / static_cast<double>(group.domains));
+}
+
+// The share of a host link's bandwidth that is reached where NVSwitch adds up.
+double share_in_switch(const PhysicalGroup& group) {
+  if (group.domains > 2) return kReachedShareOfMoreSwitches;
+  if (group.domains == 2) return kReachedShareOfTwoSwitches;
+  return group.is_hopper ? kReachedShareInHopperSwitch : kReachedShareInSwitch;
 }
 
 // The bytes that cross one network link of a device, over full_bytes.
@@ -51,14 +62,14 @@ PhysicalGroup physical_group(Collective kind, const GroupSpan& span, const Topol
   const auto capability = topology.device().compute_capability.value_or(0);
   group.switch_reduces = kind == Collective::kAllReduce && inner.kind == LinkKind::kNvswitch &&
                          capability >= kHopper && devices_per_domain(group) >= kLeastRanksOfSwitch;
+  group.is_hopper = capability >= kHopper && capability < kBlackwell;
   return group;
 }
 
 PhysicalCurve physical_curve(const PhysicalGroup& group) {
   const double latency = latency_factor({group.kind, group.ranks, group.domains});
   const double ring = ring_volume_factor(group.kind, group.ranks);
-  const double in_switch = group.domains > 1 ? kReachedShareAroundSwitch : kReachedShareInSwitch;
-  const double share = group.switch_reduces ? in_switch : kReachedShare;
+  const double share = group.switch_reduces ? share_in_switch(group) : kReachedShare;
   const double host = share * group.host.value() * kBytesPerUsOfGBps / ring;
   PhysicalCurve curve;
   if (group.domains <= 1) {
@@ -67,7 +78,7 @@ PhysicalCurve physical_curve(const PhysicalGroup& group) {
     return curve;
   }
   const double network =
-      kReachedShare * group.network.value() * kBytesPerUsOfGBps / network_volume(group);
+      kReachedShareOfNetwork * group.network.value() * kBytesPerUsOfGBps / network_volume(group);
   curve.floor_us = 24.0 * std::pow(latency, 0.7) * std::max(group.network_delay, 1e-3);
   curve.bytes_per_us = std::min(host, network);
   return curve;

@@ -7,10 +7,11 @@
 //
 //   t(S) = a (1 + (S / (a b))^p)^(1/p),  p = 0.7,  bend = ln S - ln(a b)
 //   S the full_bytes of the collective; a the floor in us; b the plateau in bytes/us
-//   inside a domain     a = 10 l^0.5,      b = 0.8 host / v; 0.96 in place of 0.8 for an all_reduce
-//                       of 8 and more GPUs of Hopper or later on NVSwitch, which adds up (NVLS)
-//   between domains     a = 24 l^0.7 r,    b = 0.8 min(network / v, host / ring); 1.1 host in place of
-//                       host for an all_reduce of 8 and more such GPUs in each domain
+//   inside a domain     a = 10 l^0.5,      b = 0.8 host / v; in place of 0.8, 1.06 on Hopper and 0.96
+//                       later for an all_reduce of 8 and more GPUs on NVSwitch, which adds up (NVLS)
+//   between domains     a = 24 l^0.7 r,    b = min(0.85 network / v, 0.8 host / ring); in place of
+//                       0.8, 1.04 between two domains for an all_reduce of 8 and more GPUs of Hopper
+//                       or later in each, whose tree has one level
 //   l the latency factor of curve_relation.h, with domains as hosts; host and network the bandwidth
 //   of one device, in bytes/us; r the latency of one network step over that of InfiniBand; ring the
 //   ring factor of collective.h; v the bytes that cross one link over S: the ring factor inside a
@@ -19,8 +20,10 @@
 // A domain is an NVLink domain that is larger than a host, or else a host.
 //
 // Source: the shape is that of curve.h. The constants are round values near the medians of
-// configs/measurements (status: fitted); the volumes are derived. The 0.8 is the share of a link
-// that large messages reach. Valid: as a base for corrections; used alone it is off by 20 to 50 %.
+// configs/measurements (status: fitted); the volumes are derived. The shares are those of a link's
+// nominal bandwidth that large messages reach. With NVSwitch, an all_reduce among 8 H100s a host
+// has a bus bandwidth of 480 GB/s on one host and on two, 366 on four and 321 on eight, where 450
+// is nominal. Valid: as a base for corrections; used alone it is off by 20 to 50 %.
 #pragma once
 
 #include <cstdint>
@@ -44,6 +47,7 @@ struct PhysicalGroup {
   GBps network;                 // of one device between domains
   double network_delay = 1.0;   // r of the formula
   bool switch_reduces = false;  // NVSwitch adds up for an all_reduce
+  bool is_hopper = false;
 };
 
 // Figures of the network that replace those of the topology.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "costmodel/physical_curve.h"
+
 namespace shardlab {
 namespace {
 
@@ -41,6 +43,10 @@ double interpolate(const std::vector<PopulationPoint>& points, double bend, cons
 
 }  // namespace
 
+double launch_of(const CollectiveQuery& query) {
+  return query.gpus_per_process > 1 ? std::log(static_cast<double>(query.gpus_per_process)) : 0.0;
+}
+
 PopulationCurve PopulationCurve::from_json(const nlohmann::json& json, const JsonPlace& place) {
   ObjectReader reader(json, place);
   PopulationCurve curve;
@@ -72,6 +78,15 @@ PopulationCurve PopulationCurve::from_json(const nlohmann::json& json, const Jso
         json_number((*range)[2], at.at(std::size_t{2}), {.min = smallest, .max = 1e18});
     curve.measured = {curve.kind, curve.ranks, hosts, smallest, largest};
   }
+  if (const nlohmann::json* by_launch = reader.find("by_launch")) {
+    const JsonPlace at = reader.place("by_launch");
+    if (!by_launch->is_array() || by_launch->size() != 2) {
+      at.fail("found " + describe_json(*by_launch) + "; valid: [launch, rise of ln of the floor]");
+    }
+    curve.launch = json_number((*by_launch)[0], at.at(std::size_t{0}), {.min = -40, .max = 40});
+    curve.floor_by_launch =
+        json_number((*by_launch)[1], at.at(std::size_t{1}), {.min = -10, .max = 10});
+  }
   reader.finish();
   return curve;
 }
@@ -94,7 +109,12 @@ nlohmann::json PopulationCurve::to_json() const {
                         {"domains", domains},
                         {"points", std::move(triples)}};
   if (measured) out["measured"] = {measured->hosts, measured->smallest, measured->largest};
+  if (rounded(floor_by_launch) != 0.0) out["by_launch"] = {launch, rounded(floor_by_launch)};
   return out;
+}
+
+double PopulationCurve::log_launched(double asked_launch, double bend) const {
+  return floor_by_launch * (asked_launch - launch) * (1.0 - PhysicalCurve::plateau_share(bend));
 }
 
 double PopulationCurve::log_factor(double bend) const {

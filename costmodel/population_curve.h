@@ -2,7 +2,7 @@
 // curve that its links allow (physical_curve.h), and how sure that is.
 //
 //   {"collective": "all_reduce", "ranks": 16, "domains": 2, "measured": [2, 1024, 1073741824],
-//    "points": [[-12.0, 1.31, 0.22], ...]}
+//    "points": [[-12.0, 1.31, 0.22], ...], "by_launch": [0.0, 0.2]}
 //
 // A point holds a bend of the physical curve, the ratio of the time to that curve there, and the
 // standard deviation of ln t of a cluster's times about the product. Between points, ln of the
@@ -10,6 +10,8 @@
 // are level. `measured` holds
 // the hosts, the smallest and the largest bytes of the rows of the same collective and group that
 // the row was fitted to; it is absent if there were none.
+// `by_launch` says how the floor changes where a process drives several GPUs: the launch_of for
+// which the points are, and how fast ln of the floor rises with it. It is absent if it does not.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +25,10 @@
 
 namespace shardlab {
 
+// How the calls of a group are launched: ln of the GPUs that one process drives. 0, as in PyTorch,
+// if that is not known.
+[[nodiscard]] double launch_of(const CollectiveQuery& query);
+
 struct PopulationPoint {
   double bend = 0.0;
   double factor = 1.0;
@@ -35,11 +41,16 @@ struct PopulationCurve {
   std::int64_t domains = 1;
   std::vector<PopulationPoint> points;  // by rising bend, at least one
   std::optional<MeasuredRange> measured;
+  double launch = 0.0;           // for which the points are
+  double floor_by_launch = 0.0;  // derivative of ln of the floor by the launch
 
   // Throws ConfigError.
   [[nodiscard]] static PopulationCurve from_json(const nlohmann::json& json,
                                                  const JsonPlace& place);
   [[nodiscard]] nlohmann::json to_json() const;
+
+  // What to add to ln t at a bend for calls that are launched in another way.
+  [[nodiscard]] double log_launched(double asked_launch, double bend) const;
 
   // Interpolated between the points.
   [[nodiscard]] double log_factor(double bend) const;

@@ -13,7 +13,8 @@ std::vector<CollectiveQuery> groups_of(std::span<const Observation> rows) {
     const bool known = std::any_of(groups.begin(), groups.end(), [&](const CollectiveQuery& g) {
       return g.kind == row.query.kind && g.group == row.query.group;
     });
-    if (!known) groups.push_back({row.query.kind, 0.0, row.query.group});
+    if (!known)
+      groups.push_back({row.query.kind, 0.0, row.query.group, row.query.gpus_per_process});
   }
   return groups;
 }

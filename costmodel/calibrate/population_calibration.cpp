@@ -26,6 +26,11 @@ constexpr int kLastBend = 8;
 constexpr double kLeastGap = 0.01;  // between two points
 constexpr double kNearBend = 0.3;   // an own row this near replaces a point
 constexpr std::size_t kAdvised = 3;
+// Between own rows, times near the floor have heavier tails than a normal distribution: few logs have
+// a kink there, which no other log shows. Their deviation grows by a share of it, and by more in
+// squares, both times the share of the floor. Status: fitted, to a coverage of 95 %.
+constexpr double kFloorTailShare = 0.2;
+constexpr double kFloorTail = 0.07;      // standard deviation of ln t
 constexpr double kOwnCurveWeight = 0.4;  // of the curve of the own rows alone. Status: fitted.
 
 // A collective and group as the model tells them apart.
@@ -73,6 +78,7 @@ std::vector<CollectiveQuery> tabled_curves(std::span<const CollectiveQuery> meas
   std::vector<CollectiveQuery> curves;
   const auto add = [&](CollectiveQuery query) {
     query.full_bytes = 0.0;
+    query.gpus_per_process = 1;
     const bool known = std::any_of(curves.begin(), curves.end(), [&](const CollectiveQuery& c) {
       return same_curve(c, query, topology);
     });
@@ -84,6 +90,13 @@ std::vector<CollectiveQuery> tabled_curves(std::span<const CollectiveQuery> meas
     for (const Collective kind : kTabled) add({kind, 0.0, span});
   }
   return curves;
+}
+
+// The deviation that is stated for one of variance `variance` at a bend between own rows.
+double with_tails(double variance, double bend) {
+  const double floor_share = 1.0 - PhysicalCurve::plateau_share(bend);
+  return std::hypot(std::sqrt(variance) * (1.0 + kFloorTailShare * floor_share),
+                    kFloorTail * floor_share);
 }
 
 // Those of `rows` that belong to one curve.
@@ -129,13 +142,32 @@ std::vector<double> bends_of(const PhysicalCurve& physical, std::span<const Obse
   return bends;
 }
 
+// How fast ln of the floor of a curve rises with the launch of its calls. The covariance is a product
+// of both launches, so that the rise is the same everywhere.
+double floor_by_launch(const PopulationPosterior& posterior, const PhysicalCurve& physical,
+                       CollectiveQuery curve) {
+  curve.full_bytes = std::exp(kFirstBend - physical.bend(0.0));
+  CollectiveQuery shared = curve;
+  curve.gpus_per_process = 1;
+  shared.gpus_per_process = 8;
+  const CollectiveQuery queries[] = {curve, shared};
+  const Eigen::VectorXd log_us = posterior.at(queries).log_us;
+  const double floor_share = 1.0 - PhysicalCurve::plateau_share(physical.bend(curve.full_bytes));
+  return (log_us[1] - log_us[0]) / (launch_of(shared) * floor_share);
+}
+
 // Replaces times between the sizes of the own rows by their mean with those of a curve of these rows
-// alone.
-void blend_own_curve(std::span<double> log_us, std::span<const CollectiveQuery> queries,
-                     std::span<const Observation> own, const PhysicalCurve& physical) {
+// alone. What the two differ by adds to the variance, as for a mixture of both.
+void blend_own_curve(PopulationPosterior::Figures& figures,
+                     std::span<const CollectiveQuery> queries, std::span<const Observation> own,
+                     const PhysicalCurve& physical, const PopulationCurve& row) {
   if (own.size() < kRowsOfOwnCurve) return;
   std::vector<SizedTime> times;
-  for (const Observation& row : own) times.push_back({row.query.full_bytes, row.time_us});
+  for (const Observation& known : own) {
+    const CollectiveQuery& query = known.query;
+    const double launched = row.log_launched(launch_of(query), physical.bend(query.full_bytes));
+    times.push_back({query.full_bytes, known.time_us * std::exp(-launched)});
+  }
   const auto [first, last] =
       std::minmax_element(times.begin(), times.end(),
                           [](const SizedTime& a, const SizedTime& b) { return a.bytes < b.bytes; });
@@ -145,7 +177,11 @@ void blend_own_curve(std::span<double> log_us, std::span<const CollectiveQuery> 
   for (std::size_t i = 0; i < queries.size(); ++i) {
     const Bytes bytes = queries[i].full_bytes;
     if (bytes <= first->bytes || bytes >= last->bytes) continue;
-    log_us[i] += kOwnCurveWeight * (std::log(curve.us(bytes)) - log_us[i]);
+    const auto at = static_cast<Eigen::Index>(i);
+    const double difference = std::log(curve.us(bytes)) - figures.log_us[at];
+    figures.log_us[at] += kOwnCurveWeight * difference;
+    figures.covariance(at, at) +=
+        kOwnCurveWeight * (1.0 - kOwnCurveWeight) * difference * difference;
   }
 }
 
@@ -202,16 +238,19 @@ PopulationCurve population_curve(const PopulationPosterior& posterior, Collectiv
     queries.push_back(curve);
   }
   PopulationPosterior::Figures figures = posterior.at(queries);
-  blend_own_curve({figures.log_us.data(), queries.size()}, queries, own, physical);
   PopulationCurve row;
+  row.launch = launch_of(curve);
+  row.floor_by_launch = floor_by_launch(posterior, physical, curve);
+  blend_own_curve(figures, queries, own, physical, row);
   row.kind = curve.kind;
   row.ranks = group.ranks;
   row.domains = group.domains;
   for (std::size_t i = 0; i < bends.size(); ++i) {
     const auto at = static_cast<Eigen::Index>(i);
-    const double variance = std::max(0.0, figures.covariance(at, at));
+    const double variance =
+        std::max(0.0, figures.covariance(at, at)) + kPopulationNoise * kPopulationNoise;
     row.points.push_back({bends[i], std::exp(figures.log_us[at]) / physical.us_at_bend(bends[i]),
-                          std::sqrt(variance + kPopulationNoise * kPopulationNoise)});
+                          own.empty() ? std::sqrt(variance) : with_tails(variance, bends[i])});
   }
   return row;
 }

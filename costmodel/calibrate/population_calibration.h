@@ -14,6 +14,9 @@
 // say. Their errors are alike only in part, so that the mean is off by less than either: over left
 // out sources with six rows, 7.3 % from 1 to 64 MB, instead of 7.8 and 7.7 %.
 //
+// Rows of a process that drives several GPUs, as with `-g 8` of nccl-tests, tell about a process for
+// each GPU, which is what the result prices unless it is asked for the former (population_curve.h).
+//
 // The intervals are those of the normal distribution, since the covariance is known
 // (population_kernel.h). The advice on sizes is greedy: the second size is the best one after a row
 // for the first.

@@ -8,6 +8,7 @@
 
 #include "costmodel/base/index.h"
 #include "costmodel/base/percentile.h"
+#include "costmodel/population_curve.h"
 
 namespace shardlab {
 namespace {
@@ -24,6 +25,14 @@ Index size_of(const auto& container) { return static_cast<Index>(container.size(
 int generation_of(const Topology& topology) {
   const auto capability = topology.device().compute_capability.value_or(kDefaultComputeCapability);
   return static_cast<int>(capability / 10) - 7;
+}
+
+// The launch of a row of a log. On one host, one process often drives all GPUs, so that a log which
+// does not say counts half.
+double launch_of_log(const CollectiveQuery& query) {
+  constexpr double kWeightOfUnknown = 0.5;
+  if (query.gpus_per_process > 0 || query.group.hosts > 1) return launch_of(query);
+  return kWeightOfUnknown * std::log(static_cast<double>(query.group.ranks_per_host));
 }
 
 PhysicalGroup group_of(const CollectiveQuery& query, const Topology& topology) {
@@ -87,6 +96,7 @@ PopulationFit::PopulationFit(std::span<const PopulationLog> logs) {
     for (const Observation& row : thinned(log.rows, kRowsOfLogs)) {
       const PhysicalGroup group = group_of(row.query, topology);
       PopulationPlace place = place_of(group, generation_of(topology), row.query.full_bytes);
+      place.launch = launch_of_log(row.query);
       place.device = device_number(device);
       place.cluster = clusters.of({log.source, device});
       place.log = sets.of({l, row.set});
@@ -163,7 +173,9 @@ int PopulationFit::device_number(std::string_view device) const {
 std::vector<CollectiveQuery> PopulationFit::asked_of_device(std::string_view device) const {
   std::vector<CollectiveQuery> asked;
   for (const Row& row : rows_) {
-    if (row.device == device) asked.push_back(row.query);
+    if (row.device != device) continue;
+    asked.push_back(row.query);
+    asked.back().gpus_per_process = 1;
   }
   return asked;
 }
@@ -189,6 +201,7 @@ PopulationPosterior::PopulationPosterior(const PopulationFit& fit, PopulationSys
 PopulationPlace PopulationPosterior::place(const CollectiveQuery& query) const {
   const PhysicalGroup group = group_of(query, system_.topology);
   PopulationPlace place = place_of(group, generation_of(system_.topology), query.full_bytes);
+  place.launch = launch_of(query);
   place.device = device_;
   place.cluster = kOwn;
   place.log = kOwn;

@@ -50,7 +50,7 @@ class PopulationFit {
   [[nodiscard]] PopulationFit without(std::span<const std::string> sources) const;
 
   [[nodiscard]] std::size_t rows() const { return places_.size(); }
-  // What was asked of this model of GPU, row by row.
+  // What was asked of this model of GPU, row by row, as for processes that drive one GPU each.
   [[nodiscard]] std::vector<CollectiveQuery> asked_of_device(std::string_view device) const;
   // The number that the model of GPU has in places; a new number for an unknown one.
   [[nodiscard]] int device_number(std::string_view device) const;

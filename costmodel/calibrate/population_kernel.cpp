@@ -26,6 +26,8 @@ constexpr double kDelayPlateau = 0.0701;
 constexpr double kDelayEverywhere = 0.0968;
 constexpr double kDelayDecay = 0.653;     // for each generation between two GPUs
 constexpr double kOtherDelayDecay = 0.5;  // of shapes and devices, for each unit of ln delay
+constexpr double kLaunchFloor = 0.19;     // for each unit of the launch
+constexpr double kLaunchKindDecay = 1.0;  // for each unit of the distance between collectives
 constexpr double kDeviceFloor = 0.162;
 constexpr double kDevicePlateau = 0.241;
 constexpr double kDeviceKindFloor = 0.181;   // of one collective and like groups on a device
@@ -121,6 +123,10 @@ double covariance(const Prepared& a, const Prepared& b) {
     sum += (squared(kDelayFloor) * floors + squared(kDelayPlateau) * plateaus +
             squared(kDelayEverywhere)) *
            p.log_delay * q.log_delay * std::exp(-kDelayDecay * generations);
+  }
+  if (p.launch != 0.0 && q.launch != 0.0) {
+    sum +=
+        squared(kLaunchFloor) * floors * p.launch * q.launch * std::exp(-kLaunchKindDecay * kinds);
   }
   if (generations == 0.0) {
     const double share = networks * (p.device == q.device ? 1.0 : kGenerationShare);

@@ -5,8 +5,8 @@
 //   population_covariance(a, b)
 //
 // It is a sum of independent departures from the physical curve, each shared by fewer logs than
-// the one before: all logs; networks with the same delay; a generation and a model of GPU; a
-// cluster; one curve (a collective and group in one log). A departure moves the floor (weight
+// the one before: all logs; networks with the same delay; processes that drive several GPUs; a
+// generation and a model of GPU; a cluster; one curve (a collective and group in one log). A departure moves the floor (weight
 // w = share of the floor in the time), the plateau (1 - w), or the shape in between. Groups inside
 // and across domains share nothing.
 //
@@ -34,6 +34,7 @@ struct PopulationPlace {
   double log_domains = 0.0;
   double log_per_domain = 0.0;
   double log_delay = 0.0;  // ln of the network's delay (physical_curve.h)
+  double launch = 0.0;     // launch_of (population_curve.h)
   int generation = 0;      // of GPUs; neighbours differ by 1
   int device = 0;          // equal for equal models of GPU
   int cluster = 0;         // equal on one cluster
@@ -51,7 +52,7 @@ inline constexpr double kPopulationNoise = 0.011;
 inline constexpr double kUsualDepartureOfCurves = 0.051;
 inline constexpr double kUnusualCurves = 1.42;
 
-// The place without its device, cluster and log, which the caller numbers.
+// The place without its launch, and without its device, cluster and log, which the caller numbers.
 [[nodiscard]] PopulationPlace place_of(const PhysicalGroup& group, int generation, Bytes bytes);
 
 [[nodiscard]] double population_covariance(const PopulationPlace& a, const PopulationPlace& b);

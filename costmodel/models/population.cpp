@@ -10,6 +10,8 @@
 //                                       the squared distance in (ln ranks, ln domains)
 //   collectives without rows there      f = 1; scatter without rows of its own uses those of
 //                                       broadcast
+// Where one process drives several GPUs, as `-g 8` of nccl-tests does, the floor is that of
+// PopulationCurve::log_launched.
 // Prices never fall with the size: where the product would, the lower price of the larger size is
 // used for the smaller one too. Factors depend on the bend, so other links of a topology move the
 // prices as they move the physical curve.
@@ -107,7 +109,7 @@ class Population final : public CostModel {
     if (query.kind == Collective::kLocal || query.group.ranks <= 1) return {};
     const PhysicalGroup group = physical_group(query.kind, query.group, topology_, network_);
     const PhysicalCurve curve = physical_curve(group);
-    const auto [rise, rise_at_floor] = rises(group, curve.bend(query.full_bytes));
+    const auto [rise, rise_at_floor] = rises(group, launch_of(query), curve.bend(query.full_bytes));
     const double us = curve.floor_us * std::exp(rise);
     const double floor = curve.floor_us * std::exp(rise_at_floor);
     const double latency = std::min(us, floor);
@@ -193,14 +195,16 @@ class Population final : public CostModel {
   }
 
   // ln(t / a) at a bend, and that of an empty message.
-  [[nodiscard]] std::pair<double, double> rises(const PhysicalGroup& group, double bend) const {
+  [[nodiscard]] std::pair<double, double> rises(const PhysicalGroup& group, double launch,
+                                                double bend) const {
     const Neighbours near = neighbours(group);
     if (near.weights == 0.0) return {unfitted_.at(bend), unfitted_.at(kFirstBend)};
     double sum = 0.0;
     double sum_at_floor = 0.0;
     for (const auto& [row, weight] : near.rows) {
-      sum += weight * row->rise.at(bend);
-      sum_at_floor += weight * row->rise.at(kFirstBend);
+      sum += weight * (row->rise.at(bend) + row->curve.log_launched(launch, bend));
+      sum_at_floor +=
+          weight * (row->rise.at(kFirstBend) + row->curve.log_launched(launch, kFirstBend));
     }
     return {sum / near.weights, sum_at_floor / near.weights};
   }

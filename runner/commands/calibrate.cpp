@@ -226,6 +226,13 @@ Result calibrate_files(const CalibrateArguments& arguments, const Session& sessi
   for (const MeasurementSet& set : result.sets) {
     const std::vector<std::string> warnings = warnings_on(set);
     result.warnings.insert(result.warnings.end(), warnings.begin(), warnings.end());
+    if (set.gpus_per_process > 1) {
+      result.warnings.push_back(
+          set.name + ": one process drove " + std::to_string(set.gpus_per_process) +
+          " GPUs, which makes small messages slower than in PyTorch, where each GPU has a process" +
+          (model->fits_population ? "; prices are for one GPU a process"
+                                  : "; the model does not tell the two apart"));
+    }
     for (const RefusedRow& row : set.refused) {
       result.refused.push_back({place_of(set, row), row.reason});
     }

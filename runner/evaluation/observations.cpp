@@ -11,7 +11,9 @@ Observations observations_of(std::span<const MeasurementSet> sets, const Topolog
     for (std::size_t r = 0; r < sets[s].rows.size(); ++r) {
       const MeasuredRow& row = sets[s].rows[r];
       const auto number = row.line > 0 ? row.line : static_cast<int>(r) + 1;
-      out.rows.push_back({{row.collective, row.bytes, span}, row.time_us, static_cast<int>(s)});
+      out.rows.push_back({{row.collective, row.bytes, span, sets[s].gpus_per_process},
+                          row.time_us,
+                          static_cast<int>(s)});
       out.labels.push_back(sets[s].name + ":" + std::to_string(number));
     }
   }

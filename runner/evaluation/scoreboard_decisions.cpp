@@ -121,6 +121,23 @@ bool is_in_population(const System& system) {
   return shardlab::is_in_population(system.sets.front());
 }
 
+// The choice as it prices what the family measured: if all logs that say it were launched by one
+// process a host, then the rows are for such a process, rather than for one process a GPU.
+ModelChoice as_launched(const System& system, ModelChoice choice) {
+  bool shared = false;
+  for (const MeasurementSet& set : system.sets) {
+    if (set.gpus_per_process == 1) return choice;
+    shared = shared || set.gpus_per_process > 1;
+  }
+  if (!shared) return choice;
+  for (nlohmann::json& row : choice.rows) {
+    if (!row.contains("by_launch")) continue;
+    const double per_host = row["ranks"].get<double>() / row["domains"].get<double>();
+    row["by_launch"][0] = row["by_launch"][0].get<double>() - std::log(per_host);
+  }
+  return choice;
+}
+
 // What `calibrate` fits to six sizes of each set, as in the protocol of held-out sizes.
 ModelChoice calibrated(const System& system, const PopulationPriors* priors) {
   std::vector<MeasurementSet> parts;
@@ -130,15 +147,17 @@ ModelChoice calibrated(const System& system, const PopulationPriors* priors) {
     return calibrate(*find_cost_model("piecewise"), rows, system.topology).choice();
   }
   const PopulationFit fit = priors->without(sources_of(system));
-  return calibrate_population(fit, {gpu_model(system.sets.front().gpu), system.topology}, rows)
-      .choice();
+  return as_launched(
+      system, calibrate_population(fit, {gpu_model(system.sets.front().gpu), system.topology}, rows)
+                  .choice());
 }
 
 // The general stack of the family's GPU, without the logs of the family's sources.
 ModelChoice general(const System& system, const PopulationPriors& priors) {
   const PopulationFit fit = priors.without(sources_of(system));
-  return calibrate_population(fit, {gpu_model(system.sets.front().gpu), system.topology}, {})
-      .choice();
+  return as_launched(
+      system, calibrate_population(fit, {gpu_model(system.sets.front().gpu), system.topology}, {})
+                  .choice());
 }
 
 bool is_measured(const DeviceMesh& mesh, const System& system) {

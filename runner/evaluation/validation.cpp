@@ -168,7 +168,10 @@ std::vector<RowPrediction> predict_set(const CostModel& model, const GroupSpan& 
   out.reserve(set.rows.size());
   for (std::size_t i = 0; i < set.rows.size(); ++i) {
     const MeasuredRow& row = set.rows[i];
-    const CollectiveQuery query{.kind = row.collective, .full_bytes = row.bytes, .group = span};
+    const CollectiveQuery query{.kind = row.collective,
+                                .full_bytes = row.bytes,
+                                .group = span,
+                                .gpus_per_process = set.gpus_per_process};
     const Price price = model.price(query);
     out.push_back({.set = index,
                    .row = i,

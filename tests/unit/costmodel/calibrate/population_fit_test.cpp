@@ -64,6 +64,7 @@ TEST(PopulationKernel, IsACovariance) {
       for (const double bytes : {8.0, 65536.0, 4e6, 1e9}) {
         PopulationPlace place =
             place_of(physical_group(kind, span(ranks, hosts), topology), 1 + number % 3, bytes);
+        place.launch = std::log(1.0 + number % 8);
         place.device = number % 3;
         place.cluster = number % 5;
         place.log = number++ % 5;
@@ -114,6 +115,65 @@ TEST(PopulationFit, WithoutASourceIsTheFitOfTheOthers) {
   const PopulationSystem system{"h100", topology_with(8)};
   EXPECT_NEAR(factor_at(PopulationPosterior(without, system, {}), query),
               factor_at(PopulationPosterior(fit, system, {}), query), 1e-9);
+}
+
+// A log of one host. A process that drives all 8 GPUs takes twice as long on the floor, and as long
+// on the plateau.
+PopulationLog launched_log(const std::string& source, std::int64_t gpus_per_process) {
+  const Topology topology = topology_with(8);
+  PopulationLog log{
+      source, {"h100", topology}, rows_of(Collective::kAllReduce, span(8, 1), 1.0, topology)};
+  for (Observation& row : log.rows) {
+    row.query.gpus_per_process = gpus_per_process;
+    const PhysicalCurve curve =
+        physical_curve(physical_group(row.query.kind, row.query.group, topology));
+    const double share = PhysicalCurve::plateau_share(curve.bend(row.query.full_bytes));
+    if (gpus_per_process == 8) row.time_us *= std::exp(std::log(2.0) * (1.0 - share));
+  }
+  return log;
+}
+
+const std::vector<PopulationLog>& launched_logs() {
+  static const std::vector<PopulationLog> logs = {launched_log("a", 1), launched_log("b", 8),
+                                                  launched_log("c", 1), launched_log("d", 8)};
+  return logs;
+}
+
+TEST(PopulationFit, AProcessThatDrivesSeveralGpusHasAHigherFloor) {
+  const PopulationFit fit(launched_logs());
+  const PopulationPosterior cluster(fit, {"h100", topology_with(8)}, {});
+  const auto factor = [&](double bytes, std::int64_t gpus) {
+    return factor_at(cluster, {Collective::kAllReduce, bytes, span(8, 1), gpus});
+  };
+  EXPECT_GT(factor(64, 8), 1.3 * factor(64, 1));
+  EXPECT_GT(factor(64, 8), factor(64, 2));
+  EXPECT_GT(factor(64, 2), factor(64, 1));
+  EXPECT_NEAR(factor(1e9, 8), factor(1e9, 1), 0.01);
+  EXPECT_EQ(factor(64, 0), factor(64, 1)) << "where it is not known, PyTorch's way is assumed";
+}
+
+// An own log of one process says what a process for each GPU would take, too.
+TEST(PopulationCalibration, RowsOfOneProcessTellAboutAProcessForEachGpu) {
+  const PopulationFit fit(launched_logs());
+  const PopulationSystem system{"h100", topology_with(8)};
+  std::vector<Observation> own = launched_log("own", 8).rows;
+  for (Observation& row : own) row.time_us *= 1.2;
+  const PopulationPosterior cluster(fit, system, own);
+  CollectiveQuery query = own.front().query;
+  query.gpus_per_process = 1;
+  const PopulationCurve curve = population_curve(cluster, query, own);
+  const PhysicalCurve physical =
+      physical_curve(physical_group(query.kind, query.group, system.topology));
+  EXPECT_EQ(curve.launch, 0.0);
+  EXPECT_GT(curve.floor_by_launch, 0.1);
+  for (const Observation& row : own) {
+    const double bend = physical.bend(row.query.full_bytes);
+    const double one = std::log(physical.us_at_bend(bend)) + curve.log_factor(bend);
+    const double all = one + curve.log_launched(std::log(8.0), bend);
+    EXPECT_NEAR(all, std::log(row.time_us), 0.03) << row.query.full_bytes;
+    query.full_bytes = row.query.full_bytes;
+    EXPECT_NEAR(one, cluster.at({&query, 1}).log_us[0], 0.03) << row.query.full_bytes;
+  }
 }
 
 // Each further row makes the rest of the curve surer, and one row of one collective also says

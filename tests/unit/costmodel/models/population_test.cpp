@@ -45,6 +45,42 @@ double physical_us(Collective kind, double bytes, const GroupSpan& group) {
   return curve.us_at_bend(curve.bend(bytes));
 }
 
+// The points are for one GPU a process; where one process drives 8, the floor is e^(0.25 ln 8) times
+// as high, and the plateau the same.
+TEST(Population, AProcessThatDrivesSeveralGpusHasAHigherFloor) {
+  json with = row("all_reduce", 8, 1, doubling(2.0));
+  with["by_launch"] = {0.0, 0.25};
+  const auto model = model_of(json::array({with}));
+  const auto price = [&](double bytes, std::int64_t gpus) {
+    return model->price({Collective::kAllReduce, bytes, group_of(8), gpus}).total.value();
+  };
+  const double usual = 2.0 * physical_us(Collective::kAllReduce, 1, group_of(8));
+  EXPECT_NEAR(price(1, 1), usual, 1e-3 * usual);
+  EXPECT_EQ(price(1, 0), price(1, 1));
+  EXPECT_NEAR(price(1, 8), usual * std::pow(8.0, 0.25), 1e-3 * usual);
+  EXPECT_NEAR(price(1e12, 8), price(1e12, 1), 1e-3 * price(1e12, 1));
+  with["by_launch"] = {std::log(8.0), 0.25};
+  EXPECT_NEAR(model_of(json::array({with}))
+                  ->price({Collective::kAllReduce, 1, group_of(8), 8})
+                  .total.value(),
+              usual, 1e-3 * usual);
+}
+
+TEST(Population, RowsAreWrittenAsTheyAreRead) {
+  json written = row("all_reduce", 8, 1, doubling(2.0));
+  const auto again = [&] {
+    return PopulationCurve::from_json(written, {"test.json", ""}).to_json();
+  };
+  EXPECT_EQ(again(), written);
+  written["by_launch"] = {0.0, 0.25};
+  written["measured"] = {1, 8.0, 1024.0};
+  EXPECT_EQ(again(), written);
+  written["by_launch"] = {0.0};
+  EXPECT_THROW_MSG(
+      again(), ConfigError,
+      "test.json:/by_launch: found an array; valid: [launch, rise of ln of the floor]");
+}
+
 TEST(Population, ReadsItsRowsStrictly) {
   const auto read = [](const json& points) {
     return model_of(json::array({row("all_reduce", 8, 1, points)}));
