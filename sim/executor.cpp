@@ -116,14 +116,14 @@ Executor::Executor(DeviceMesh mesh, const Topology& topology, const ExecutionOpt
   }
 }
 
-double Executor::exact_unit(DType dtype) const {
+double Executor::exact_unit(DType dtype, const PartialDims& partial) const {
   double unit = 1.0;
   for (int m = 0; m < mesh_.ndim(); ++m) {
     std::int64_t odd = mesh_.size(m);
     while (odd % 2 == 0) odd /= 2;
     unit *= static_cast<double>(odd * odd);
   }
-  return unit * 8 * unit_roundoff(dtype) > 1.0 ? 1.0 : unit;
+  return Contributions::largest_sum(partial) * unit * unit_roundoff(dtype) > 1.0 ? 1.0 : unit;
 }
 
 HostTensor Executor::make_global(const TensorMeta& meta, const Layout& layout,
@@ -135,7 +135,7 @@ HostTensor Executor::make_global(const TensorMeta& meta, const Layout& layout,
   double unit = 1.0;
   std::int64_t most = 3;
   if (floating) {
-    unit = exact_unit(meta.dtype);
+    unit = exact_unit(meta.dtype, partial);
   } else if (itemsize(meta.dtype) == 1) {
     // An average sums before it divides. Sums of values this small do not overflow on up to 127
     // ranks.
@@ -194,7 +194,7 @@ DistributedTensor Executor::distribute(const TensorMeta& meta, const Layout& lay
   tensor.layout = layout;
   tensor.global = std::move(global);
   tensor.locals.resize(ranks_.size());
-  const double unit = is_floating_point(meta.dtype) ? exact_unit(meta.dtype) : 1.0;
+  const double unit = is_floating_point(meta.dtype) ? exact_unit(meta.dtype, partial) : 1.0;
   const Contributions contributions(partial, meta.dtype, data, unit);
   // The ranks that hold each shard or contribute to it, by the coordinate of the shard.
   std::map<Coordinate, std::vector<std::size_t>> shards;

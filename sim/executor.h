@@ -173,8 +173,8 @@ class Executor {
   [[nodiscard]] bool same_rows(const TensorMeta& meta, const Layout& a, const Layout& b) const;
   // Multiples of this stay whole numbers when an average and then a partition divide them on every
   // mesh dim: the product of the squares of the odd parts of the mesh's sizes, since powers of two
-  // divide exactly. It is 1 if the dtype has too few digits for that.
-  [[nodiscard]] double exact_unit(DType dtype) const;
+  // divide exactly. It is 1 if the dtype has too few digits for the sums of such multiples.
+  [[nodiscard]] double exact_unit(DType dtype, const PartialDims& partial) const;
   [[nodiscard]] HostTensor make_global(const TensorMeta& meta, const Layout& layout,
                                        const DataOptions& data) const;
 

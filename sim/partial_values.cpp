@@ -123,6 +123,17 @@ std::int64_t Reduction::join_whole(ReduceOp op, std::int64_t a, std::int64_t b) 
   return dtype_ == DType::kB8 ? (a | b) : wrap(dtype_, static_cast<std::int64_t>(ua + ub));
 }
 
+Contributions::Contributions(const PartialDims& partial, DType dtype, const DataOptions& data,
+                             double unit)
+    : partial_(partial), dtype_(dtype), data_(data), unit_(unit) {
+  const double roundoff = is_floating_point(dtype) ? unit_roundoff(dtype) : 0.0;
+  if (largest_sum(partial) * unit * roundoff <= 1.0) return;
+  const double numbers =
+      (1.0 / (unit * roundoff) - 3.0 * static_cast<double>(partial.averaged)) / 2.0;
+  ranks_per_number_ = static_cast<std::int64_t>(
+      std::ceil(static_cast<double>(partial.ranks - 1) / std::max(1.0, std::floor(numbers))));
+}
+
 double Contributions::fill(std::uint64_t element, double value, std::span<double> out) const {
   const std::int64_t n = partial_.ranks;
   const std::uint64_t draw = counter_hash(data_.seed, element, 0xc0ffee);
@@ -139,7 +150,8 @@ double Contributions::fill(std::uint64_t element, double value, std::span<double
   std::int64_t bits = 0;
   for (std::int64_t p = 0; p < n; ++p) {
     const std::uint64_t h = counter_hash(data_.seed, element, static_cast<std::uint64_t>(p) + 1);
-    const auto small = static_cast<std::int64_t>(h % 3) - 1;
+    const auto small =
+        p % ranks_per_number_ == 0 ? static_cast<std::int64_t>(h % 3) - 1 : std::int64_t{0};
     double& x = out[to_index(p)];
     switch (partial_.op) {
       case ReduceOp::kMax:

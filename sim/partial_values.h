@@ -18,10 +18,13 @@ namespace shardlab {
 
 using Coordinate = std::vector<std::int64_t>;
 
-// The elements of made-up tensors. They depend on the seed, but not on the layout.
+// The elements of made-up tensors. They depend on the seed, and on the layout only where a dtype has
+// too few digits for numbers that its averages divide.
 enum class DataValues : std::uint8_t {
-  kWholeNumbers,  // small, and divisible as averages and partitions need: exact in all dtypes
-  kUniform,       // floating point: any value in (-1, 1), so that sums round; integers: as above
+  // Small whole numbers. Sums of up to 2^digits of them are exact in every dtype; averages and
+  // partitions are where the dtype has the digits, which bf16 lacks on a mesh of 2x5.
+  kWholeNumbers,
+  kUniform,  // floating point: any value in (-1, 1), so that sums round; integers: as above
 };
 
 struct DataOptions {
@@ -79,8 +82,14 @@ class Reduction {
 class Contributions {
  public:
   // Whole numbers are multiples of `unit`.
-  Contributions(const PartialDims& partial, DType dtype, const DataOptions& data, double unit)
-      : partial_(partial), dtype_(dtype), data_(data), unit_(unit) {}
+  Contributions(const PartialDims& partial, DType dtype, const DataOptions& data, double unit);
+
+  // The largest sum, in units, of any of the contributions to a value of at most 3 units if each
+  // rank contributes. Each of them is at most 1, but for the last, which is the rest.
+  [[nodiscard]] static double largest_sum(const PartialDims& partial) {
+    return 3.0 * static_cast<double>(partial.averaged) +
+           2.0 * static_cast<double>(partial.ranks - 1);
+  }
 
   // Returns the error that rounding leaves: the last contribution is the rest that the others
   // leave, rounded to the dtype.
@@ -94,6 +103,9 @@ class Contributions {
   DType dtype_;
   const DataOptions& data_;
   double unit_;
+  // Of so many ranks one contributes a whole number other than 0, so that no sum of contributions
+  // needs more digits than the dtype has.
+  std::int64_t ranks_per_number_ = 1;
 };
 
 }  // namespace shardlab

@@ -1,5 +1,6 @@
 // What a record of `solve` holds besides the plan: one part for each option that asked for more
-// (--explain, --diff, --best, --then, --greedy, --sensitivity, --budget-curve, --compare-recipes).
+// (--explain, --diff, --best, --then, --greedy, --sensitivity, --advise-flattened, --budget-curve,
+// --compare-recipes).
 // A part that was not asked for is empty, and the report leaves out its section.
 #pragma once
 
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "costmodel/base/fields.h"
+#include "reports/records/flattened_meshes.h"
 
 namespace shardlab {
 namespace reports {
@@ -157,6 +159,7 @@ struct SolutionAnswers {
   std::vector<FurtherPin> then;
   std::optional<GreedyPlan> greedy;
   std::vector<ParameterRange> sensitivity;
+  std::optional<FlattenedMeshes> flattened_meshes;
   std::optional<BudgetCurves> budget_curves;
   std::vector<RecipeCost> recipes;  // the optimum first
 };
@@ -393,6 +396,7 @@ struct Fields<reports::SolutionAnswers> {
       optional_field("best", &Self::best, "with --best: plans by what they change"),
       optional_field("then", &Self::then, ""), optional_field("greedy", &Self::greedy, ""),
       optional_field("sensitivity", &Self::sensitivity, ""),
+      optional_field("flattened_meshes", &Self::flattened_meshes, ""),
       optional_field("budget_curves", &Self::budget_curves, ""),
       optional_field("recipes", &Self::recipes,
                      "with --compare-recipes: the optimum, then each recipe"));

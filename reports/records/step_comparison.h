@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "costmodel/base/fields.h"
+#include "reports/records/flattened_meshes.h"
 
 namespace shardlab {
 namespace reports {
@@ -45,6 +46,8 @@ struct StepComparison {
   StepPair peak_bytes;
   std::optional<double> device_bytes;  // what a device has; nothing in older records
   std::vector<StepFlip> flips;         // the largest change of the step's time first
+  // Under the decisions of the baseline, and of the candidate if it can run; empty if nobody asked.
+  std::vector<FlattenedMeshes> flattened_meshes = {};
   friend bool operator==(const StepComparison&, const StepComparison&) = default;
 };
 
@@ -96,7 +99,9 @@ struct Fields<reports::StepComparison> {
       field("step_us", &Self::step_us, "simulated, priced by the reference"),
       field("peak_bytes", &Self::peak_bytes, "of one device"),
       optional_field("device_bytes", &Self::device_bytes, "the memory of one device", kAmount),
-      field("flips", &Self::flips, "the largest change of the step's time first"));
+      field("flips", &Self::flips, "the largest change of the step's time first"),
+      optional_field("flattened_meshes", &Self::flattened_meshes,
+                     "with --advise-flattened: of the baseline, then of the candidate"));
 };
 
 }  // namespace shardlab

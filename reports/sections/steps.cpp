@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string>
 
+#include "reports/flattened_table.h"
 #include "reports/number_text.h"
 #include "reports/section.h"
 #include "reports/summary.h"
@@ -81,6 +82,12 @@ SectionContent render(const ComparisonRecord& record, const Comparison&) {
   }
   for (const StepComparison& step : record.steps) {
     if (!step.flips.empty()) content.blocks.emplace_back(flips_table(step));
+  }
+  for (const StepComparison& step : record.steps) {
+    for (const FlattenedMeshes& advice : step.flattened_meshes) {
+      content.blocks.emplace_back(Paragraph{step.program + ": " + flattened_sentence(advice)});
+      if (!advice.worth.empty()) content.blocks.emplace_back(flattened_table(advice));
+    }
   }
   content.answer = steps_sentence(record);
   return content;

@@ -23,6 +23,7 @@
 #include "runner/config/configs.h"
 #include "runner/evaluation/doubted_prices.h"
 #include "runner/evaluation/explained_flips.h"
+#include "runner/evaluation/flatten_advice_text.h"
 #include "runner/evaluation/program_steps.h"
 #include "runner/evaluation/replica_gate.h"
 #include "runner/session/long_loop.h"
@@ -47,6 +48,8 @@ struct CompareArguments {
   std::string recompute;
   bool reshard_after_forward = false;
   std::string mesh;
+  FlattenedMeshes flattened;
+  bool advises_flattening = false;
   std::string recipe;
   std::string plan;
   std::string reference = "alpha-beta";
@@ -133,7 +136,7 @@ Comparison load(const CompareArguments& arguments, const Session& session) {
   for (const std::string& name : arguments.programs) {
     comparison.programs.push_back(read_program(shipped,
                                                {.program = name,
-                                                .mesh = arguments.mesh,
+                                                .mesh = arguments.flattened.read(arguments.mesh),
                                                 .recipe = arguments.recipe,
                                                 .plan = arguments.plan,
                                                 .recomputation = recomputation,
@@ -581,6 +584,19 @@ void say_what_the_topology_changes(const Comparison& comparison, const Session& 
 }
 
 // Prints the record and writes its report.
+// The advice of --advise-flattened. That for the baseline is the same in each comparison of a program.
+std::string flattened_meshes_text(const ComparisonRecord& record, const TextStyle& style) {
+  std::string text;
+  std::set<std::pair<std::string, std::string>> told;  // program and stack
+  for (const reports::StepComparison& step : record.steps) {
+    for (const reports::FlattenedMeshes& advice : step.flattened_meshes) {
+      if (!told.emplace(step.program, advice.stack).second) continue;
+      text += flatten_advice_text(advice, style);
+    }
+  }
+  return text;
+}
+
 void print_comparison(reports::ComparisonRecord& record, const CompareArguments& arguments,
                       std::chrono::steady_clock::time_point start, Session& session) {
   record.provenance = session.provenance();
@@ -595,7 +611,7 @@ void print_comparison(reports::ComparisonRecord& record, const CompareArguments&
                                doubts_text(record) + replicas_text(record, arguments.replicas) +
                                memory_advice(record, arguments) +
                                step_flips_text(record, arguments.downstream, style) +
-                               report_line(session);
+                               flattened_meshes_text(record, style) + report_line(session);
   write_run(session, std::move(record), arguments.shown);
   if (session.summary) return;
   if (session.json() && !session.interruption.empty()) {
@@ -611,6 +627,13 @@ void run_compare(const CompareArguments& arguments, Session& session) {
         "compare: found --downstream without --program; valid: with --program and --mesh, since a "
         "suite "
         "does not say which operator reads what");
+  }
+  if (arguments.programs.empty() &&
+      (arguments.advises_flattening || !arguments.flattened.axes.empty())) {
+    throw InputError(
+        "compare: found --flatten or --advise-flattened without --program; valid: with --program "
+        "and "
+        "--mesh, since the questions of a suite name their own meshes");
   }
   const auto start = std::chrono::steady_clock::now();
   std::optional<Comparison> loaded;
@@ -658,7 +681,8 @@ void run_compare(const CompareArguments& arguments, Session& session) {
   const auto compare_programs = [&] {
     for (const ProgramCase& program : comparison.programs) {
       std::vector<reports::StepComparison> of_program =
-          compare_steps(program, comparison.stacks, comparison.reference, comparison.topology);
+          compare_steps(program, comparison.stacks, comparison.reference, comparison.topology,
+                        arguments.advises_flattening);
       std::move(of_program.begin(), of_program.end(), std::back_inserter(steps));
     }
   };
@@ -701,6 +725,9 @@ void add_compare_command(const Command& root, Session& session) {
               "compared: shipped name or path; may be repeated")
       .repeatable();
   command.option("--mesh", arguments->mesh, "mesh of --program, such as 2x4 or dp=8,tp=8");
+  arguments->flattened.add(command);
+  command.flag("--advise-flattened", arguments->advises_flattening,
+               std::string(kAdviseFlattenedHelp));
   command.option("--recipe", arguments->recipe,
                  "how parameters and inputs of --program are laid out: as in the best plan under "
                  "the reference that satisfies this recipe; default: as in the best plan");

@@ -25,6 +25,7 @@ namespace {
 struct SelectArguments {
   OpArguments op;
   std::string mesh;
+  FlattenedMeshes flattened;
   std::string stack{kNewestDTensor};
   std::string search;
   std::string order;
@@ -271,7 +272,7 @@ void run_select(const SelectArguments& arguments, Session& session) {
   const ConfigStore store = session.store();
   const Topology topology = store.topology(session.topology);
   StackEvaluator evaluator(store.stack(arguments.stack), topology);
-  const DeviceMesh mesh = parse_option("--mesh", [&] { return DeviceMesh::parse(arguments.mesh); });
+  const DeviceMesh mesh = arguments.flattened.read(arguments.mesh);
   const OpCall call = arguments.op.read(mesh, evaluator.stack().rules);
   SelectOptions options;
   if (!arguments.search.empty()) options.search = from_name<SearchKind>(arguments.search);
@@ -339,6 +340,7 @@ void add_select_command(const Command& root, Session& session) {
                       "\"bf16[8192,8192] S(0)\" \"bf16[8192,8192] S(0)\" --stack alpha-beta");
   arguments->op.add_options(command, true);
   command.option("--mesh", arguments->mesh, "8x8, or dp=8,tp=8").required();
+  arguments->flattened.add(command);
   command.option("--stack", arguments->stack, "shipped name or path").show_default();
   command.option("--search", arguments->search, "the search to use instead of the stack's")
       .check(one_of<SearchKind>());

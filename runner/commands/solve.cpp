@@ -56,6 +56,7 @@ void run_solve(const SolveArguments& arguments, Session& session) {
 // Options that define the problem and its constraints.
 void add_constraints(const Command& command, SolveProgramArguments& program) {
   command.option("--mesh", program.mesh, "8x8, or dp=8,tp=8");
+  program.flattened.add(command);
   command.option("--stack", program.stack, std::string(kProgramStackHelp));
   command.option("--recipe", program.recipe,
                  "an expert's layouts, around which the rest is solved: shipped name or path");
@@ -147,6 +148,7 @@ void add_questions(const Command& command, SolveProgramArguments& program, Solve
                "also say how far latency, bandwidth and the launch floor of kernels may move, from "
                "a 16th to 16 "
                "times, before the plan changes");
+  command.flag("--advise-flattened", asked.advises_flattening, std::string(kAdviseFlattenedHelp));
   command
       .option("--budget-curve", asked.budget_curve,
               "also say what the optimum costs when a device may keep less and less, at no more "
@@ -210,6 +212,8 @@ void add_solve_command(const Command& root, Session& session) {
                            "--compare-recipes",
                            "--greedy",
                            "--sensitivity",
+                           "--advise-flattened",
+                           "--flatten",
                            "--budget-curve",
                            "--export-problem",
                            "--nodes",
@@ -218,8 +222,8 @@ void add_solve_command(const Command& root, Session& session) {
     arguments->of_programs.push_back(command.declared(name));
   }
   for (const char* name :
-       {"--recipe", "--explain", "--diff", "--then", "--sensitivity", "--budget-curve",
-        "--export-problem", "--margins", "--nodes", "--best"}) {
+       {"--recipe", "--explain", "--diff", "--then", "--sensitivity", "--advise-flattened",
+        "--budget-curve", "--export-problem", "--margins", "--nodes", "--best"}) {
     arguments->of_plans.push_back(command.declared(name));
   }
   command.runs([arguments, &session] { run_solve(*arguments, session); });

@@ -8,6 +8,7 @@
 #include "runner/config/program_stack.h"
 #include "runner/config/read_json.h"
 #include "runner/config/saved_plan.h"
+#include "runner/evaluation/flatten_advice_text.h"
 #include "runner/session/session.h"
 #include "strategies/programs/program_prices.h"
 #include "strategies/programs/program_strategies.h"
@@ -16,6 +17,7 @@
 #include "strategies/select/evaluator.h"
 #include "strategies/solvers/exact.h"
 #include "strategies/steps/eager_step.h"
+#include "strategies/steps/flatten_advice.h"
 
 namespace shardlab {
 namespace {
@@ -78,6 +80,19 @@ reports::StepFlip record_of(const StepFlip& flip, const Program& program) {
           .followers = flip.followers};
 }
 
+// The decisions that a stack makes are its own on each mesh, since it may count on merged steps.
+reports::FlattenedMeshes flattened_meshes(const ProgramCase& program, const Stack& stack,
+                                          const Stack& reference, const Topology& topology) {
+  const FlattenAdvice advice = advise_flattening(program.mesh, [&](const DeviceMesh& flattened) {
+    EagerStack decides(stack, topology);
+    return EagerStep(program.program, flattened, program.sources, reference, topology,
+                     program.step_options)
+        .run(decides)
+        .step_us;
+  });
+  return record_of(advice, stack.name);
+}
+
 }  // namespace
 
 ProgramCase read_program(const ConfigStore& store, const ProgramCaseArguments& arguments,
@@ -91,7 +106,7 @@ ProgramCase read_program(const ConfigStore& store, const ProgramCaseArguments& a
   expect_kernel_prices(reference, "compare --program");
   ProgramCase made;
   made.step_options.recomputation = arguments.recomputation;
-  made.mesh = parse_option("--mesh", [&] { return DeviceMesh::parse(arguments.mesh); });
+  made.mesh = arguments.mesh;
   made.program = store.program(arguments.program);
   if (!arguments.plan.empty()) {
     made.sources = saved_sources(arguments.plan, made.program, made.mesh);
@@ -125,13 +140,15 @@ Suite suite_of(const ProgramCase& program, const Stack& baseline, const Stack& r
 
 std::vector<reports::StepComparison> compare_steps(const ProgramCase& program,
                                                    std::span<const Stack> stacks,
-                                                   const Stack& reference,
-                                                   const Topology& topology) {
+                                                   const Stack& reference, const Topology& topology,
+                                                   bool advises_flattening) {
   EagerStep eager(program.program, program.mesh, program.sources, reference, topology,
                   program.step_options);
   EagerStack baseline(stacks[0], topology);
   const EagerRun before = run_of_baseline(eager, baseline, program.program.name);
   std::vector<reports::StepComparison> steps;
+  std::optional<reports::FlattenedMeshes> of_baseline;
+  if (advises_flattening) of_baseline = flattened_meshes(program, stacks[0], reference, topology);
   for (const Stack& stack : stacks.subspan(1)) {
     EagerStack candidate(stack, topology);
     reports::StepComparison& step = steps.emplace_back();
@@ -148,6 +165,12 @@ std::vector<reports::StepComparison> compare_steps(const ProgramCase& program,
       step.peak_bytes.candidate = after.peak_bytes;
     } catch (const NodeError& error) {
       step.cannot_run = error.what();
+    }
+    if (of_baseline) {
+      step.flattened_meshes.push_back(*of_baseline);
+      if (step.cannot_run.empty()) {
+        step.flattened_meshes.push_back(flattened_meshes(program, stack, reference, topology));
+      }
     }
     for (const StepFlip& flip : eager.flips(baseline, candidate)) {
       step.flips.push_back(record_of(flip, program.program));

@@ -23,7 +23,7 @@ namespace shardlab {
 
 struct ProgramCaseArguments {
   std::string program;  // a shipped name or a path
-  std::string mesh;
+  DeviceMesh mesh;
   std::string recipe = {};  // a shipped name or a path; "" for none
   std::string plan = {};    // a file that saved_plan.h reads; "" for none
   Recomputation recomputation = {};
@@ -51,11 +51,13 @@ struct ProgramCase {
 [[nodiscard]] Suite suite_of(const ProgramCase& program, const Stack& baseline,
                              const Stack& reference, const Topology& topology);
 
-// One comparison for each stack but the first, which is the baseline. What a candidate's
+// One comparison for each stack but the first, which is the baseline; with `advises_flattening`, also
+// the flattened meshes that are worth registering for it. What a candidate's
 // decisions cannot run is said in the comparison; throws InputError where the baseline's cannot.
 [[nodiscard]] std::vector<reports::StepComparison> compare_steps(const ProgramCase& program,
                                                                  std::span<const Stack> stacks,
                                                                  const Stack& reference,
-                                                                 const Topology& topology);
+                                                                 const Topology& topology,
+                                                                 bool advises_flattening);
 
 }  // namespace shardlab

@@ -1,26 +1,8 @@
 #include "runner/simulate/redistribution.h"
 
-#include <algorithm>
-
 #include "runner/session/command.h"
 
 namespace shardlab {
-namespace {
-
-DeviceMesh with_flattened(DeviceMesh mesh, const std::vector<std::string>& flatten) {
-  for (const std::string& axes : flatten) {
-    std::vector<std::string> names;
-    for (std::size_t start = 0; start <= axes.size();) {
-      const std::size_t comma = std::min(axes.find(',', start), axes.size());
-      names.push_back(axes.substr(start, comma - start));
-      start = comma + 1;
-    }
-    mesh = mesh.flatten(names);
-  }
-  return mesh;
-}
-
-}  // namespace
 
 void RedistributionArguments::add_options(const Command& command, bool required) {
   command.option("--mesh", mesh, "8x8, dp=8,tp=8, or as PyTorch writes it: \"(8, 8)\"").required();
@@ -34,10 +16,7 @@ void RedistributionArguments::add_options(const Command& command, bool required)
   command.option("--stack", stack, "shipped name or path").show_default();
   command.option("--planner", planner, "the planner to use instead of the stack's")
       .check(one_of<PlannerKind>());
-  command
-      .option("--flatten", flatten,
-              "axes of a registered flattened mesh, e.g. \"dp,tp\"; once per mesh")
-      .repeatable();
+  flattened.add(command);
   command.option("--rank", rank, "the rank whose logical shapes are shown")
       .check(integer_from(0, (std::uint64_t{1} << 40) - 1))
       .show_default();
@@ -45,9 +24,7 @@ void RedistributionArguments::add_options(const Command& command, bool required)
 
 RedistributionQuestion RedistributionArguments::read() const {
   RedistributionQuestion question;
-  question.mesh = parse_option("--flatten", [&] {
-    return with_flattened(parse_option("--mesh", [&] { return DeviceMesh::parse(mesh); }), flatten);
-  });
+  question.mesh = flattened.read(mesh);
   question.meta = parse_option("--tensor", [&] { return TensorMeta::parse(tensor); });
   const int ndim = question.mesh.ndim();
   question.from = parse_option("--from", [&] { return parse_layout(from, ndim, question.meta); });

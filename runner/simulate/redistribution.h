@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runner/config/configs.h"
+#include "runner/session/flattened_meshes.h"
 #include "runner/session/session.h"
 #include "sim/redistribute.h"
 
@@ -27,7 +28,7 @@ struct RedistributionArguments {
   std::string to;
   std::string stack{kNewestDTensor};
   std::string planner;
-  std::vector<std::string> flatten;
+  FlattenedMeshes flattened;
   std::int64_t rank = 0;
 
   // Adds --mesh, --tensor, --from, --to, --stack, --planner, --flatten and --rank. The command

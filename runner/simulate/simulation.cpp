@@ -31,8 +31,8 @@ void SimulationArguments::add_options(const Command& command) {
       .show_default();
   command
       .option("--values", values,
-              "what the tensors hold: whole numbers, which are exact in every dtype, or numbers "
-              "uniform in (-1,1), whose sums round")
+              "what the tensors hold: small whole numbers, whose sums are exact in every dtype, or "
+              "numbers uniform in (-1,1), whose sums round")
       .check(one_of({"whole", "uniform"}))
       .show_default();
   command

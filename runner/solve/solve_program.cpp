@@ -24,6 +24,7 @@
 #include "runner/solve/solution_text.h"
 #include "runner/solve/solve_answers.h"
 #include "runner/solve/solve_curves.h"
+#include "runner/solve/solve_flattening.h"
 #include "runner/solve/solve_recipes.h"
 #include "runner/solve/solve_sensitivity.h"
 #include "runner/solve/solve_then.h"
@@ -183,9 +184,10 @@ struct FurtherQuestion {
   std::function<SolveAnswer()> answer;
 };
 
-// The questions of --explain, --diff, --budget-curve, --sensitivity, --then and --greedy.
+// The questions of --explain, --diff, --budget-curve, --sensitivity, --advise-flattened,
+// --then and --greedy.
 std::vector<FurtherQuestion> questions_of(const ProgramSolution& solved,
-                                          const PricedProgram& priced,
+                                          const PricedProgram& priced, const FoundPlan& found,
                                           const ProblemOptions& options,
                                           const SolveQuestions& asked, ExactSolver& solver,
                                           const Session& session) {
@@ -219,6 +221,11 @@ std::vector<FurtherQuestion> questions_of(const ProgramSolution& solved,
   if (asked.sensitivity) {
     questions.push_back({"--sensitivity", [&, style] {
                            return sensitivity_answer(solved, priced, options, style);
+                         }});
+  }
+  if (asked.advises_flattening) {
+    questions.push_back({"--advise-flattened", [&priced, &found, style] {
+                           return flattening_answer(priced, found, style);
                          }});
   }
   if (!asked.then.empty()) {
@@ -488,7 +495,7 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
   Times times;
   prepare_out(session);
   const ConfigStore store = session.store();
-  const DeviceMesh mesh = parse_option("--mesh", [&] { return DeviceMesh::parse(arguments.mesh); });
+  const DeviceMesh mesh = arguments.flattened.read(arguments.mesh);
   const std::optional<double> most_bytes = memory_budget_of(arguments);
   const StepOptions step_options = step_options_of(arguments);
   const Topology topology = store.topology(session.topology);
@@ -613,7 +620,7 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
   plan.doubtful = doubted.json();
   plan.replica_gate = &gate;
   const std::vector<FurtherQuestion> questions =
-      questions_of(solved, priced, options, asked, solver, session);
+      questions_of(solved, priced, found, options, asked, solver, session);
   const bool prints_text = !recipes && !session.json() && !session.summary;
   const auto print = [&](const std::string& text) {
     if (prints_text && !text.empty()) session.print(text);

@@ -15,6 +15,7 @@ namespace shardlab {
 struct SolveProgramArguments {
   std::string program;
   std::string mesh;
+  FlattenedMeshes flattened;
   std::string stack;              // "" for the default of program_stack.h
   std::string recipe;             // a shipped name or a path; "" for none
   std::vector<std::string> pins;  // NAME=LAYOUT, or a source's label
@@ -48,6 +49,7 @@ struct SolveQuestions {
   std::vector<std::string> then;  // NAME=LAYOUT
   bool greedy = false;
   bool sensitivity = false;
+  bool advises_flattening = false;
   std::optional<std::uint64_t> budget_curve;  // a curve of at most this many points
 };
 

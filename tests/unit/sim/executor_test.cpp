@@ -222,6 +222,31 @@ TEST(Executor, NotesAStridedNameThatDoesNotFit) {
   }
 }
 
+// bf16 holds whole numbers up to 256: with numbers that a mesh of 2x5 could average exactly, multiples
+// of 25, a sum of eleven ones would round.
+TEST(Executor, SumsOfWholeNumbersAreExactInEveryDtype) {
+  for (const char* mesh : {"2x5", "7x9", "3x5x7", "16x32"}) {
+    const Executor executor = executor_on(mesh);
+    const int ndim = executor.mesh().ndim();
+    for (const char* tensor : {"bf16[48,4]", "f16[48,4]", "f32[48,4]"}) {
+      DistributedTensor sums = distributed(
+          executor, tensor, std::string(ndim == 3 ? "P(sum)" : "") + "P(sum)P(sum)", {.seed = 4});
+      Layout now = sums.layout;
+      for (int m = 0; m < ndim; ++m) {
+        now[m] = Placement::replicate();
+        (void)executor.run_step(step_of("P(sum)", "R", m, now.text(), ndim), sums);
+        const Verification found = executor.verify(sums);
+        EXPECT_EQ(found.max_abs_error, 0.0) << tensor << " on " << mesh << ": " << found.mismatch;
+      }
+      double most = 0.0;
+      for (std::int64_t i = 0; i < sums.global.elements(); ++i) {
+        most = std::max(most, std::abs(element_as_double(sums.global, i)));
+      }
+      EXPECT_GE(most, 3.0) << tensor << " on " << mesh;  // the values are not all alike
+    }
+  }
+}
+
 TEST(Executor, MakesTheSameBytesOnAnyNumberOfThreads) {
   std::vector<DistributedTensor> tensors;
   for (const int threads : {1, 4}) {
