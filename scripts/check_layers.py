@@ -80,7 +80,7 @@ ROOMS = {
     "runner/choices": _runner("base", "config"),
     "runner/torch": _runner("base", "config", "session", "choices", "launch"),
     "runner/evaluation": _runner("base", "config", "session"),
-    "runner/simulate": _runner("base", "config", "session"),
+    "runner/simulate": _runner("base", "config", "session", "evaluation"),
     "runner/solve": _runner("base", "config", "session", "evaluation", "simulate"),
     "runner/apply": _runner("base"),
     "runner/steps": _runner("base", "config", "session", "evaluation", "simulate", "solve"),

@@ -645,6 +645,7 @@ void run_compare(const CompareArguments& arguments, Session& session) {
                     [&] { loaded = load(arguments, session); });
   }
   const Comparison& comparison = *loaded;
+  if (arguments.advises_flattening) expect_names_to_flatten(comparison.programs.front().mesh);
   say_what_the_topology_changes(comparison, session);
   prepare_out(session);  // a folder that cannot be made is an error before the work, not after it
   ComparisonRecord record;

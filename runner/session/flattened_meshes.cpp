@@ -30,4 +30,12 @@ DeviceMesh FlattenedMeshes::read(const std::string& mesh) const {
   });
 }
 
+void expect_names_to_flatten(const DeviceMesh& mesh) {
+  if (mesh.ndim() == 1 || !mesh.names().empty()) return;
+  throw InputError(
+      "--advise-flattened: found the mesh " + mesh.text() +
+      ", whose dims have no names; valid: a mesh such as dp=2,tp=4, since mesh dims are "
+      "flattened by name");
+}
+
 }  // namespace shardlab

@@ -20,4 +20,8 @@ struct FlattenedMeshes {
   [[nodiscard]] DeviceMesh read(const std::string& mesh) const;
 };
 
+// Throws InputError, which names --advise-flattened, for a mesh of several dims without names: PyTorch
+// flattens mesh dims by their names.
+void expect_names_to_flatten(const DeviceMesh& mesh);
+
 }  // namespace shardlab

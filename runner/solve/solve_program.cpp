@@ -496,6 +496,7 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
   prepare_out(session);
   const ConfigStore store = session.store();
   const DeviceMesh mesh = arguments.flattened.read(arguments.mesh);
+  if (asked.advises_flattening) expect_names_to_flatten(mesh);
   const std::optional<double> most_bytes = memory_budget_of(arguments);
   const StepOptions step_options = step_options_of(arguments);
   const Topology topology = store.topology(session.topology);

@@ -1,0 +1,122 @@
+// --flatten and --advise-flattened: what the advice says is what registering the flattened mesh does.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/messages.h"
+
+namespace shardlab::testing_support {
+namespace flatten_test {
+
+using nlohmann::json;
+using Words = std::vector<std::string>;
+
+class Flatten : public testing::Test {
+ protected:
+  void SetUp() override {
+    const ProcessResult made = run_shardlab({"program", "llama3-8b", "--layers", "1", "--batch",
+                                             "8", "--matmul", "native", "--out", "llama.json"},
+                                            folder.path());
+    ASSERT_EQ(made.exit_code, 0) << made.err;
+  }
+  ProcessResult compare(const Words& more) const {
+    Words words = {"compare",      "--baseline",  "dtensor-2.13",   "--candidate",
+                   "dtensor-2.15", "--program",   "llama.json",     "--recipe",
+                   "fsdp-tp",      "--reference", "calibrated-h100"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_shardlab(words, folder.path());
+  }
+  ProcessResult solve(const Words& more) const {
+    Words words = {"solve", "llama.json", "--recipe", "fsdp-tp", "--no-timing"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_shardlab(words, folder.path());
+  }
+  static json json_of(const ProcessResult& done) {
+    EXPECT_EQ(done.exit_code, 0) << done.err;
+    return json::parse(done.out);
+  }
+  TemporaryFolder folder;
+};
+
+TEST_F(Flatten, CompareSavesWhatItsAdviceSays) {
+  const json advised =
+      json_of(compare({"--mesh", "dp=2,tp=4", "--advise-flattened", "--format", "json"}));
+  const json& step = advised["steps"][0];
+  ASSERT_EQ(step["flattened_meshes"].size(), 2U);
+  const json& advice = step["flattened_meshes"][0];
+  EXPECT_EQ(advice["stack"], "dtensor-2.13");
+  EXPECT_EQ(step["flattened_meshes"][1]["stack"], "dtensor-2.15");
+  EXPECT_EQ(advice["tried"], 1);
+  EXPECT_EQ(advice["step_us"], step["step_us"]["baseline"]);
+  ASSERT_EQ(advice["worth"].size(), 1U) << advice;
+  const json& one = advice["worth"][0];
+  EXPECT_EQ(one["axes"], (json{"dp", "tp"}));
+  EXPECT_EQ(one["ranks"], 8);
+  const auto saved = one["saved_us"].get<double>();
+  EXPECT_GT(saved, 0.0);
+  EXPECT_NEAR(one["break_even_steps"]["median"].get<double>() * saved,
+              1e6 * advice["group_seconds"]["median"].get<double>(), saved);
+  const json registered =
+      json_of(compare({"--mesh", "dp=2,tp=4", "--flatten", "dp,tp", "--format", "json"}));
+  EXPECT_NEAR(registered["steps"][0]["step_us"]["baseline"].get<double>(),
+              advice["step_us"].get<double>() - saved, 1e-6);
+}
+
+TEST_F(Flatten, SolveSavesWhatItsAdviceSays) {
+  const json plan =
+      json_of(solve({"--mesh", "dp=2,tp=4", "--advise-flattened", "--format", "json"}));
+  const json& advice = plan["flattened_meshes"];
+  EXPECT_EQ(advice["step_us"], plan["step_us"]);
+  EXPECT_EQ(advice["tried"], 1);
+  double saved = 0.0;
+  for (const json& one : advice["worth"]) saved += one["saved_us"].get<double>();
+  const json registered =
+      json_of(solve({"--mesh", "dp=2,tp=4", "--flatten", "dp,tp", "--format", "json"}));
+  EXPECT_NEAR(registered["step_us"].get<double>(), plan["step_us"].get<double>() - saved,
+              1e-6 * plan["step_us"].get<double>());
+}
+
+TEST_F(Flatten, NothingIsAdvisedWhereNothingIsMerged) {
+  const ProcessResult done =
+      compare({"--mesh", "dp=2,tp=4", "--advise-flattened", "--set", "stack.merge=off"});
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_THAT(done.out,
+              testing::HasSubstr("  flattened meshes for dtensor-2.15+set: none of 1 that the mesh "
+                                 "could have shortens the step of "));
+  EXPECT_THAT(done.out, testing::HasSubstr("  flattened meshes for dtensor-2.13: 1 shortens "));
+}
+
+TEST_F(Flatten, MeshDimsAreFlattenedByName) {
+  const char* message =
+      "--advise-flattened: found the mesh 2x4, whose dims have no names; valid: a mesh such as ";
+  for (const ProcessResult& done : {compare({"--mesh", "2x4", "--advise-flattened"}),
+                                    solve({"--mesh", "2x4", "--advise-flattened"})}) {
+    EXPECT_EQ(done.exit_code, 2);
+    EXPECT_THAT(done.err, testing::HasSubstr(message));
+  }
+  const ProcessResult suite =
+      run_shardlab({"compare", "--baseline", "dtensor-v3", "--candidate", "dtensor-v4", "--suite",
+                    "ops-small", "--flatten", "dp,tp"});
+  EXPECT_EQ(suite.exit_code, 2);
+  EXPECT_THAT(suite.err, testing::HasSubstr(
+                             "compare: found --flatten or --advise-flattened without --program"));
+}
+
+// The move of the first input is two steps, which merge into one that costs half as much latency.
+TEST(SelectFlattened, PricesMergedStepsWhereTheStackDoes) {
+  const auto least = [](const Words& more) {
+    Words words = {"select",        "--op",   "aten.relu.default", "--inputs",
+                   "f32[16,16] PP", "--mesh", "dp=2,tp=4",         "--stack",
+                   "dtensor-2.13",  "--set",  "stack.merge=price", "--format",
+                   "json"};
+    words.insert(words.end(), more.begin(), more.end());
+    const ProcessResult done = run_shardlab(words);
+    EXPECT_EQ(done.exit_code, 0) << done.err;
+    return json::parse(done.out)["selected"]["total_us"].get<double>();
+  };
+  EXPECT_LT(least({"--flatten", "dp,tp"}), 0.7 * least({}));
+}
+
+}  // namespace flatten_test
+}  // namespace shardlab::testing_support
