@@ -48,7 +48,9 @@ Table picture_table(const Timeline& timeline) {
       row.emplace_back(lane.name);
       row.emplace_back(static_cast<std::int64_t>(runs));
       row.emplace_back(lane.busy());
-      row.push_back(timeline.end > 0.0 ? Cell(100.0 * lane.busy() / timeline.end) : Cell());
+      std::optional<double> busy;
+      if (timeline.end > 0.0) busy = 100.0 * lane.busy() / timeline.end;
+      row.emplace_back(busy);
       if (has_waits) row.emplace_back(lane.waits());
       table.rows.push_back(std::move(row));
     }

@@ -26,6 +26,7 @@
 #include "runner/evaluation/flatten_advice_text.h"
 #include "runner/evaluation/program_steps.h"
 #include "runner/evaluation/replica_gate.h"
+#include "runner/session/flattened_meshes.h"
 #include "runner/session/long_loop.h"
 #include "runner/session/run_reports.h"
 #include "runner/session/unstoppable_work.h"

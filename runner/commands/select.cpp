@@ -14,6 +14,7 @@
 #include "runner/config/configs.h"
 #include "runner/evaluation/doubted_prices.h"
 #include "runner/evaluation/interval_text.h"
+#include "runner/session/flattened_meshes.h"
 #include "runner/session/layout_names.h"
 #include "runner/session/op_arguments.h"
 #include "strategies/select/evaluator.h"

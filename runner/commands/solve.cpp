@@ -4,6 +4,7 @@
 
 #include "runner/commands/commands.h"
 #include "runner/config/program_stack.h"
+#include "runner/evaluation/flatten_advice_text.h"
 #include "runner/session/layout_names.h"
 #include "runner/session/run_reports.h"
 #include "runner/solve/solve_network.h"

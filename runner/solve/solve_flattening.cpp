@@ -19,7 +19,7 @@ SolveAnswer flattening_answer(const PricedProgram& priced, const FoundPlan& foun
     return planner.figures(found.solution.assignment, found.step_options).step_us;
   });
   const reports::FlattenedMeshes record = record_of(advice, priced.stack.name);
-  return {"flattened_meshes", to_json(record), flatten_advice_text(record, style)};
+  return {"flattened_meshes", nlohmann::json(json_of(record)), flatten_advice_text(record, style)};
 }
 
 }  // namespace shardlab

