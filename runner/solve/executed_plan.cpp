@@ -71,16 +71,15 @@ ExecutedPlan executed_plan(const ProgramSolution& solved, StackEvaluator& evalua
   return executed;
 }
 
+bool ExecutedPlan::is(const Breakdown& objective) const {
+  return us && std::abs(*us - (objective.compute_us + objective.communication_us)) <= 1e-9 * *us;
+}
+
 std::string executed_text(const ExecutedPlan& executed, const Breakdown& objective,
                           const Stack& stack, const TextStyle& style) {
   if (!executed.us) return "  can't run: " + printable(executed.unexecutable) + "\n";
-  const double priced = objective.compute_us + objective.communication_us;
-  if (std::abs(*executed.us - priced) <= 1e-9 * *executed.us) {
-    if (!executed.interval) return "";
-    return "  executed " + style.figure(*executed.us) + " us" +
-           interval_text(executed.interval, style) + "\n";
-  }
-  const std::array totals = {*executed.us, priced};
+  if (executed.is(objective)) return "";
+  const std::array totals = {*executed.us, objective.compute_us + objective.communication_us};
   return "  executed " + style.figures(totals)[0] + " us" +
          interval_text(executed.interval, style) +
          ": what its kernels and the steps of its moves take, while " + stack.name +

@@ -27,6 +27,9 @@ struct ExecutedPlan {
   std::string unexecutable;  // the first move that can't run, and why
   // What the rows of the stack's collective model lack for the steps of the moves, each once.
   std::vector<std::string> not_measured;
+
+  // Whether the plan takes what its objective says, so that the interval is that of the objective too.
+  [[nodiscard]] bool is(const Breakdown& objective) const;
 };
 
 // Plans each kind of move once. Assumes that the solution is feasible. `doubted` is given the

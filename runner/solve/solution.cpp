@@ -154,12 +154,13 @@ std::string breakdown_text(const Breakdown& parts, const TextStyle& style) {
          style.figure(parts.transition_us) + " us";
 }
 
-std::string bounds_text(const ExactSolution& solution, const TextStyle& style) {
+std::string bounds_text(const ExactSolution& solution, const TextStyle& style,
+                        const std::string& interval) {
   const std::array bounds = {solution.objective, solution.lower_bound};
   std::vector<std::string> figures = style.figures(bounds);
   if (solution.optimal && style.digits != kAllDigits)
     figures[1] = figures[0] = style.figure(bounds[0]);
-  return figures[0] + " us, lower bound " + figures[1] + " us";
+  return figures[0] + " us" + interval + ", lower bound " + figures[1] + " us";
 }
 
 std::string why_infeasible(const ProgramSolution& solved) {

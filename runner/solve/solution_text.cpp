@@ -161,9 +161,8 @@ std::string without_numbers(std::string_view name) {
   return text;
 }
 
-std::string solution_text(const ProgramSolution& solved, const std::string& objective,
-                          const std::string& executed, const LayoutNames& names,
-                          const TextStyle& style, bool all_nodes) {
+std::string solution_text(const ProgramSolution& solved, const SolutionHeadline& headline,
+                          const LayoutNames& names, const TextStyle& style, bool all_nodes) {
   const ExactSolution& solution = solved.solution;
   std::string out = printable(solved.program.name) + ": " +
                     std::to_string(solved.program.nodes.size()) + " nodes, " +
@@ -176,11 +175,11 @@ std::string solution_text(const ProgramSolution& solved, const std::string& obje
   }
   const Breakdown parts =
       solved.problem.breakdown(solved.strategies, solved.prices, solution.assignment);
-  out += "  " + objective + " " + bounds_text(solution, style) + ", " +
+  out += "  " + headline.objective + " " + bounds_text(solution, style, headline.interval) + ", " +
          (solution.optimal ? style.painted(Tone::kGood, "optimal")
                            : "not proved optimal: " + gap_text(solution)) +
          "\n";
-  out += executed + "  " + breakdown_text(parts, style) + "\n";
+  out += headline.executed + "  " + breakdown_text(parts, style) + "\n";
   if (prints_all_nodes(solved, all_nodes)) return out + nodes_text(solved, names, style);
   return out + sources_text(solved, names, style) + moves_text(solved, names, style) +
          "  node by node: --nodes, --format json or --out DIR\n";

@@ -23,10 +23,14 @@ inline constexpr std::size_t kMostNodesInText = 60;
 // "layers.*.attention.wq.weight": a name without its numbers, which alike layers share.
 [[nodiscard]] std::string without_numbers(std::string_view name);
 
-// `objective` is what the objective is called, and `executed` the line that follows it, or "": both
-// are those of executed_plan.h.
-[[nodiscard]] std::string solution_text(const ProgramSolution& solved, const std::string& objective,
-                                        const std::string& executed, const LayoutNames& names,
+// What is said first, from executed_plan.h.
+struct SolutionHeadline {
+  std::string objective;  // what the objective is called
+  std::string interval;   // of the objective (interval_text.h), or ""
+  std::string executed;   // the lines that follow it, or ""
+};
+[[nodiscard]] std::string solution_text(const ProgramSolution& solved,
+                                        const SolutionHeadline& headline, const LayoutNames& names,
                                         const TextStyle& style, bool all_nodes);
 // What takes longer than the plan: how many optima there are, the margins, and further plans. Empty
 // where none of them was found.

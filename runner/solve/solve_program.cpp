@@ -344,18 +344,19 @@ std::string plan_text(const PrintedPlan& plan, const LayoutNames& names, const T
                       bool all_nodes) {
   const ProgramSolution& solved = plan.solved;
   std::string executed;
+  std::string interval;
   if (solved.solution.feasible) {
-    executed = executed_text(
-        plan.executed,
-        solved.problem.breakdown(solved.strategies, solved.prices, solved.solution.assignment),
-        plan.priced.stack, style);
+    const Breakdown parts =
+        solved.problem.breakdown(solved.strategies, solved.prices, solved.solution.assignment);
+    executed = executed_text(plan.executed, parts, plan.priced.stack, style);
+    if (plan.executed.is(parts)) interval = interval_text(plan.executed.interval, style);
     if (plan.found.step) {
       executed += step_text(*plan.found.step, plan.step_interval, plan.found.step_options, style);
     }
     if (plan.searched) executed += searched_text(*plan.searched, plan, style);
   }
-  return solution_text(solved, objective_name(plan.priced.stack), executed, names, style,
-                       all_nodes);
+  return solution_text(solved, {objective_name(plan.priced.stack), interval, executed}, names,
+                       style, all_nodes);
 }
 
 // Answers everything that is asked besides the plan. What takes too long or too much memory becomes a

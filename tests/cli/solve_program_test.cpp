@@ -707,13 +707,6 @@ TEST(SolveProgram, NamesArePrintedSafely) {
   }
 }
 
-// The figure of the line "  objective 2330.1 us, ...".
-std::string objective_of(const std::string& text) {
-  const std::string before = "\n  objective ";
-  const std::size_t start = text.find(before) + before.size();
-  return text.substr(start, text.find(" us", start) - start);
-}
-
 // The plan is chosen by what it takes when it runs. Only AutoParallel's stacks, on request, choose
 // by another figure, and then the time of the plan stands beside it.
 TEST(SolveProgram, ByDefaultTheObjectiveIsWhatExecutes) {
@@ -730,12 +723,10 @@ TEST(SolveProgram, ByDefaultTheObjectiveIsWhatExecutes) {
   }
   const ProcessResult own = run_shardlab({"solve", "transformer-block", "--mesh", "2x4"});
   EXPECT_NE(own.out.find("\n  objective "), std::string::npos) << own.out;
-  // The line is there for its interval alone.
-  EXPECT_THAT(own.out, testing::HasSubstr("\n  executed " + objective_of(own.out) + " us ("));
-  const ProcessResult unsure_of_nothing =
-      run_shardlab({"solve", "transformer-block", "--mesh", "2x4", "--stack", "alpha-beta"});
-  EXPECT_EQ(unsure_of_nothing.out.find("\n  executed "), std::string::npos)
-      << unsure_of_nothing.out;
+  EXPECT_EQ(own.out.find("\n  executed "), std::string::npos) << own.out;
+  EXPECT_THAT(own.out, testing::ContainsRegex(
+                           "\n  objective [0-9.]+ us \\([0-9.]+ to [0-9.]+ us on 95 % of clusters "
+                           "like those measured\\), lower bound "));
 }
 
 // Pins, questions and saved plans name a shard order as the plan prints it.
