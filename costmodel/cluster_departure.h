@@ -23,9 +23,10 @@ struct ClusterPoint {
 
 [[nodiscard]] ClusterPoint cluster_point(double bend);
 
-// Of any two collectives that stay inside the domains of one cluster, or that both cross them.
+// The covariance of any two collectives that stay inside the domains of one cluster, or that both cross
+// them.
 [[nodiscard]] double covariance_of_cluster(const ClusterPoint& a, const ClusterPoint& b);
-// Of two sizes of one curve, beside what the cluster's curves share.
+// The covariance of two sizes of one curve, beside what the cluster's curves share.
 [[nodiscard]] double covariance_of_curve(const ClusterPoint& a, const ClusterPoint& b);
 
 // The speed of the walk, a standard deviation of ln t for each unit of the bend.

@@ -1,7 +1,7 @@
 // What one more process group costs a program: the time in which NCCL makes its communicator, once, and
 // the memory of each GPU that the communicator keeps.
 //
-//   process_group_time().median   // seconds
+//   spread_of(process_group_times()).median   // seconds
 //
 // Both come from what has been published. The figures differ more between clusters than between numbers
 // of ranks: eight ranks take 0.24 s on one and 4.5 s on another. All groups of one mesh dim are made at
@@ -17,7 +17,7 @@ namespace shardlab {
 
 struct PublishedCost {
   double amount;       // seconds, or bytes for each GPU
-  std::int64_t ranks;  // of the communicator
+  std::int64_t ranks;  // of the communicator; 0 if the source does not say
   std::string_view what;
   std::string_view source;
 };

@@ -27,9 +27,11 @@ Table flattened_table(const FlattenedMeshes& advice) {
 }
 
 std::string flattened_sentence(const FlattenedMeshes& advice) {
+  const std::string stack = code(advice.stack);
+  if (advice.tried == 0) return "The mesh has no more dims to flatten for " + stack + ".";
   if (advice.worth.empty()) {
-    return "None of " + counted(advice.tried, "flattened mesh", "flattened meshes") +
-           " shortens the step under " + code(advice.stack) + ".";
+    return "No flattened mesh shortens the step under " + stack + "; " +
+           counted(advice.tried, "was", "were") + " tried.";
   }
   double saved_us = 0.0;
   double steps = 0.0;
@@ -37,12 +39,15 @@ std::string flattened_sentence(const FlattenedMeshes& advice) {
     saved_us += one.saved_us;
     steps = std::max(steps, one.break_even_steps.median);
   }
+  const bool is_one = advice.worth.size() == 1;
   return counted(static_cast<std::int64_t>(advice.worth.size()), "flattened mesh shortens",
                  "flattened meshes shorten") +
-         " the step under " + code(advice.stack) + " by " + duration_text(saved_us) + " of " +
-         duration_text(advice.step_us) + ", and have paid for their process groups after " +
-         counted(static_cast<std::int64_t>(steps), "step", "steps") + ", if each takes " +
-         duration_text(advice.group_seconds.median * 1e6) + " to make.";
+         " the step under " + stack + " by " + duration_text(saved_us) + " of " +
+         duration_text(advice.step_us) + ", and " +
+         (is_one ? "has paid for its process group" : "have paid for their process groups") +
+         " after " + counted(static_cast<std::int64_t>(steps), "step", "steps") + ", if " +
+         (is_one ? "it" : "each") + " takes " + duration_text(advice.group_seconds.median * 1e6) +
+         " to make.";
 }
 
 }  // namespace shardlab::reports

@@ -10,7 +10,8 @@
 namespace shardlab {
 namespace {
 
-// For each place of a domain, some rank there that mesh dims reach from rank 0; -1 for none.
+// This has for each place of a domain one rank there that the mesh dims reach from rank 0, or -1 if they
+// reach none.
 using Reached = std::vector<std::int64_t>;
 
 void reach(Reached& reached, const MeshLayout& layout) {

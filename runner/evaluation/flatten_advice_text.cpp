@@ -48,10 +48,10 @@ std::string flatten_advice_text(const reports::FlattenedMeshes& advice, const Te
   }
   double saved_us = 0.0;
   for (const reports::FlattenedMesh& one : advice.worth) saved_us += one.saved_us;
-  std::string text =
-      of + reports::counted(static_cast<std::int64_t>(advice.worth.size()), "shortens", "shorten") +
-      " the step of " + style.figure(advice.step_us) + " us by " + style.figure(saved_us) +
-      " us, of " + std::to_string(advice.tried) + " that the mesh could have\n";
+  std::string text = of + std::to_string(advice.worth.size()) + " of " +
+                     std::to_string(advice.tried) + " that the mesh could have " +
+                     (advice.worth.size() == 1 ? "shortens" : "shorten") + " the step of " +
+                     style.figure(advice.step_us) + " us by " + style.figure(saved_us) + " us\n";
   for (const reports::FlattenedMesh& one : advice.worth) {
     const reports::FromLeastToMost& steps = one.break_even_steps;
     text += "    --flatten " + printable(join(one.axes, ",")) + ", groups of " +

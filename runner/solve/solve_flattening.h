@@ -8,7 +8,7 @@
 
 namespace shardlab {
 
-// The step is the simulated one, with the layouts of the plan. With a stack that merges neither when it
+// Assumes that the plan can run. The step is the simulated one, with the layouts of the plan. With a stack that merges neither when it
 // prices nor when it runs (its key "merge"), nothing is found.
 [[nodiscard]] SolveAnswer flattening_answer(const PricedProgram& priced, const FoundPlan& found,
                                             const TextStyle& style);

@@ -182,6 +182,7 @@ void print_recipes(const RecipeComparison& recipes, const Session& session) {
 struct FurtherQuestion {
   std::string option;
   std::function<SolveAnswer()> answer;
+  bool is_of_any_plan = false;  // whether it makes sense of a plan that is not the optimum
 };
 
 // The questions of --explain, --diff, --budget-curve, --sensitivity, --advise-flattened,
@@ -208,9 +209,9 @@ std::vector<FurtherQuestion> questions_of(const ProgramSolution& solved,
   }
   if (!asked.diff.empty()) {
     // The file is read before the plan is printed, so that a faulty one is an error at once.
-    questions.push_back({"--diff", [answer = diff_answer(solved, priced.mesh, asked.diff, style)] {
-                           return answer;
-                         }});
+    questions.push_back(
+        {"--diff",
+         [answer = diff_answer(solved, priced.mesh, asked.diff, style)] { return answer; }, true});
   }
   if (asked.budget_curve) {
     questions.push_back({"--budget-curve", [&, style] {
@@ -223,10 +224,10 @@ std::vector<FurtherQuestion> questions_of(const ProgramSolution& solved,
                            return sensitivity_answer(solved, priced, options, style);
                          }});
   }
-  if (asked.advises_flattening) {
-    questions.push_back({"--advise-flattened", [&priced, &found, style] {
-                           return flattening_answer(priced, found, style);
-                         }});
+  if (asked.advises_flattening && found.step) {
+    questions.push_back(
+        {"--advise-flattened",
+         [&priced, &found, style] { return flattening_answer(priced, found, style); }, true});
   }
   if (!asked.then.empty()) {
     std::vector<ThenPin> pins;
@@ -394,7 +395,7 @@ void answer_all(PrintedPlan& plan, ExactSolution& solution, ExactSolver& solver,
     }
   }
   for (const FurtherQuestion& question : questions) {
-    if (!plan.found.is_optimum_of_network && question.option != "--diff") {
+    if (!plan.found.is_optimum_of_network && !question.is_of_any_plan) {
       note(question.option +
            " is about the plan of the least sum, which is not this one, so it is not "
            "answered");
@@ -617,6 +618,9 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
   if (!plan.executed.not_measured.empty()) {
     plan.price_notes.push_back("prices of moves are " +
                                carried_over_text(plan.executed.not_measured));
+  }
+  if (asked.advises_flattening && found.solution.feasible && !found.step) {
+    plan.notes.emplace_back("--advise-flattened is not answered, because the plan can't run");
   }
   std::ranges::copy(doubted.lines(), std::back_inserter(plan.price_notes));
   plan.doubtful = doubted.json();

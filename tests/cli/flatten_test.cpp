@@ -84,7 +84,25 @@ TEST_F(Flatten, NothingIsAdvisedWhereNothingIsMerged) {
   EXPECT_THAT(done.out,
               testing::HasSubstr("  flattened meshes for dtensor-2.15+set: none of 1 that the mesh "
                                  "could have shortens the step of "));
-  EXPECT_THAT(done.out, testing::HasSubstr("  flattened meshes for dtensor-2.13: 1 shortens "));
+  EXPECT_THAT(
+      done.out,
+      testing::HasSubstr(
+          "  flattened meshes for dtensor-2.13: 1 of 1 that the mesh could have shortens "));
+}
+
+// AutoParallel's objective takes P(sum) to P(avg), which PyTorch refuses to run.
+TEST_F(Flatten, APlanThatCannotRunHasNoAdvice) {
+  const ProcessResult made = run_shardlab({"program", "llama3-8b", "--layers", "1", "--batch", "4",
+                                           "--matmul", "native", "--out", "small.json"},
+                                          folder.path());
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  const ProcessResult done = run_shardlab({"solve", "small.json", "--mesh", "dp=8,tp=8", "--stack",
+                                           "ap-nccl", "--advise-flattened", "--no-timing"},
+                                          folder.path());
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_THAT(done.out,
+              testing::HasSubstr(
+                  "  note: --advise-flattened is not answered, because the plan can't run\n"));
 }
 
 TEST_F(Flatten, MeshDimsAreFlattenedByName) {

@@ -1,4 +1,4 @@
-// Only files and pipes with data are read, and no more of them than the limit allows.
+// A command reads regular files and pipes that hold data, and refuses what is longer than the limit.
 #include "runner/base/read_file.h"
 
 #include <gtest/gtest.h>
