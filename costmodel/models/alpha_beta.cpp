@@ -5,7 +5,9 @@
 //   (collective.h); alpha the latency of one step, in us, and beta the bandwidth of one rank, in
 //   GB/s, on the slowest level that the group crosses
 // A group with g ranks on each of its hosts drives g network links at once, up to the bandwidth
-// inside the host: beta = min(beta_inner, g * beta_network).
+// inside the host: beta = min(beta_inner, g * beta_network). In an all-to-all each rank sends bytes of
+// its own to each other rank, (n - g) / n of S through its own network link and (g - 1) / n inside the
+// host at the same time; the longer of the two counts.
 // Source: Hockney 1994, "The communication challenge for MPP"; volume factors of NCCL Tests,
 // doc/PERFORMANCE.md. Valid: for uniform link levels and large messages. Not: where NCCL switches
 // to LL, LL128, trees or NVLS. Status: derived; launch, alpha and beta are the topology's
@@ -38,6 +40,10 @@ class AlphaBetaModel final : public CostModel {
     if (query.kind == Collective::kLocal || query.group.ranks <= 1) return {};
     const LinkLevel& level = topology_.link(query.group);
     const Micros alpha = latency_ ? Micros(*latency_) : level.latency;
+    if (query.kind == Collective::kAllToAll && !bandwidth_ && leaves_host(level)) {
+      return Price::of(launch_ + ring_steps(query.kind, query.group.ranks) * alpha,
+                       all_to_all_transfer(level, query));
+    }
     const GBps beta = bandwidth_ ? GBps(*bandwidth_) : bandwidth(level, query.group);
     return Price::of(
         launch_ + ring_steps(query.kind, query.group.ranks) * alpha,
@@ -45,10 +51,22 @@ class AlphaBetaModel final : public CostModel {
   }
 
  private:
+  [[nodiscard]] bool leaves_host(const LinkLevel& level) const {
+    return level.joins > topology_.host_link().joins;
+  }
   [[nodiscard]] GBps bandwidth(const LinkLevel& level, const GroupSpan& group) const {
     const LinkLevel& inner = topology_.host_link();
-    if (level.joins <= inner.joins || group.ranks_per_host <= 1) return level.bandwidth;
+    if (!leaves_host(level) || group.ranks_per_host <= 1) return level.bandwidth;
     return std::min(inner.bandwidth, static_cast<double>(group.ranks_per_host) * level.bandwidth);
+  }
+  [[nodiscard]] Micros all_to_all_transfer(const LinkLevel& level,
+                                           const CollectiveQuery& query) const {
+    const auto ranks = static_cast<double>(query.group.ranks);
+    const auto per_host = static_cast<double>(query.group.ranks_per_host);
+    const double outside = (ranks - per_host) / ranks;
+    const double inside = (per_host - 1.0) / ranks;
+    return std::max(outside * transfer_time(query.full_bytes, level.bandwidth),
+                    inside * transfer_time(query.full_bytes, topology_.host_link().bandwidth));
   }
 
   Topology topology_;

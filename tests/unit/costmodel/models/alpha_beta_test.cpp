@@ -56,6 +56,17 @@ TEST_F(AlphaBeta, EightRanksPerHostDriveEightNetworkLinks) {
   EXPECT_DOUBLE_EQ(price.transfer.value(), 0.9375);
 }
 
+TEST_F(AlphaBeta, InAnAllToAllEachRankDrivesItsOwnLink) {
+  // Half of 400 kB leave the host, at 50 kB/us; meanwhile 7/16 go to the other ranks of the host.
+  const Price price = model_->price({Collective::kAllToAll, 400e3, kTwoHosts});
+  EXPECT_DOUBLE_EQ(price.latency.value(), 7 + 15 * 2.7);
+  EXPECT_DOUBLE_EQ(price.transfer.value(), 4.0);
+  const Price alone = model_->price({Collective::kAllToAll, 400e3, kOnePerHost});
+  EXPECT_DOUBLE_EQ(alone.transfer.value(), 4.0);
+  const Price in_a_host = model_->price({Collective::kAllToAll, 450e3, kHost});
+  EXPECT_DOUBLE_EQ(in_a_host.transfer.value(), 0.875);
+}
+
 TEST_F(AlphaBeta, TheBandwidthInsideAHostCapsTheNetworkLinks) {
   GroupSpan wide = kTwoHosts;
   wide.ranks = 64;
