@@ -175,7 +175,10 @@ IdentifiedFit fit_identified(Calibration& calibration, const Constants& constant
          "the rows do not determine it: other values of it, together with other values of the "
          "remaining parameters, fit the rows equally well");
   }
-  if (free.empty()) throw InputError("calibrate: these rows determine none of the parameters");
+  if (free.empty()) {
+    throw InputError("calibrate: the " + std::to_string(rows) +
+                     " rows determine none of the model's parameters; add rows of other sizes");
+  }
   return identified;
 }
 

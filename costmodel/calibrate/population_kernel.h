@@ -6,11 +6,10 @@
 //
 // It is a sum of independent departures from the physical curve, each shared by fewer logs than
 // the one before: all logs; networks with the same delay; processes that drive several GPUs; a
-// generation and a model of GPU; a cluster; one curve (a collective and group in one log). A departure moves the floor (weight
-// w = share of the floor in the time), the plateau (1 - w), or the shape in between. Groups inside
-// and across domains share nothing.
-//
-// The last two are those of cluster_departure.h.
+// generation and a model of GPU; a cluster; one curve (a collective and group in one log). A
+// departure moves the floor (weight w = share of the floor in the time), the plateau (1 - w), or
+// the shape in between. Groups inside and across domains share nothing. The departures of a cluster
+// and of a curve are those of cluster_departure.h.
 //
 // Source: a Gaussian process (Rasmussen and Williams 2006, "Gaussian processes for machine
 // learning", chapter 2). Its figures minimise the error and the miscoverage at 0, 3 and 6 known

@@ -72,8 +72,14 @@ class BlockFinder {
     const std::size_t nodes = program_.nodes.size();
     found_.pass.assign(nodes, Phase::kForward);
     std::vector<bool> needed(nodes, false);  // by an output
+    // A program that names nothing that leaves it returns what no node of it reads.
+    const bool names_results =
+        std::ranges::any_of(program_.nodes, [](const ProgramNode& own) { return own.leaves(); });
+    std::vector<bool> is_read(nodes, names_results);
     for (std::size_t n = nodes; n-- > 0;) {
       const ProgramNode& own = node(n);
+      for (const ValueRef& value : values_read(own)) is_read[value.node] = true;
+      if (!is_read[n] && own.computes()) needed[n] = true;
       const bool returns = own.kind == NodeKind::kOutput || own.kind == NodeKind::kBufferUpdate;
       if (!returns && !needed[n]) continue;
       for (const ValueRef& value : values_read(own)) needed[value.node] = true;

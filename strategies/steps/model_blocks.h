@@ -11,7 +11,8 @@
 // block of the latest value that it reads and that depends on weights. Weights are gathered and
 // gradients are reduced by units: a block is a unit, and all weights outside the blocks are one, the
 // root. A node that depends on the forward pass alone, but that no output of the program needs, runs
-// in the backward pass, as autograd has it. Source: PyTorch 2.13.0, torch.distributed.fsdp.fully_shard,
+// in the backward pass, as autograd has it. What no node reads is an output of a program that names no
+// outputs, gradients and buffer updates. Source: PyTorch 2.13.0, torch.distributed.fsdp.fully_shard,
 // as torchtitan 9dec370 applies it: to each block, then to the model.
 #pragma once
 

@@ -67,6 +67,41 @@ TEST(CalibrateCommand, OneRowIsEnoughWhereOtherClustersHaveTheGpu) {
   EXPECT_EQ(run({"h100.txt", "--model", "piecewise"}).exit_code, 2);
 }
 
+// Processes that drive several GPUs each have a higher floor than PyTorch's, so that the same rows say
+// less of a time when they come from such processes.
+TEST(CalibrateCommand, SaysThatOneProcessDroveSeveralGpus) {
+  const TemporaryFolder folder;
+  const std::string head =
+      "# gpu: H100-SXM5-80GB\n# nodes: 1\n# gpus_per_node: 8\n# ranks: 8\n"
+      "# collective: all_reduce\n";
+  const std::string row = "8 2 float sum -1 40.00 0.00 0.00 0 40.00 0.00 0.00 0\n";
+  folder.write("shared.txt", head + "# gpus_per_process: 8\n" + row);
+  folder.write("apart.txt", head + "# gpus_per_process: 1\n" + row);
+  const auto fit = [&](Words words) {
+    words.insert(words.begin(), "calibrate");
+    const ProcessResult fitted = run_shardlab(words, folder.path());
+    EXPECT_EQ(fitted.exit_code, 0) << fitted.err;
+    return fitted.out + fitted.err;
+  };
+  const auto price = [&](const std::string& stack) {
+    const ProcessResult planned =
+        run_shardlab({"plan", "--mesh", "8", "--tensor", "f32[2]", "--from", "P", "--to", "R",
+                      "--stack", stack, "--format", "json"},
+                     folder.path());
+    EXPECT_EQ(planned.exit_code, 0) << planned.err;
+    return json::parse(planned.out)["price_us"].get<double>();
+  };
+  const std::string drove = "one process drove 8 GPUs";
+  const std::string shared = fit({"shared.txt", "--out", "shared.json"});
+  EXPECT_NE(shared.find(drove), std::string::npos) << shared;
+  EXPECT_NE(shared.find("prices are for one GPU a process"), std::string::npos) << shared;
+  const std::string apart = fit({"apart.txt", "--out", "apart.json"});
+  EXPECT_EQ(apart.find(drove), std::string::npos) << apart;
+  EXPECT_LT(price("shared.json"), 0.9 * price("apart.json"));
+  const std::string unaware = fit({"a100-40g_1x8_all_reduce_superbench", "--model", "alpha_beta"});
+  EXPECT_NE(unaware.find("the model does not tell the two apart"), std::string::npos) << unaware;
+}
+
 TEST(CalibrateCommand, AGpusStackComesFromTheShippedLogs) {
   const TemporaryFolder folder;
   const ProcessResult fitted = run_shardlab(

@@ -48,6 +48,18 @@ TEST(ModelBlocks, AreTheLayersOfTheModel) {
   EXPECT_EQ(flash, (std::map<int, int>{{0, 1}, {1, 1}, {2, 1}}));
 }
 
+// A program written by hand may name no outputs. Its kernels still run in the forward pass.
+TEST(ModelBlocks, WhatNothingReadsIsAnOutputWhereNoneIsNamed) {
+  Program program = llama(1);
+  std::erase_if(program.nodes, [](const ProgramNode& node) {
+    return node.leaves() || node.phase == Phase::kBackward;
+  });
+  const ModelBlocks blocks = blocks_of(program);
+  for (std::size_t n = 0; n < program.nodes.size(); ++n) {
+    EXPECT_EQ(blocks.pass[n], Phase::kForward) << program.nodes[n].name;
+  }
+}
+
 // How many values of the blocks the backward pass reads that are not computed again.
 int kept_values(const Program& program, const Recomputation& policy) {
   const ModelBlocks blocks = blocks_of(program);
