@@ -361,9 +361,10 @@ void Redistributor::price_and_merge(Plan& plan) const {
     if (plan.unexecutable.empty()) plan.unexecutable = why_unexecutable(step);
   }
   if (options_.merge == MergeMode::kOff || plan.steps.size() < 2) return;
-  MergeResult merged =
-      merge_steps(plan.steps, mesh_,
-                  {.mends_faults = options_.merge_checks_all_gather, .shape = plan.meta.shape});
+  MergeResult merged = merge_steps(plan.steps, mesh_,
+                                   {.rule = options_.merge_rule,
+                                    .mends_faults = options_.merge_checks_all_gather,
+                                    .shape = plan.meta.shape});
   plan.warnings = std::move(merged.warnings);
   if (merged.steps.size() == plan.steps.size()) return;
   plan.steps = std::move(merged.steps);

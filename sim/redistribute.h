@@ -54,6 +54,7 @@ struct RedistributionOptions {
   std::shared_ptr<const EdgeSemantics> semantics = edge_semantics("v3");
   PlannerKind planner = PlannerKind::kGreedy;
   MergeMode merge = MergeMode::kExecute;
+  MergeRule merge_rule = MergeRule::kRuns;
   // False is the behaviour of PyTorch 2.13.0, which merges all-gathers without asking whether they
   // divide evenly (pytorch/pytorch#194457), and averages a sum that follows an average over one
   // rank.

@@ -59,7 +59,7 @@ Choice choose(StackEvaluator& evaluator, const OpCall& call, const DeviceMesh& m
   if (!expansion.in_place_error().empty()) throw InputError(expansion.in_place_error());
   if (expansion.size() == 0) throw InputError(call.op + ": no sharding candidate is left");
   const Pricing pricing = evaluator.price(expansion, &rule, call, mesh);
-  const Decision decision = evaluator.decide(expansion, pricing, &rule, call, mesh);
+  const Decision decision = evaluator.decide_by_search(expansion, pricing, rule, call, mesh);
   nlohmann::json question = decision_question(call, mesh, 1);
   Choice choice{.question = {.mesh = mesh.text(),
                              .op = call.op,

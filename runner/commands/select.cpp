@@ -30,6 +30,7 @@ struct SelectArguments {
   std::string stack{kNewestDTensor};
   std::string search;
   std::string order;
+  bool effort = false;
 };
 
 std::vector<std::string> texts(const std::vector<Placements>& layouts) {
@@ -192,6 +193,11 @@ nlohmann::json selection_json(const Selection& selection, bool from_queue, Reaso
       !doubtful.empty()) {
     json["doubtful"] = doubtful;
   }
+  if (selection.effort) {
+    json["search"] = {{"method", name_of(selection.effort->method)},
+                      {"states_visited", selection.effort->states_visited},
+                      {"prices_asked", selection.effort->prices_asked}};
+  }
   if (!selection.search_note.empty()) {
     json["search_note"] = "full enumeration: " + selection.search_note;
   } else if (from_queue) {
@@ -206,8 +212,35 @@ std::string layouts_text(const std::vector<Placements>& layouts, const LayoutNam
   return join(out);
 }
 
+// What the choice took to find: "the search with bounds examined 9 partial and whole candidates ...".
+std::string effort_text(const Selection& selection) {
+  if (!selection.effort) return "  the choice was made elsewhere, so that no search is counted\n";
+  const SearchEffort& effort = *selection.effort;
+  const auto counted = [](std::size_t count, std::string_view one, std::string_view more) {
+    return std::to_string(count) + " " + std::string(count == 1 ? one : more);
+  };
+  switch (effort.method) {
+    case SearchMethod::kQueue:
+      return "  the queue visited " + counted(effort.states_visited, "state", "states") +
+             " and asked for " + counted(effort.prices_asked, "price", "prices") +
+             " of single steps\n";
+    case SearchMethod::kBounds:
+      return "  the search with bounds visited " +
+             counted(effort.states_visited, "partial or whole candidate",
+                     "partial and whole candidates") +
+             " and asked for " + counted(effort.prices_asked, "price", "prices") +
+             " of moves of an input\n";
+    case SearchMethod::kEnumeration:
+      break;
+  }
+  return "  the enumeration visited " + counted(effort.states_visited, "candidate", "candidates") +
+         " and asked for " + counted(effort.prices_asked, "price", "prices") +
+         " of moves of an input\n";
+}
+
 std::string selection_text(const Selection& selection, bool from_queue, const LayoutNames& names,
-                           const TextStyle& style, Reasons& reasons, Intervals& intervals) {
+                           const TextStyle& style, bool shows_effort, Reasons& reasons,
+                           Intervals& intervals) {
   constexpr std::size_t kShown = 24;
   std::vector<std::size_t> shown(selection.candidates.size());
   std::iota(shown.begin(), shown.end(), std::size_t{0});
@@ -264,6 +297,7 @@ std::string selection_text(const Selection& selection, bool from_queue, const La
   if (!selection.search_note.empty()) {
     out += "  full enumeration: " + selection.search_note + "\n";
   }
+  if (shows_effort) out += effort_text(selection);
   const std::string reason = reasons.of(selection.choice);
   if (!reason.empty()) out += "  the choice is impossible: " + reason + "\n";
   return out + intervals.doubts_of(selection.choice).text();
@@ -302,7 +336,7 @@ void run_select(const SelectArguments& arguments, Session& session) {
       session.print(LayoutNames(session).of(call) + " on " + mesh.text() + ", " +
                     printable(evaluator.stack().name) + "\n" +
                     selection_text(selection, from_queue, LayoutNames(session), session.style(),
-                                   reasons, intervals));
+                                   arguments.effort, reasons, intervals));
     }
     return;
   }
@@ -318,8 +352,8 @@ void run_select(const SelectArguments& arguments, Session& session) {
     children.push_back(selection_json(selection, from_queue, reasons, intervals));
     text += LayoutNames(session).of(child) + " on " + mesh.text() + ", " +
             printable(evaluator.stack().name) + "\n" +
-            selection_text(selection, from_queue, LayoutNames(session), session.style(), reasons,
-                           intervals);
+            selection_text(selection, from_queue, LayoutNames(session), session.style(),
+                           arguments.effort, reasons, intervals);
   }
   if (!session.json()) {
     session.print(text);
@@ -347,6 +381,9 @@ void add_select_command(const Command& root, Session& session) {
       .check(one_of<SearchKind>());
   command.option("--order", arguments->order,
                  "order of the candidates: listed, reversed or shuffled:SEED");
+  command.flag(
+      "--effort", arguments->effort,
+      "say how many states the search visited and how many prices it asked for; JSON always does");
   add_topology_option(command, session);
   add_torch_names_option(command, session);
   add_verify_option(command, session);

@@ -519,9 +519,7 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
   ProgramStrategies strategies = in_program(arguments.program, [&] {
     return enumerate_strategies(
         program, mesh,
-        {.rules = rules,
-         .strided = arguments.strided,
-         .links = arguments.strided ? std::vector<int>() : links_of(evaluator.on(mesh))});
+        {.rules = rules, .strided = arguments.strided, .links = links_of(evaluator.on(mesh))});
   });
   times.enumerate_ms = enumerating.ms();
 

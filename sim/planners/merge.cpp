@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
+#include <utility>
 
 #include "costmodel/base/index.h"
 
@@ -95,10 +97,52 @@ Attempt merge_run(std::span<const PlanStep> run, const DeviceMesh& mesh,
   return {merged, ""};
 }
 
+// How many steps from the first on are all-reduces of one placement whose mesh dims are neighbours and
+// go in one direction.
+std::size_t neighbouring_all_reduces(std::span<const PlanStep> steps) {
+  const PlanStep& first = steps.front();
+  if (first.collective != Collective::kAllReduce) return 1;
+  std::size_t length = 1;
+  while (length < steps.size()) {
+    const PlanStep& next = steps[length];
+    if (next.collective != Collective::kAllReduce || next.from != first.from ||
+        next.to != first.to) {
+      break;
+    }
+    const int step = next.mesh_dims.front() - steps[length - 1].mesh_dims.front();
+    const int direction = length == 1 ? step : steps[1].mesh_dims.front() - first.mesh_dims.front();
+    if ((step != 1 && step != -1) || step != direction) break;
+    ++length;
+  }
+  return length;
+}
+
+MergeResult merge_neighbouring_all_reduces(std::span<const PlanStep> steps, const DeviceMesh& mesh,
+                                           const MergeOptions& options) {
+  MergeResult result;
+  while (!steps.empty()) {
+    std::size_t taken = 1;
+    PlanStep step = steps.front();
+    for (std::size_t length = neighbouring_all_reduces(steps); length > 1; --length) {
+      const Attempt attempt = merge_run(steps.first(length), mesh, options);
+      if (!attempt.merged) continue;
+      step = *attempt.merged;
+      taken = length;
+      break;
+    }
+    result.steps.push_back(std::move(step));
+    steps = steps.subspan(taken);
+  }
+  return result;
+}
+
 }  // namespace
 
 MergeResult merge_steps(const std::vector<PlanStep>& steps, const DeviceMesh& mesh,
                         const MergeOptions& options) {
+  if (options.rule == MergeRule::kNeighbouringAllReduces) {
+    return merge_neighbouring_all_reduces(steps, mesh, options);
+  }
   MergeResult result;
   for (std::size_t i = 0; i < steps.size();) {
     std::size_t end = i + 1;

@@ -18,15 +18,38 @@
 // PyTorch 2.13.0 lacks the last check for all-gathers, and loses rows silently
 // (pytorch/pytorch#194457). Source: PyTorch 2.13.0, _redistribute.py, _optimize_transform_infos;
 // pytorch/pytorch#172119, #172610, #174630.
+//
+// The rule "neighbouring-all-reduces" is the one that came before it and was not merged,
+// pytorch/pytorch#171913. It merges all-reduces of one placement alone, over mesh dims that are
+// neighbours: at each step it takes the longest such run whose flattened mesh is registered, so that
+// two of three steps may be merged, and it warns of nothing. Source: the pull request's description.
+// Status: assumed where the description is silent, which is that longer runs are tried first and that
+// a run may go through the mesh dims in either direction.
 #pragma once
 
+#include <array>
+#include <cstdint>
+#include <string_view>
 #include <vector>
 
+#include "costmodel/base/enum_names.h"
 #include "sim/plan.h"
 
 namespace shardlab {
 
+// Which steps are merged: any run of one collective, as PyTorch does, or all-reduces over neighbouring
+// mesh dims only.
+enum class MergeRule : std::uint8_t { kRuns, kNeighbouringAllReduces };
+template <>
+struct EnumNames<MergeRule> {
+  static constexpr std::string_view kKind = "merge rule";
+  static constexpr std::array kNames = {
+      Named{MergeRule::kRuns, "runs"},
+      Named{MergeRule::kNeighbouringAllReduces, "neighbouring-all-reduces"}};
+};
+
 struct MergeOptions {
+  MergeRule rule = MergeRule::kRuns;
   bool mends_faults = true;  // false merges as PyTorch 2.13.0 does
   // The tensor's global shape. Under uneven shards ranks have different logical extents, and
   // PyTorch decides rank by rank; with `mends_faults` those of all ranks must be divisible. When

@@ -74,7 +74,7 @@ class NodeKernel {
 
 std::vector<double> kernel_prices(const Program& program, const ProgramStrategies& strategies,
                                   const NodeClass& node, const ComputeModel& kernels,
-                                  const DeviceMesh& mesh) {
+                                  const DeviceMesh& mesh, StridedKernels strided) {
   std::vector<double> prices(node.strategies, 0.0);
   NodeKernel kernel(program, node.node, node.rule);
   if (kernel.is_free()) return prices;
@@ -86,7 +86,7 @@ std::vector<double> kernel_prices(const Program& program, const ProgramStrategie
       const auto [it, is_new] = known.try_emplace(std::uint64_t{t} << 32U | layout);
       if (is_new) {
         it->second =
-            largest_local_shape(kernel.metas()[t]->shape, strategies.layouts[layout], mesh);
+            kernel_shape(kernel.metas()[t]->shape, strategies.layouts[layout], mesh, strided);
       }
       return it->second;
     });
@@ -240,8 +240,8 @@ ProgramPrices ProgramPrices::of_kernels(const Program& program, const ProgramStr
   ProgramPrices prices;
   prices.transition_us_ = evaluator.stack().transition_us;
   for (const NodeClass& node : strategies.classes) {
-    prices.compute_us_.push_back(
-        kernel_prices(program, strategies, node, evaluator.compute_model(), mesh));
+    prices.compute_us_.push_back(kernel_prices(program, strategies, node, evaluator.compute_model(),
+                                               mesh, evaluator.stack().strided_kernels));
   }
   using Key = std::array<std::uint32_t, 4>;
   std::unordered_map<Key, std::uint32_t, boost::hash<Key>> by_key;

@@ -232,7 +232,8 @@ class Enumerator {
     std::set<int> factors;
     for (const ValueRef& value : values_read(node(n))) {
       for (const LayoutId id : all_.layouts.list_at(producer_list(value))) {
-        for (const Placement& p : all_.layouts[id]) {
+        // Strided shards that encode a shard order are plain shards here.
+        for (const Placement& p : all_.layouts.layout(id).placements) {
           if (p.is_strided()) factors.insert(p.split_factor());
         }
       }
@@ -287,9 +288,17 @@ class Enumerator {
     if (options_.links.empty()) return;
     std::set<std::vector<Placements>, StrategyLess> seen;
     const std::size_t in_default_order = layouts[0].size();
-    for (std::size_t s = 0; s < in_default_order; ++s) {
+    const auto strategy_at = [&](std::size_t s) {
       std::vector<Placements> strategy;
       for (const std::vector<Placements>& tensor : layouts) strategy.push_back(tensor[s]);
+      return strategy;
+    };
+    // A view may have made a strided shard that says the same as a shard order.
+    for (std::size_t s = 0; options_.strided && s < in_default_order; ++s) {
+      seen.insert(strategy_at(s));
+    }
+    for (std::size_t s = 0; s < in_default_order; ++s) {
+      const std::vector<Placements> strategy = strategy_at(s);
       if (std::none_of(strategy.begin(), strategy.end(), cuts_a_dim_twice)) continue;
       seen.insert(strategy);
       std::vector<int> order(to_index(mesh_.ndim()));
@@ -471,8 +480,9 @@ class Enumerator {
     const bool follows_alone = kAutoParallels.contains(options_.rules);
     if (!follows_alone) add(replicated);
     for (const LayoutId id : from) {
-      // Strategies in another shard order follow from those in the default order.
-      if (!all_.layouts.layout(id).has_default_order()) continue;
+      // Strategies in another shard order follow from those in the default order. With strided shards,
+      // what reads as a shard order may be a view's, which follows from no other strategy.
+      if (!options_.strided && !all_.layouts.layout(id).has_default_order()) continue;
       const Placements placements = all_.layouts[id];
       std::size_t t = 0;
       for (TensorArg& arg : call.inputs) {

@@ -330,12 +330,13 @@ double StackEvaluator::kernel_us_under(const ComputeModel& kernels, const OpRule
   KernelQuery query{.kind = rule.kernel,
                     .dtype = tensors.empty() ? out.at(0).dtype : tensors[0]->meta.dtype};
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    shapes.push_back(largest_local_shape(tensors[i]->meta.shape, inputs[i], mesh));
+    shapes.push_back(kernel_shape(tensors[i]->meta.shape, inputs[i], mesh, stack_.strided_kernels));
     query.bytes += element_count(shapes.back()) * itemsize(tensors[i]->meta.dtype);
   }
   for (std::size_t o = 0; o < out.size(); ++o) {
     query.bytes +=
-        element_count(largest_local_shape(out[o].shape, outputs[o], mesh)) * itemsize(out[o].dtype);
+        element_count(kernel_shape(out[o].shape, outputs[o], mesh, stack_.strided_kernels)) *
+        itemsize(out[o].dtype);
   }
   set_work(query, rule, shapes, call);
   return kernels.price(query).total.value();
@@ -434,7 +435,7 @@ Pricing StackEvaluator::price(const Expansion& expansion, const OpRule* rule, co
   }
   if (rule == nullptr || !prices_kernels()) return pricing;
   pricing.compute_us.resize(expansion.size());
-  KernelPrices kernel_prices(*rule, call, mesh, expansion, *kernels_);
+  KernelPrices kernel_prices(*rule, call, mesh, expansion, *kernels_, stack_.strided_kernels);
   for (std::size_t c = 0; c < expansion.size(); ++c) {
     if (!(pricing.totals[c] < kInfinity)) continue;
     pricing.compute_us[c] = kernel_prices.price(c);
@@ -500,6 +501,29 @@ Decision StackEvaluator::decide(const Expansion& expansion, const Pricing& prici
   return decision;
 }
 
+bool StackEvaluator::chooses_by_queue(const OpCall& call) const {
+  return stack_.search == SearchKind::kDijkstra &&
+         stack_.redistribution.planner == PlannerKind::kGreedy && !is_decided_elsewhere(call);
+}
+
+// The search with bounds finds the choice of the full enumeration. It is asked all the same, so that
+// what is reported of a stack is what its search does.
+Decision StackEvaluator::decide_by_search(const Expansion& expansion, const Pricing& pricing,
+                                          const OpRule& rule, const OpCall& call,
+                                          const DeviceMesh& mesh) {
+  if (stack_.search == SearchKind::kFull || is_decided_elsewhere(call)) {
+    return decide(expansion, pricing, &rule, call, mesh);
+  }
+  const Selection found = select(call, mesh, {.rule = &rule});
+  Decision decision;
+  decision.choice = found.choice;
+  decision.candidates = expansion.size();
+  decision.ties = found.ties.size();
+  decision.margin_us = found.margin_us;
+  decision.flips_with_order = found.flips_with_order;
+  return decision;
+}
+
 Selection StackEvaluator::select_from(const Expansion& expansion, const OpRule* rule,
                                       const OpCall& call, const DeviceMesh& mesh,
                                       const SelectOptions& options) {
@@ -507,8 +531,16 @@ Selection StackEvaluator::select_from(const Expansion& expansion, const OpRule* 
   if (expansion.size() == 0) {
     throw InputError(call.op + ": no sharding candidate is left for " + call.text());
   }
-  return select_priced(expansion, price(expansion, rule, call, mesh), rule, call, mesh,
-                       options.order.value_or(stack_.order));
+  Selection selection = select_priced(expansion, price(expansion, rule, call, mesh), rule, call,
+                                      mesh, options.order.value_or(stack_.order));
+  if (!is_decided_elsewhere(call)) {
+    SearchEffort& effort = selection.effort.emplace();
+    effort.states_visited = expansion.size();
+    for (std::size_t i = 0; i < expansion.inputs(); ++i) {
+      effort.prices_asked += expansion.used_codes(i).size();
+    }
+  }
+  return selection;
 }
 
 Selection StackEvaluator::select_priced(const Expansion& expansion, const Pricing& pricing,
@@ -545,6 +577,7 @@ Selection StackEvaluator::select_by_bounds(const OpRule& rule, const OpCall& cal
   const Expansion space = prepare_expansion(rule, call, mesh);
   const auto tensors = call.tensors();
   std::vector<std::vector<double>> by_code;
+  SearchEffort effort{.method = SearchMethod::kBounds};
   for (std::size_t i = 0; i < space.inputs(); ++i) {
     // Layouts that no candidate may ask for are not priced, since the planner would search
     // everywhere for a way to them.
@@ -557,6 +590,7 @@ Selection StackEvaluator::select_by_bounds(const OpRule& rule, const OpCall& cal
     }
     std::vector<double> own(codes.size());
     price_codes(on(mesh), space, i, *tensors[i], codes, own);
+    effort.prices_asked += codes.size();
     std::vector<double>& prices =
         by_code.emplace_back(space.codes(i), std::numeric_limits<double>::infinity());
     for (std::size_t k = 0; k < codes.size(); ++k) {
@@ -595,6 +629,8 @@ Selection StackEvaluator::select_by_bounds(const OpRule& rule, const OpCall& cal
   }
   Selection selection = select_priced(tied, pricing, &rule, call, mesh, order);
   selection.margin_us = found.margin_us;
+  effort.states_visited = found.states;
+  selection.effort = effort;
   return selection;
 }
 
@@ -614,6 +650,9 @@ Selection StackEvaluator::select_by_steps(const OpRule& rule, const OpCall& call
   }
   selection.candidates = {selection.choice};
   selection.ties = {0};
+  selection.effort = {.method = SearchMethod::kQueue,
+                      .states_visited = found.states_visited,
+                      .prices_asked = found.prices_asked};
   return selection;
 }
 

@@ -49,6 +49,25 @@ struct Candidate {
   double total_us = 0.0;
 };
 
+// How a selection was found, and what that took.
+enum class SearchMethod : std::uint8_t { kEnumeration, kQueue, kBounds };
+template <>
+struct EnumNames<SearchMethod> {
+  static constexpr std::string_view kKind = "search method";
+  static constexpr std::array kNames = {Named{SearchMethod::kEnumeration, "enumeration"},
+                                        Named{SearchMethod::kQueue, "queue"},
+                                        Named{SearchMethod::kBounds, "bounds"}};
+};
+struct SearchEffort {
+  SearchMethod method = SearchMethod::kEnumeration;
+  // Candidates that the enumeration lists; layouts of all inputs that the queue looks at; partial and
+  // whole candidates that the bounds examine.
+  std::size_t states_visited = 0;
+  // Moves of one input from its layout into another one that are priced; for the queue, changes of one
+  // placement along one mesh dim. An input that stays where it is counts, too, at its price of 0.
+  std::size_t prices_asked = 0;
+};
+
 struct Selection {
   // The candidates in the order in which the policy saw them. After a search that does not
   // enumerate, these are only the candidates at the minimum.
@@ -58,7 +77,8 @@ struct Selection {
   std::vector<std::size_t> ties;
   std::optional<double> margin_us;
   bool flips_with_order = false;
-  std::string search_note;  // why a search fell back to full enumeration; "": it did not
+  std::string search_note;             // why a search fell back to full enumeration; "": it did not
+  std::optional<SearchEffort> effort;  // nothing where the decision was made elsewhere
 };
 
 struct SelectOptions {
@@ -117,9 +137,17 @@ class StackEvaluator {
   [[nodiscard]] Selection select_from(const Expansion& expansion, const OpRule* rule,
                                       const OpCall& call, const DeviceMesh& mesh,
                                       const SelectOptions& options = {});
-  // Only the choice, from an expansion under this stack's rules.
+  // Only the choice, from an expansion under this stack's rules, whatever the stack's search is.
   [[nodiscard]] Decision decide(const Expansion& expansion, const Pricing& pricing,
                                 const OpRule* rule, const OpCall& call, const DeviceMesh& mesh);
+  // The same, found by the stack's search. The queue may choose what the expansion does not list, and
+  // its price is that of the queue's steps.
+  [[nodiscard]] Decision decide_by_search(const Expansion& expansion, const Pricing& pricing,
+                                          const OpRule& rule, const OpCall& call,
+                                          const DeviceMesh& mesh);
+  // Whether the stack's choice may differ from the cheapest candidate of the full enumeration, because
+  // PyTorch's queue makes it.
+  [[nodiscard]] bool chooses_by_queue(const OpCall& call) const;
 
   // Where only cheap candidates matter, moves of one input that cost more than `limit_us` may be
   // given as infinite, and so may the totals of candidates that need them.

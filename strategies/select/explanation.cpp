@@ -203,7 +203,7 @@ void Explainer::explain_call(const Job& job, std::optional<PriceFlip>& first_fli
   if (expansion.size() == 0) throw InputError(call.op + ": no sharding candidate is left");
   const Pricing pricing = evaluator_.price(expansion, &rule, call, job.mesh);
   const Pricing judged = reference_.price(expansion, &rule, call, job.mesh);
-  const Decision decision = evaluator_.decide(expansion, pricing, &rule, call, job.mesh);
+  const Decision decision = evaluator_.decide_by_search(expansion, pricing, rule, call, job.mesh);
 
   for (const std::size_t i : shown_candidates(job, expansion, pricing, decision.choice)) {
     if (detail.candidates.size() >= 2 * kExplainedCandidates) break;
@@ -225,6 +225,8 @@ void Explainer::explain_call(const Job& job, std::optional<PriceFlip>& first_fli
               job.element + "input " + std::to_string(i), detail);
   }
   if (!job.looks_for_flip || !(decision.choice.total_us < kInfinity)) return;
+  // At which prices the queue would find something else is not known.
+  if (evaluator_.chooses_by_queue(call)) return;
   std::optional<PriceFlip> flip = flips_.first_of(call, job.mesh);
   if (flip && (!first_flip || flip->distance() < first_flip->distance())) {
     first_flip = std::move(flip);

@@ -70,7 +70,7 @@ bool FlipBounds::prepare(const PricedCall& question, std::size_t chosen) {
   }
   if (!question.pricing.compute_us.empty()) {
     kernels_.emplace(question.rule, question.call, question.mesh, question.expansion,
-                     evaluator_.compute_model());
+                     evaluator_.compute_model(), stack.strided_kernels);
   }
   return prepare_choice(question, chosen);
 }

@@ -3,12 +3,14 @@
 namespace shardlab {
 
 KernelPrices::KernelPrices(const OpRule& rule, const OpCall& call, const DeviceMesh& mesh,
-                           const Expansion& expansion, const ComputeModel& kernels)
+                           const Expansion& expansion, const ComputeModel& kernels,
+                           StridedKernels strided)
     : rule_(rule),
       call_(call),
       mesh_(mesh),
       expansion_(expansion),
       kernels_(kernels),
+      strided_(strided),
       reads_shapes_(rule.flops != nullptr || rule.shape != nullptr) {
   for (const TensorMeta& meta : rule.outputs(call)) add(meta);
   for (const TensorSpec* tensor : call.tensors()) add(tensor->meta);
@@ -43,7 +45,7 @@ const KernelPrices::Held& KernelPrices::held_by(std::size_t t, std::size_t candi
   const std::uint32_t code = tensor.codes[candidate];
   if (tensor.where[code] == 0) {
     const Shape shape =
-        largest_local_shape(tensor.meta.shape, expansion_.tensor_layout(t, code), mesh_);
+        kernel_shape(tensor.meta.shape, expansion_.tensor_layout(t, code), mesh_, strided_);
     tensor.held.push_back({shape, element_count(shape) * itemsize(tensor.meta.dtype)});
     tensor.where[code] = static_cast<std::uint32_t>(tensor.held.size());
   }

@@ -14,6 +14,7 @@
 #include "costmodel/compute_model.h"
 #include "strategies/rules/expansion.h"
 #include "strategies/rules/op_rule.h"
+#include "strategies/select/stack.h"
 
 namespace shardlab {
 
@@ -21,7 +22,8 @@ class KernelPrices {
  public:
   // Keeps references to all arguments. Assumes that the expansion is of this call under this rule.
   KernelPrices(const OpRule& rule, const OpCall& call, const DeviceMesh& mesh,
-               const Expansion& expansion, const ComputeModel& kernels);
+               const Expansion& expansion, const ComputeModel& kernels,
+               StridedKernels strided = StridedKernels::kLocal);
 
   [[nodiscard]] double price(std::size_t candidate);
 
@@ -46,6 +48,7 @@ class KernelPrices {
   const DeviceMesh& mesh_;
   const Expansion& expansion_;
   const ComputeModel& kernels_;
+  StridedKernels strided_;
   bool reads_shapes_;            // whether the price depends on the inputs' shapes beside the bytes
   std::vector<Tensor> tensors_;  // outputs, then inputs
   std::vector<Shape> input_shapes_;

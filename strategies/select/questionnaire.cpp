@@ -235,7 +235,7 @@ Answer Questionnaire::select_answer(StackEvaluator& stack, const Expansion& expa
                                     const OpRule& rule, const OpCall& call,
                                     const DeviceMesh& mesh) {
   const Pricing pricing = stack.price(expansion, &rule, call, mesh);
-  const Decision decision = stack.decide(expansion, pricing, &rule, call, mesh);
+  const Decision decision = stack.decide_by_search(expansion, pricing, rule, call, mesh);
   Answer answer;
   answer.choice = choice_text(decision.choice.inputs, decision.choice.outputs);
   answer.price_us = finite(decision.choice.total_us);

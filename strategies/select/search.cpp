@@ -90,6 +90,7 @@ class Search {
                                .input_us = entry.input_us,
                                .total_us = entry.cost,
                                .states_visited = visited_.size(),
+                               .prices_asked = prices_asked_,
                                .all_matches = {}};
         }
         if (!options_.exhaustive) return found;
@@ -100,7 +101,11 @@ class Search {
         return std::nullopt;
       }
     }
-    if (found) found->all_matches = std::move(matches);
+    if (found) {
+      found->all_matches = std::move(matches);
+      found->states_visited = visited_.size();
+      found->prices_asked = prices_asked_;
+    }
     return found;
   }
 
@@ -181,9 +186,11 @@ class Search {
     if (visited_.contains(key_of(moved.inputs))) return;
     const DType dtype = tensors_[input]->meta.dtype;
     // The runtime will plan the net change, so that change must be possible.
+    ++prices_asked_;
     const PricedTransition net =
         pricer_.price(initial_.inputs[input][m], next, mesh_dim, initial_.bytes[input], dtype);
     if (!net.price.is_possible()) return;
+    ++prices_asked_;
     const PricedTransition step =
         pricer_.price(entry.inputs[input][m], next, mesh_dim, entry.bytes[input], dtype);
     if (step.price.total.value() == kInfinity) return;
@@ -207,6 +214,7 @@ class Search {
   std::priority_queue<Entry> queue_;
   std::unordered_set<std::string> visited_;
   std::uint64_t counter_ = 0;
+  std::size_t prices_asked_ = 0;
   bool gave_up_ = false;
 };
 

@@ -31,6 +31,8 @@ struct SearchResult {
       input_us;  // by input: the price of its redistribution, as the search found it
   double total_us = 0.0;
   std::size_t states_visited = 0;
+  // How often the price of one change along one mesh dim was asked for.
+  std::size_t prices_asked = 0;
   // The inputs of every accepted state, when the search is exhaustive.
   std::vector<std::vector<Placements>> all_matches;
 };

@@ -6,6 +6,7 @@
 #include "costmodel/base/json_enum.h"
 #include "costmodel/base/text.h"
 #include "sim/all_to_all_penalty.h"
+#include "sim/tensor_spec.h"
 
 namespace shardlab {
 namespace {
@@ -59,6 +60,16 @@ nlohmann::json json_of(const EdgeSemantics& semantics) {
 
 }  // namespace
 
+Shape kernel_shape(const Shape& shape, Placements placements, const DeviceMesh& mesh,
+                   StridedKernels strided) {
+  if (strided == StridedKernels::kWhole) {
+    for (Placement& p : placements) {
+      if (p.is_strided()) p = Placement::replicate();
+    }
+  }
+  return largest_local_shape(shape, placements, mesh);
+}
+
 nlohmann::json upon_base(const nlohmann::json& json, const JsonPlace& place,
                          const Stack::LoadBase& load_base) {
   if (!json.is_object() || !json.contains("base")) return json;
@@ -109,6 +120,8 @@ Stack Stack::from_json(const nlohmann::json& json, const JsonPlace& place,
   stack.redistribution.planner =
       find_enum<PlannerKind>(reader, "planner").value_or(PlannerKind::kGreedy);
   stack.redistribution.merge = find_enum<MergeMode>(reader, "merge").value_or(MergeMode::kExecute);
+  stack.redistribution.merge_rule =
+      find_enum<MergeRule>(reader, "merge_rule").value_or(MergeRule::kRuns);
   stack.redistribution.merge_checks_all_gather = reader.boolean_or("merge_checks_all_gather", true);
   stack.collective_model =
       read_model_choice(reader.value("collective_model"), reader.place("collective_model"));
@@ -124,6 +137,8 @@ Stack Stack::from_json(const nlohmann::json& json, const JsonPlace& place,
   }
   const nlohmann::json none = "none";
   const nlohmann::json* compute = reader.find("compute_model");
+  stack.strided_kernels =
+      find_enum<StridedKernels>(reader, "strided_kernels").value_or(StridedKernels::kLocal);
   stack.compute_model =
       read_model_choice(compute == nullptr ? none : *compute, reader.place("compute_model"));
   if (stack.compute_model.entry->make_compute == nullptr) {
@@ -159,9 +174,11 @@ nlohmann::json Stack::to_json() const {
                          {"transitions", json_of(*redistribution.semantics)},
                          {"planner", name_of(redistribution.planner)},
                          {"merge", name_of(redistribution.merge)},
+                         {"merge_rule", name_of(redistribution.merge_rule)},
                          {"merge_checks_all_gather", redistribution.merge_checks_all_gather},
                          {"collective_model", collective_model.to_json()},
                          {"compute_model", compute_model.to_json()},
+                         {"strided_kernels", name_of(strided_kernels)},
                          {"straggler", straggler.to_json()},
                          {"order", order.text()},
                          {"policy", name_of(policy)},

@@ -34,6 +34,21 @@ struct EnumNames<SearchKind> {
 };
 [[nodiscard]] constexpr std::string_view to_string(SearchKind search) { return name_of(search); }
 
+// What the price of a kernel takes a rank to hold of a strided shard: its own part, or the whole
+// tensor. AutoParallel at a54c252 takes the whole tensor, since it asks Placement.is_shard(), which is
+// false for strided shards since pytorch/pytorch#167887; its pull request 429 mends that.
+// Source: autoparallel, cost_models/compute_estimation.py.
+enum class StridedKernels : std::uint8_t { kLocal, kWhole };
+template <>
+struct EnumNames<StridedKernels> {
+  static constexpr std::string_view kKind = "strided kernels";
+  static constexpr std::array kNames = {Named{StridedKernels::kLocal, "local"},
+                                        Named{StridedKernels::kWhole, "whole"}};
+};
+// The shape by which kernels are priced, on the rank with the largest shard.
+[[nodiscard]] Shape kernel_shape(const Shape& shape, Placements placements, const DeviceMesh& mesh,
+                                 StridedKernels strided);
+
 struct Stack {
   std::string name;
   std::string title;
@@ -42,6 +57,7 @@ struct Stack {
   RedistributionOptions redistribution;
   ModelChoice collective_model;
   ModelChoice compute_model;
+  StridedKernels strided_kernels = StridedKernels::kLocal;
   Straggler straggler;
   CandidateOrder order;
   Policy policy = Policy::kKeepInput;

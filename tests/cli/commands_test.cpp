@@ -225,6 +225,77 @@ TEST(OtherCommands, SayWhichPricesAreDoubtful) {
   EXPECT_THAT(output_of(judged), testing::HasSubstr("  note: ap-nccl: doubtful price: "));
 }
 
+// The question in which PyTorch's queue finds a dearer strategy.
+const Words kQueueQuestion = {
+    "select",  "--op",        "aten.mm.default",         "--mesh",
+    "16x8",    "--inputs",    "bf16[23170,23170] RS(0)", "bf16[23170,92680] RP(avg)",
+    "--stack", "dtensor-2.13"};
+
+TEST(SelectEffort, IsCountedForEachSearch) {
+  const auto search = [](const char* kind) {
+    Words words = kQueueQuestion;
+    words.insert(words.end(), {"--search", kind});
+    return json_of(words)["search"];
+  };
+  const json full = search("full");
+  const json bounds = search("exact");
+  const json queue = search("dijkstra");
+  EXPECT_EQ(full["method"], "enumeration");
+  EXPECT_EQ(bounds["method"], "bounds");
+  EXPECT_EQ(queue["method"], "queue");
+  EXPECT_EQ(full["states_visited"], json_of(kQueueQuestion)["candidates"].size());
+  for (const json& each : {full, bounds, queue}) {
+    EXPECT_GT(each["states_visited"].get<int>(), 0);
+    EXPECT_GT(each["prices_asked"].get<int>(), 0);
+  }
+}
+
+TEST(SelectEffort, IsALineOfTheTextIfItIsAskedFor) {
+  EXPECT_THAT(output_of(kQueueQuestion), testing::Not(testing::HasSubstr("visited")));
+  Words words = kQueueQuestion;
+  words.emplace_back("--effort");
+  EXPECT_THAT(output_of(words),
+              testing::ContainsRegex("  the enumeration visited [0-9]+ candidates and asked for "
+                                     "[0-9]+ prices of moves of an input\n"));
+  words.insert(words.end(), {"--search", "dijkstra"});
+  EXPECT_THAT(output_of(words),
+              testing::ContainsRegex("  the queue visited [0-9]+ states and asked for [0-9]+ "
+                                     "prices of single steps\n"));
+}
+
+// compare and record choose by the stack's search, as select does.
+TEST(SearchOfAStack, IsThatOfCompareAndRecord) {
+  const TemporaryFolder folder;
+  folder.write("queue.json",
+               R"({"schema": "shardlab/stack/1", "base": "dtensor-2.13", "name": "queue",
+                   "search": "dijkstra"})");
+  folder.write("one.json",
+               R"({"schema": "shardlab/suite/1", "name": "one", "questions": [{"id": "product",
+                   "kind": "select", "op": "mm", "mesh": "16x8", "inputs":
+                   ["bf16[23170,23170] RS(0)", "bf16[23170,92680] RP(avg)"]
+}]
+})");
+  const ProcessResult compared = run_shardlab(
+      {"compare", "--baseline", "dtensor-2.13", "--candidate", "queue.json", "--suite", "one.json",
+       "--format", "json", "--no-timing", "--quiet"},
+      folder.path());
+ASSERT_EQ(compared.exit_code, 0) << compared.err;
+EXPECT_EQ(json::parse(compared.out)["flips"].size(), 1U) << compared.out;
+const ProcessResult recorded = run_shardlab({"record", "--stack", "queue.json", "--suite",
+                                             "one.json", "--out", "queue.choices.json", "--quiet"},
+                                            folder.path());
+ASSERT_EQ(recorded.exit_code, 0) << recorded.err;
+const json choice = json::parse(std::ifstream(folder.path() / "queue.choices.json"))["choices"][0];
+EXPECT_EQ(choice["inputs"], (json{"S(1)R", "S(0)P(avg)"}));
+// The file is a stack that makes the same choice.
+const ProcessResult replayed =
+    run_shardlab({"compare", "--baseline", "queue.json", "--candidate", "queue.choices.json",
+                  "--suite", "one.json", "--format", "json", "--no-timing", "--quiet"},
+                 folder.path());
+ASSERT_EQ(replayed.exit_code, 0) << replayed.err;
+EXPECT_TRUE(json::parse(replayed.out)["flips"].empty()) << replayed.out;
+}
+
 // pytorch/pytorch#171916: groups of 5 straddle hosts of 8 GPUs in different places.
 TEST(ReplicaGate, RefusesPlansAfterWhichReplicasMayDiffer) {
   const Words plan = {"plan",   "--mesh", "ddp=8,fsdp=5", "--tensor", "f32[64,64]",

@@ -138,6 +138,25 @@ TEST_F(Flatten, MeshDimsAreFlattenedByName) {
                              "compare: found --flatten or --advise-flattened without --program"));
 }
 
+// pytorch/pytorch#171913 merges all-reduces over neighbouring mesh dims alone, and no gathers.
+TEST(PlanFlattened, MergesByTheRuleOfTheStack) {
+  const auto steps = [](const char* rule, const char* from, const char* flattened) {
+    const ProcessResult done = run_shardlab(
+        {"plan", "--mesh", "a=2,b=2,c=2", "--tensor", "f32[64,64]", "--from", from, "--to", "RRR",
+         "--stack", "dtensor-2.13", "--set", std::string("stack.merge_rule=") + rule, "--flatten",
+         flattened, "--format", "json"});
+    EXPECT_EQ(done.exit_code, 0) << done.err;
+    return json::parse(done.out)["steps"].size();
+  };
+  EXPECT_EQ(steps("runs", "PRP", "a,c"), 1U);
+  EXPECT_EQ(steps("neighbouring-all-reduces", "PRP", "a,c"), 2U);
+  EXPECT_EQ(steps("neighbouring-all-reduces", "RPP", "b,c"), 1U);
+  EXPECT_EQ(steps("runs", "RS(0)S(0)", "b,c"), 1U);
+  EXPECT_EQ(steps("neighbouring-all-reduces", "RS(0)S(0)", "b,c"), 2U);
+  EXPECT_EQ(steps("runs", "PPP", "b,c"), 3U);
+  EXPECT_EQ(steps("neighbouring-all-reduces", "PPP", "b,c"), 2U);
+}
+
 // The input moves in two steps, which merge into one.
 TEST(SelectFlattened, PricesMergedStepsWhereTheStackDoes) {
   const auto least = [](const Words& more) {

@@ -45,9 +45,9 @@ inline std::string with_lists(std::string message) {
        "--summary, "
        "--format, --set, --digits, --max-input, --color, --quiet, --no-timing"},
       {"{stack keys}",
-       "schema, name, title, source, rules, transitions, planner, merge, "
-       "merge_checks_all_gather, collective_model, compute_model, straggler, order, policy, "
-       "search, nesting_guard, transition_us, step_terms"},
+       "schema, name, title, source, rules, transitions, planner, merge, merge_rule, "
+       "merge_checks_all_gather, collective_model, compute_model, strided_kernels, straggler, "
+       "order, policy, search, nesting_guard, transition_us, step_terms"},
   };
   for (const auto& [name, list] : lists) message = replaced(std::move(message), name, list);
   return message;

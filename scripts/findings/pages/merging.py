@@ -20,25 +20,24 @@ SUITE = "ops-full"
 REASONS = {"non_ascending_mesh_dims": "dims in the wrong order", "uneven_tensor_shape": "uneven shards", "no_flattened_mesh": "no flattened mesh"}
 
 
+Merge = tuple[str, tuple[int, ...]]  # the collective and the mesh dims of a merged step
+
+
+@dataclass(frozen=True)
+class Merged:
+    us: float
+    merges: tuple[Merge, ...]
+
+
 @dataclass(frozen=True)
 class Plan:
     """One redistribution under the greedy planner, with every flattened mesh registered."""
 
     mesh: str
     apart_us: float
-    merged_us: float
-    merges: tuple[tuple[str, tuple[int, ...]], ...]  # collective and mesh dims of each merged step
+    first: Merged  # by the pull request's own rule
+    second: Merged  # by its successor's, which PyTorch has
     refused: tuple[str, ...]
-
-    @property
-    def first(self) -> bool:
-        """Whether the pull request's own algorithm merges all that is merged: all-reduces over neighbouring mesh dims."""
-        return bool(self.merges) and all(is_first(merge) for merge in self.merges)
-
-
-def is_first(merge: tuple[str, tuple[int, ...]]) -> bool:
-    collective, dims = merge
-    return collective == "all_reduce" and sorted(dims) == list(range(min(dims), max(dims) + 1))
 
 
 def find(program: Shardlab) -> Finding:
@@ -62,9 +61,13 @@ def planned(program: Shardlab, question: dict[str, Any]) -> Plan | None:
     found = program.run(*words)
     if found["price_us"] is None or found["executed_us"] is None:
         return None
-    merges = tuple((step["collective"], tuple(step["mesh_dims"])) for step in found["steps"] if len(step["mesh_dims"]) > 1)
-    return Plan(question["mesh"], found["price_us"], found["executed_us"], merges, tuple(reason for warning in found["warnings"] for reason in REASONS
-                                                                                      if reason in json.dumps(warning)))
+    first = program.run(*words, "--set", "stack.merge_rule=neighbouring-all-reduces")
+    return Plan(question["mesh"], found["price_us"], merged_in(first), merged_in(found),
+                tuple(reason for warning in found["warnings"] for reason in REASONS if reason in json.dumps(warning)))
+
+
+def merged_in(found: Any) -> Merged:
+    return Merged(found["executed_us"], tuple((step["collective"], tuple(step["mesh_dims"])) for step in found["steps"] if len(step["mesh_dims"]) > 1))
 
 
 def recorded(program: Shardlab) -> list[tuple[str, int, int]]:
@@ -85,17 +88,20 @@ def recorded(program: Shardlab) -> list[tuple[str, int, int]]:
     return found
 
 
-def saved(plans: list[Plan]) -> float:
-    return sum(plan.apart_us - plan.merged_us for plan in plans)
+def saved(plans: list[Plan], rule: str) -> str:
+    """The share of the time of the plans that the rule merges; "-" where it merges none."""
+    merged = [plan for plan in plans if getattr(plan, rule).merges]
+    apart = sum(plan.apart_us for plan in merged)
+    return text.percent(sum(plan.apart_us - getattr(plan, rule).us for plan in merged), apart, 0) if merged else "-"
 
 
 def answer(plans: list[Plan]) -> str:
-    merged = [plan for plan in plans if plan.merges]
-    first = [plan for plan in merged if plan.first]
-    longer = [plan for plan in merged if plan.merged_us > plan.apart_us]
+    merged = [plan for plan in plans if plan.second.merges]
+    first = [plan for plan in plans if plan.first.merges]
+    longer = [plan for plan in merged if plan.second.us > plan.apart_us]
     refused = [plan for plan in plans if plan.refused]
     return (f"Of {len(plans):,} random redistributions on meshes of two and more dims, the pull request's algorithm merges {len(first)} and its successor {len(merged)}; "
-            f"the merges take {text.percent(saved(merged), sum(plan.apart_us for plan in merged), 0)} less time than the steps apart, "
+            f"the successor's merges take {saved(plans, 'second')} less time than the steps apart, "
             f"by `{STACK}`. By the same prices {len(longer)} of them would be slower merged, and {len(refused)} plans have a run that is refused.")
 
 
@@ -103,18 +109,18 @@ def body(plans: list[Plan], programs: list[tuple[str, int, int]]) -> str:
     rows = []
     for mesh in dict.fromkeys(plan.mesh for plan in plans):
         here = [plan for plan in plans if plan.mesh == mesh]
-        merged = [plan for plan in here if plan.merges]
-        first = [plan for plan in merged if plan.first]
-        rows.append([mesh, len(here), len(first), len(merged), sum(plan.merged_us > plan.apart_us for plan in merged),
-                     *(text.percent(saved(some), sum(plan.apart_us for plan in some), 0) if some else "-" for some in (first, merged)),
+        merged = [plan for plan in here if plan.second.merges]
+        rows.append([mesh, len(here), sum(bool(plan.first.merges) for plan in here), len(merged),
+                     sum(plan.second.us > plan.apart_us for plan in merged), saved(here, "first"), saved(here, "second"),
                      *(sum(reason in plan.refused for plan in here) for reason in REASONS)])
     kinds: dict[str, list[int]] = {}
     for plan in plans:
-        for merge in plan.merges:
-            counts = kinds.setdefault(merge[0], [0, 0, 0])
+        for collective, dims in plan.second.merges:
+            counts = kinds.setdefault(collective, [0, 0, 0])
             counts[0] += 1
-            counts[1] += is_first(merge)
-            counts[2] += max(merge[1]) - min(merge[1]) + 1 > len(merge[1])
+            counts[1] += (collective, dims) in plan.first.merges
+            counts[2] += max(dims) - min(dims) + 1 > len(dims)
+    alone = sum(merge not in plan.second.merges for plan in plans for merge in plan.first.merges)
     kind_rows = [[f"`{kind}`", *counts] for kind, counts in sorted(kinds.items())]
     number, apart = (sum(counts[index] for counts in kinds.values()) for index in (0, 2))
     program_rows = [[f"`{suite}`", moved, several] for suite, moved, several in programs]
@@ -129,6 +135,8 @@ Saved is the share of the time of those plans alone. The greedy planner's steps,
 ## By collective
 
 {text.table(["merged step", "number:", "as in #171913:", "over dims that are not neighbours:"], kind_rows)}
+
+The merges of the successor. {alone} merges are those of #171913 alone, which merges a part of a longer run.
 
 ## Recorded programs
 
@@ -145,11 +153,12 @@ A merge needs two steps; a program whose inputs move by one step each has nothin
 ## By hand
 
 {text.commands('shardlab plan --mesh "a=2,b=4" --tensor "bf16[8192,4096]" --from PP --to RR --stack calibrated-h100 --planner greedy --set stack.merge=execute --flatten a,b',
-               "scripts/generate_findings.sh merging")}
+               "shardlab plan ... --set stack.merge_rule=neighbouring-all-reduces", "scripts/generate_findings.sh merging")}
 
 ## What this rests on
 
 The redistributions of `{SUITE}` (random layouts, 1 B to 8 GiB); plans of DTensor's greedy planner and its rules of merging, which agree with PyTorch step for step (docs/trust.md), except
 that uneven all-gathers are refused, since PyTorch loses rows there ([#194457](https://github.com/pytorch/pytorch/pull/194457)). Prices of `{STACK}` on 8 GPUs a host, fitted to public
-logs and carried over to groups that no log has, such as 8 ranks on 8 hosts: whether a single plan gains is less sure than the sums. The pull request's own algorithm is taken to be what its thread says: all-reduces only, over neighbouring mesh dims.
+logs and carried over to groups that no log has, such as 8 ranks on 8 hosts: whether a single plan gains is less sure than the sums. The pull request's own algorithm (`"merge_rule": "neighbouring-all-reduces"`) is what its thread says: all-reduces
+only, over neighbouring mesh dims; where the thread is silent, sim/planners/merge.h says what is assumed.
 """

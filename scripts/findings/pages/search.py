@@ -2,6 +2,7 @@
 
 import json
 import math
+import statistics
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,8 @@ SUITE = "ops-full"
 STACKS = ("dtensor-2.13", "dtensor-2.15")
 SEARCHES = {"queue": {"search": "dijkstra"}, "queue without its guard": {"search": "dijkstra", "nesting_guard": False},
             "bounds": {"search": "exact"}}
+FULL = "full expansion"
+COUNTED = {FULL: "enumeration", "queue": "queue", "bounds": "bounds"}  # the ways whose effort is shown, with their method
 NEW_ROWS = ("aten.cat.default", "aten.mean.dim", "aten._softmax.default", "aten.sum.dim_IntList", "aten.amax.default")
 NEW_SAMPLE = 12
 ROWS_BEFORE, ROWS_SINCE = "with rows in 2.13", "with rows since 2.14"
@@ -38,6 +41,13 @@ def find(program: Shardlab) -> Finding:
 
 
 @dataclass(frozen=True)
+class Effort:
+    method: str
+    states: int
+    prices: int
+
+
+@dataclass(frozen=True)
 class Asked:
     """One question under one stack: its candidates, and for each search how the full expansion prices what it chose."""
 
@@ -45,6 +55,7 @@ class Asked:
     candidates: int
     least_us: float
     chosen: dict[str, tuple[str, float | None]]  # the inputs, and None where no candidate has them
+    effort: dict[str, Effort]  # of the full expansion and of each search
 
     def is_wrong(self, name: str) -> bool:
         price = self.chosen[name][1]
@@ -56,13 +67,21 @@ def ask(program: Shardlab, stack: str, question: Any) -> Asked:
     if question["args"]:
         words += ["--args", json.dumps(question["args"])]
     words += ["--inputs", *question["inputs"], "--stack"]
-    listed = program.run(*words, stack)["candidates"]
+    expanded = program.run(*words, stack)
+    listed = expanded["candidates"]
+    effort = {FULL: effort_of(expanded)}
     prices = {tuple(each["inputs"]): price_or_infinite(each["total_us"]) for each in listed}
     chosen = {}
     for name, changes in SEARCHES.items():
-        inputs = program.run(*words, program.variant(stack, changes))["selected"]["inputs"]
+        found = program.run(*words, program.variant(stack, changes))
+        inputs = found["selected"]["inputs"]
         chosen[name] = ", ".join(inputs), prices.get(tuple(inputs))
-    return Asked(question, len(listed), min(prices.values()), chosen)
+        effort[name] = effort_of(found)
+    return Asked(question, len(listed), min(prices.values()), chosen, effort)
+
+
+def effort_of(found: Any) -> Effort:
+    return Effort(found["search"]["method"], found["search"]["states_visited"], found["search"]["prices_asked"])
 
 
 def price_or_infinite(price: float | None) -> float:
@@ -104,6 +123,16 @@ def body(recorded: Any, found: dict[tuple[str, str, int], list[Asked]]) -> str:
         numbers = [each.candidates for each in asked]
         agreed.append([kind, f"`{stack}`", dims, len(asked), f"{text.figure(sum(numbers) / len(numbers))} / {max(numbers):,}",
                        *(sum(each.is_wrong(name) for each in asked) for name in SEARCHES)])
+    efforts = []
+    for dims in range(1, 5):
+        for name, method in COUNTED.items():
+            # Questions in which the searches did not fall back to the expansion, so that all ways are counted on the same ones.
+            asked = [each for (_, stack, here), some in found.items() if (stack, here) == (STACKS[1], dims) for each in some
+                     if all(each.effort[way].method == ran for way, ran in COUNTED.items())]
+            states, prices = [each.effort[name].states for each in asked], [each.effort[name].prices for each in asked]
+            if asked:
+                efforts.append([dims if name == FULL else "", len(asked) if name == FULL else "", name, *(
+                    f"{statistics.median(numbers):,g} / {max(numbers):,}" for numbers in (states, prices))])
     first = next((row["first_wrong"] for row in recorded["dims"] if row["first_wrong"]), None)
     return f"""
 ## PyTorch's own two ways
@@ -123,6 +152,14 @@ questions in which a search finds a strategy that the full expansion prices abov
 
 {same_sentence(found)} {first_sentence(found)}
 
+## What shardlab's searches look at, under `{STACKS[1]}`
+
+{text.table(["mesh dims:", "questions:", "way", "states visited, median / worst:", "prices asked, median / worst:"], efforts)}
+
+States are candidates for the expansion, layouts of all inputs for the queue, and partial and whole candidates for the bounds. Prices are moves of one
+input from its layout into another; for the queue they are changes of one placement along one mesh dim. The same questions as above, as far as no search
+fell back to the expansion. `select --effort` prints both figures.
+
 ## What to do
 
 - Keep the expansion on meshes of one and two dims: its worst case is short there, and its order of candidates decides ties.
@@ -141,8 +178,8 @@ questions in which a search finds a strategy that the full expansion prices abov
 
 The first table: PyTorch {recorded['torch']} on a fake process group, one thread, caches cleared, on questions evenly spread over `{SUITE}`; times are of one busy
 machine, taken once, and only their ratios mean something. The others: shardlab's stacks of the releases, which agree with
-recorded decisions of PyTorch (docs/trust.md). shardlab does not print how many candidates and prices its own searches
-ask; its times beside PyTorch's are in [speed](../../docs/speed.md).
+recorded decisions of PyTorch (docs/trust.md), and count their own states and prices; their times beside PyTorch's are in
+[speed](../../docs/speed.md).
 """
 
 

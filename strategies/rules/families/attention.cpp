@@ -25,9 +25,10 @@ using rows::kAvg;
 using rows::kR;
 using rows::kSum;
 
-enum class Kind : std::uint8_t { kFlash, kEfficient, kCudnn };
+enum class Kind : std::uint8_t { kFlash, kEfficient, kCudnn, kFlex };
 
 Kind kind_of(const OpCall& call) {
+  if (call.op.find("flex") != std::string::npos) return Kind::kFlex;
   if (call.op.find("efficient") != std::string::npos) return Kind::kEfficient;
   return call.op.find("cudnn") != std::string::npos ? Kind::kCudnn : Kind::kFlash;
 }
@@ -47,7 +48,8 @@ const TensorMeta& of_four_dims(const OpCall& call, std::size_t i) {
 // Whether several heads of queries share each head of keys and values.
 bool is_grouped(const OpCall& call, const TensorMeta& query, const TensorMeta& key) {
   const std::int64_t heads = key.shape[1];
-  return kind_of(call) == Kind::kFlash && heads > 0 && query.shape[1] > heads &&
+  const Kind kind = kind_of(call);
+  return (kind == Kind::kFlash || kind == Kind::kFlex) && heads > 0 && query.shape[1] > heads &&
          query.shape[1] % heads == 0;
 }
 
@@ -453,6 +455,53 @@ Rows all_backward_rows(const OpCall& call, const OpRule&) {
   return all;
 }
 
+// -- flex_attention ----------------------------------------------------------------------------
+//
+// A higher-order operator: functions change each score, or say which scores count, and what they do is
+// not known here. Its tensors are queries, keys and values, and behind them those of a block mask, whose
+// first two dims are batch and heads, or 1 for all of them. PyTorch 2.13.0 has no rule for it and refuses
+// DTensors; AutoParallel at a54c252 takes it as a box, whole or cut by batch or heads, and replicates
+// keys and values whose heads do not divide, also where a rank then has queries of one group of heads
+// and the keys of all of them. This rule asks for whole groups, and lets a shard be strided.
+// Source: meta-pytorch/autoparallel#417, placement_options.py; torch/_higher_order_ops/flex_attention.py.
+
+std::vector<TensorMeta> flex_outputs(const OpCall& call) {
+  const Operands operands(call, 0);
+  const Shape& query = operands.query.shape;
+  const auto tensors = call.tensors();
+  for (std::size_t i = 3; i < tensors.size(); ++i) {
+    const TensorMeta& mask = tensors[i]->meta;
+    const bool fits = mask.ndim() >= 2 && (mask.shape[0] == 1 || mask.shape[0] == query[0]) &&
+                      (mask.shape[1] == 1 || mask.shape[1] == query[1]);
+    if (!fits) {
+      fail(call, "found " + mask.text() +
+                     " of the block mask; valid: a tensor whose first two dims are the batch and "
+                     "the heads of the queries " +
+                     operands.query.text() + ", or 1");
+    }
+  }
+  TensorMeta out = operands.query;
+  out.strides.clear();
+  out.shape[3] = operands.value.shape[3];
+  const TensorMeta sums{
+      .dtype = DType::kF32, .shape = {query[0], query[1], query[2]}, .strides = {}};
+  return {out, sums, sums};
+}
+
+Rows flex_rows(const OpCall& call, const OpRule&) {
+  const Shape& query = Operands(call, 0).query.shape;
+  Rows all;
+  for (const int dim : {1, 0}) {
+    Row row(3, RowEntry::any_shard(dim));
+    for (const TensorSpec* tensor : call.tensors()) {
+      const bool is_for_all = tensor->meta.shape[to_index(dim)] == 1 && query[to_index(dim)] > 1;
+      row.push_back(is_for_all ? RowEntry(kR) : RowEntry::any_shard(dim));
+    }
+    all.push_back(std::move(row));
+  }
+  return all;
+}
+
 // The forward op computes two products (queries with keys, scores with values), the backward op
 // five.
 double products_flops(std::span<const Shape> local, std::size_t first, double products) {
@@ -511,6 +560,10 @@ constexpr OpRule forward(std::string_view op, RuleSets sets, RowsOf rows) {
           .flops = forward_flops,
           .shape = forward_shape};
 }
+void flex_shape(std::span<const Shape> local, const OpCall&, KernelQuery& query) {
+  set_shape(local, 0, Kind::kFlash, false, false, query);
+}
+
 constexpr OpRule maskless(std::string_view op, RuleSets sets) {
   OpRule rule = forward(op, sets, maskless_rows);
   rule.outputs = maskless_outputs;
@@ -544,6 +597,14 @@ constexpr std::string_view kCudnnBackward =
     "aten._scaled_dot_product_cudnn_attention_backward.default";
 
 constexpr OpRule kRules[] = {
+    {.op = "higher_order.flex_attention",
+     .sets = kShardlab,
+     .outputs = flex_outputs,
+     .rows = flex_rows,
+     .filter = has_whole_groups,
+     .kernel = Kernel::kAttention,
+     .flops = forward_flops,
+     .shape = flex_shape},
     forward(kCudnn, rows::kBeforeRows, plain_forward_rows),
     maskless(kCudnn, rows::kSinceRows),
     forward(kCudnn, kShardlab, all_forward_rows),

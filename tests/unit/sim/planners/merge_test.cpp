@@ -302,6 +302,47 @@ TEST(Merge, R40TheLogicalExtentCountsAndNotTheGlobalOne) {
             "1:P(sum)>S(0) 2:P(sum)>S(0) | uneven_tensor_shape(12)");
 }
 
+// -- The rule of the pull request that came first ------------------------------------------------
+
+const MergeOptions kFirst = {.rule = MergeRule::kNeighbouringAllReduces};
+
+TEST(MergeNeighbours, AllReducesOverNeighbouringMeshDimsBecomeOne) {
+  const DeviceMesh mesh = mesh_with("a=2,b=2,c=2", {{"a", "b", "c"}});
+  EXPECT_EQ(merged(mesh, {step(0, "P", "R"), step(1, "P", "R"), step(2, "P", "R")}, kFirst),
+            "0+1+2:P(sum)>R");
+  EXPECT_EQ(merged(mesh, {step(2, "P", "R"), step(1, "P", "R"), step(0, "P", "R")}, kFirst),
+            "0+1+2:P(sum)>R");
+}
+
+TEST(MergeNeighbours, MeshDimsThatAreNoNeighboursStayApartAndNothingIsWarnedOf) {
+  const DeviceMesh mesh = mesh_with("a=2,b=2,c=2", kAC);
+  const std::vector<PlanStep> steps = {step(0, "P", "R"), step(2, "P", "R")};
+  EXPECT_EQ(merged(mesh, steps), "0+2:P(sum)>R");
+  EXPECT_EQ(merged(mesh, steps, kFirst), "0:P(sum)>R 2:P(sum)>R");
+}
+
+TEST(MergeNeighbours, OtherCollectivesStayApart) {
+  const DeviceMesh mesh = mesh_with("a=2,b=2", kAB);
+  EXPECT_EQ(merged(mesh, {step(1, "S(0)", "R"), step(0, "S(0)", "R")}, kFirst),
+            "1:S(0)>R 0:S(0)>R");
+  EXPECT_EQ(merged(mesh, {step(0, "P", "S(0)"), step(1, "P", "S(0)")}, kFirst),
+            "0:P(sum)>S(0) 1:P(sum)>S(0)");
+}
+
+TEST(MergeNeighbours, SumsAndAveragesAreNotMixed) {
+  const DeviceMesh mesh = mesh_with("a=2,b=2", kAB);
+  EXPECT_EQ(merged(mesh, {step(0, "P", "R"), step(1, "P(avg)", "R")}, kFirst),
+            "0:P(sum)>R 1:P(avg)>R");
+}
+
+// The successor refuses the whole run, since no flattened mesh has the layout of all three dims.
+TEST(MergeNeighbours, TheLongestRunThatIsRegisteredIsTaken) {
+  const DeviceMesh mesh = mesh_with("a=2,b=2,c=2", {{"b", "c"}});
+  const std::vector<PlanStep> steps = {step(0, "P", "R"), step(1, "P", "R"), step(2, "P", "R")};
+  EXPECT_EQ(merged(mesh, steps, kFirst), "0:P(sum)>R 1+2:P(sum)>R");
+  EXPECT_EQ(merged(mesh, steps), "0:P(sum)>R 1:P(sum)>R 2:P(sum)>R | no_flattened_mesh(012)");
+}
+
 // -- Merging whole plans ------------------------------------------------------------------------
 
 BenchChoice merging(const char* mesh, const Axes& flatten, MergeMode mode) {

@@ -91,6 +91,24 @@ TEST(ProgramStrategies, StridedShardsComeThroughViewsIntoProducts) {
   EXPECT_EQ(strategies_of(plain, "2", strided), strategies_of(plain, "2"));
 }
 
+// With both, nothing of either list is lost, and nothing is listed twice.
+TEST(ProgramStrategies, StridedShardsAndShardOrdersAreListedTogether) {
+  ProgramBuilder b("p", "");
+  const Value flat = b.view(input(b, {8, 8, 8}), {64, 8});
+  static_cast<void>(b.mm(flat, input(b, {8, 8})));
+  const StrategyOptions strided{.rules = kAutoParallel, .strided = true};
+  const StrategyOptions orders{.rules = kAutoParallel, .links = {0, 1}};
+  const StrategyOptions both{.rules = kAutoParallel, .strided = true, .links = {0, 1}};
+  Texts listed = strategies_of(b, "2x4", both);
+  for (const StrategyOptions& one : {strided, orders}) {
+    for (const std::string& text : strategies_of(b, "2x4", one)) {
+      EXPECT_NE(std::find(listed.begin(), listed.end(), text), listed.end()) << text;
+    }
+  }
+  std::sort(listed.begin(), listed.end());
+  EXPECT_EQ(std::adjacent_find(listed.begin(), listed.end()), listed.end());
+}
+
 // Where two mesh dims cut one tensor dim, either may cut first. All tensors of a strategy have the same order.
 TEST(ProgramStrategies, ShardOrdersFollowTheStrategiesInDefaultOrder) {
   ProgramBuilder b("p", "");

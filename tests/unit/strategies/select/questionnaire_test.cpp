@@ -125,6 +125,25 @@ TEST(Questionnaire, TheSameLayoutIsFreeForEveryone) {
 // R03: the tie that a price for R->P breaks.
 const Question kR03 = select_question("aten.mul.Tensor", "4", {"f32[8,8] P(max)", "f32[8,8] R"});
 
+// The queue takes S(1)R and S(0)P(avg), which the planner prices far above the cheapest candidate.
+TEST(Questionnaire, AStackChoosesByItsOwnSearch) {
+  const Question question = select_question(
+      "aten.mm.default", "16x8", {"bf16[23170,23170] RS(0)", "bf16[23170,92680] RP(avg)"});
+  Stack queue = stack_with("dtensor-2.13");
+  queue.search = SearchKind::kDijkstra;
+  Stack bounds = stack_with("dtensor-2.13");
+  bounds.search = SearchKind::kExact;
+  const std::vector<Stack> stacks = {stack_with("dtensor-2.13"), bounds, queue};
+  const QuestionResult result =
+      Questionnaire(stacks, stack_with("alpha-beta"), topology_with(8)).ask(question);
+  ASSERT_EQ(result.error, "");
+  ASSERT_EQ(result.answers.size(), 3U);
+  EXPECT_EQ(result.answers[1].choice, result.answers[0].choice);
+  EXPECT_EQ(result.answers[1].price_us, result.answers[0].price_us);
+  EXPECT_EQ(result.answers[2].choice.rfind("S(1)R, S(0)P(avg) -> ", 0), 0U)
+      << result.answers[2].choice;
+}
+
 TEST(Questionnaire, AChoiceIsItsInputsThenItsOutputs) {
   const QuestionResult result =
       ask(kR03, {"dtensor-v2", "dtensor-v3", "dtensor-v3-rp"}, "dtensor-v3-rp", 1);

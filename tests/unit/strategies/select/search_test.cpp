@@ -56,6 +56,36 @@ TEST(SearchRows, WhatMatchesAlreadyCostsNothing) {
   EXPECT_EQ(outcome.result->states_visited, 1U);
 }
 
+// From S(0)R the queue leaves its first state by other shards, so that it asks for two prices a step.
+TEST(SearchRows, CountsThePricesThatItAsksFor) {
+  const DeviceMesh mesh = DeviceMesh::parse("2x2");
+  StackEvaluator evaluator(stack_with("dtensor-v3"), topology_with(1));
+  EXPECT_EQ(search(evaluator, mm_call("S(0)R", "RS(1)", 2), mesh).result->prices_asked, 0U);
+  const SearchOutcome outcome = search(evaluator, mm_call("S(0)R", "S(1)R", 2), mesh);
+  ASSERT_TRUE(outcome.result.has_value());
+  EXPECT_GT(outcome.result->states_visited, 1U);
+  EXPECT_GT(outcome.result->prices_asked, outcome.result->states_visited);
+  EXPECT_EQ(outcome.result->prices_asked % 2, 0U);
+}
+
+TEST(SearchEffort, IsThatOfTheSearchThatRan) {
+  const DeviceMesh mesh = DeviceMesh::parse("2x2x2");
+  StackEvaluator evaluator(stack_with("dtensor-v3"), topology_with(1));
+  const OpCall call = mm_call("S(0)RR", "S(1)RR", 3);
+  const Selection full = evaluator.select(call, mesh, {.search = SearchKind::kFull});
+  ASSERT_TRUE(full.effort.has_value());
+  EXPECT_EQ(full.effort->method, SearchMethod::kEnumeration);
+  EXPECT_EQ(full.effort->states_visited, full.candidates.size());
+  const Selection bounds = evaluator.select(call, mesh, {.search = SearchKind::kExact});
+  ASSERT_TRUE(bounds.effort.has_value());
+  EXPECT_EQ(bounds.effort->method, SearchMethod::kBounds);
+  EXPECT_GT(bounds.effort->states_visited, 0U);
+  EXPECT_LT(bounds.effort->states_visited, full.effort->states_visited);
+  const Selection queue = evaluator.select(call, mesh, {.search = SearchKind::kDijkstra});
+  ASSERT_TRUE(queue.effort.has_value());
+  EXPECT_EQ(queue.effort->method, SearchMethod::kQueue);
+}
+
 TEST(SearchRows, R28AnUnevenShardThatIsThereAlreadyMatchesPointwise) {
   const DeviceMesh mesh = DeviceMesh::parse("4");
   StackEvaluator evaluator(stack_with("dtensor-v3"), topology_with(1));

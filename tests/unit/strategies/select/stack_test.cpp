@@ -27,7 +27,9 @@ TEST(Stack, TheLeastFileGetsTheReleasesDefaults) {
   EXPECT_EQ(stack.redistribution.semantics->name(), "v3");
   EXPECT_EQ(stack.redistribution.planner, PlannerKind::kGreedy);
   EXPECT_EQ(stack.redistribution.merge, MergeMode::kExecute);
+  EXPECT_EQ(stack.redistribution.merge_rule, MergeRule::kRuns);
   EXPECT_TRUE(stack.redistribution.merge_checks_all_gather);
+  EXPECT_EQ(stack.strided_kernels, StridedKernels::kLocal);
   EXPECT_EQ(stack.compute_model.entry->name, "none");
   EXPECT_EQ(stack.straggler.kind, StragglerKind::kNone);
   EXPECT_EQ(stack.order.text(), "listed");
@@ -44,9 +46,11 @@ TEST(Stack, EveryKeyIsRead) {
                 {"transitions", {{"name", "v3-rp"}, {"replicate_to_partial_us", 0.5}}},
                 {"planner", "graph"},
                 {"merge", "price"},
+                {"merge_rule", "neighbouring-all-reduces"},
                 {"merge_checks_all_gather", false},
                 {"collective_model", {{"name", "alpha_beta"}, {"params", {{"launch_us", 3}}}}},
                 {"compute_model", "roofline"},
+                {"strided_kernels", "whole"},
                 {"straggler", {{"name", "percent"}, {"percent", 5}}},
                 {"order", "shuffled:3"},
                 {"policy", "first-listed"},
@@ -58,7 +62,9 @@ TEST(Stack, EveryKeyIsRead) {
   EXPECT_EQ(stack.redistribution.semantics->replicate_to_partial(), Micros(0.5));
   EXPECT_EQ(stack.redistribution.planner, PlannerKind::kGraph);
   EXPECT_EQ(stack.redistribution.merge, MergeMode::kPrice);
+  EXPECT_EQ(stack.redistribution.merge_rule, MergeRule::kNeighbouringAllReduces);
   EXPECT_FALSE(stack.redistribution.merge_checks_all_gather);
+  EXPECT_EQ(stack.strided_kernels, StridedKernels::kWhole);
   EXPECT_EQ(stack.collective_model.params["launch_us"], 3);
   EXPECT_EQ(stack.compute_model.entry->name, "roofline");
   EXPECT_EQ(stack.straggler.percent, 5.0);
@@ -159,6 +165,10 @@ INSTANTIATE_TEST_SUITE_P(
                    "s.json:/policy: found \"keep_input\" (did you mean \"keep-input\"?); valid: "
                    "first-listed, keep-input, fewest-collectives, least-bytes, compute-time, "
                    "lexicographic"},
+        StackError{"UnknownMergeRule", R"({"merge_rule": "all"})",
+                   "s.json:/merge_rule: found \"all\"; valid: runs, neighbouring-all-reduces"},
+        StackError{"UnknownStridedKernels", R"({"strided_kernels": "half"})",
+                   "s.json:/strided_kernels: found \"half\"; valid: local, whole"},
         StackError{"UnknownSearch", R"({"search": "astar"})",
                    "s.json:/search: found \"astar\"; valid: full, dijkstra, exact"},
         StackError{"NegativeTransition", R"({"transition_us": -1})",
@@ -166,9 +176,9 @@ INSTANTIATE_TEST_SUITE_P(
         StackError{
             "UnknownKey", R"({"transition": "v3"})",
             "s.json:/transition: unknown key (did you mean \"transitions\"?); valid: schema, "
-            "name, title, source, rules, transitions, planner, merge, "
-            "merge_checks_all_gather, collective_model, compute_model, straggler, order, "
-            "policy, search, nesting_guard, transition_us, step_terms"}),
+            "name, title, source, rules, transitions, planner, merge, merge_rule, "
+            "merge_checks_all_gather, collective_model, compute_model, strided_kernels, "
+            "straggler, order, policy, search, nesting_guard, transition_us, step_terms"}),
     [](const auto& test) { return std::string(test.param.name); });
 
 TEST(StackTransitions, TakeAnotherPenaltyOfAllToAll) {
