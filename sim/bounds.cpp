@@ -72,6 +72,8 @@ Volume reduction_bound(const Plan& plan, const DeviceMesh& mesh) {
 PlanBounds bounds_of(const Plan& plan, const DeviceMesh& mesh, const Topology& topology) {
   PlanBounds bounds;
   if (!plan.impossible.empty() || plan.steps.empty()) return bounds;
+  // The bounds count rows of single tensor dims.
+  if (plan.from.has_registered() || plan.to.has_registered()) return bounds;
 
   double moved = 0.0;  // bytes that one rank receives
   double peak = 0.0;

@@ -26,7 +26,7 @@ namespace shardlab {
 inline constexpr std::int64_t kMaxBoundRanks = 4096;
 
 // Ratios of the plan to the bound, at least 1 up to rounding. A ratio is absent where its bound is
-// 0 or the mesh is too large.
+// 0, the mesh is too large, or an end of the plan has a registered placement.
 struct PlanBounds {
   std::optional<double> volume_ratio;
   std::optional<double> time_ratio;

@@ -5,6 +5,7 @@
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/units.h"
+#include "sim/registered_placement.h"
 
 namespace shardlab {
 namespace {
@@ -13,6 +14,7 @@ constexpr std::string_view kUnknownOrder =
     "the shard order behind a strided shard is unknown to the cost function (infinite cost)";
 constexpr std::string_view kPartialOfReplicate =
     "AutoParallel cannot turn a replicated tensor into a partial";
+constexpr std::string_view kNotOfAutoParallel = "AutoParallel has no registered placements";
 
 // The default price of R->P in v3-rp. The value is assumed: the thread of pytorch/pytorch#172282
 // never fixed one, and any value above zero breaks the ties.
@@ -22,6 +24,52 @@ PricedTransition unpriced(const StepQuery& step) {
   return {.collective = collective_of(step.from, step.to),
           .full_bytes = step.bytes,
           .bytes_after = step.bytes};
+}
+
+// -- Registered placements ------------------------------------------------------------------------
+
+constexpr std::string_view kNoSuchStep =
+    "no single step makes this change of a registered placement; the way over R does";
+
+bool is_of_registered(const StepQuery& step) {
+  return step.from.is_registered() || step.to.is_registered();
+}
+
+// The shares of the whole that the fullest and the emptiest rank hold.
+RegisteredPlacement::Shares shares_of(const Placement& p, std::int64_t ranks) {
+  if (p.is_registered()) return p.registered().shares(ranks);
+  const double share = p.is_shard() ? 1.0 / static_cast<double>(ranks) : 1.0;
+  return {share, share};
+}
+
+// A step to or from a registered placement. registered_placement.h says which bytes are priced.
+// `exchange_penalty` is what an all_to_all costs beside its bytes.
+PricedTransition price_registered(const StepModels& models, const StepQuery& step,
+                                  Micros exchange_penalty) {
+  PricedTransition result = unpriced(step);
+  if (!is_one_step(step.from, step.to)) {
+    result.price = Price::make_impossible(kNoSuchStep);
+    return result;
+  }
+  const RegisteredPlacement::Shares before = shares_of(step.from, step.group.ranks);
+  const RegisteredPlacement::Shares after = shares_of(step.to, step.group.ranks);
+  const Bytes whole = step.bytes / before.largest;
+  result.bytes_after = whole * after.largest;
+  result.full_bytes = std::max(step.bytes, result.bytes_after);
+  if (result.collective == Collective::kLocal) return result;
+  const bool exchanges = result.collective == Collective::kAllToAll;
+  if (!exchanges) {
+    const RegisteredPlacement::Shares& parts = step.from.is_registered() ? before : after;
+    const auto n = static_cast<double>(step.group.ranks);
+    const bool equal = parts.largest == parts.smallest || step.group.ranks == 1;
+    result.full_bytes = equal ? whole : whole * (1.0 - parts.smallest) * n / (n - 1.0);
+  }
+  result.price = models.collectives.price({result.collective, result.full_bytes, step.group});
+  if (exchanges) {
+    result.price.total += exchange_penalty;
+    result.price.latency += exchange_penalty;
+  }
+  return result;
 }
 
 // -- DTensor ------------------------------------------------------------------------------------
@@ -38,6 +86,7 @@ class V0 : public EdgeSemantics {
 
   [[nodiscard]] PricedTransition price_step(const StepModels& models,
                                             const StepQuery& step) const override {
+    if (is_of_registered(step)) return price_registered(models, step, all_to_all_penalty());
     const Placement& from = step.from;
     const Placement& to = step.to;
     const Bytes bytes = step.bytes;
@@ -188,6 +237,7 @@ class VCompute final : public WithPartitionPrice<V4> {
     const Placement& to = step.to;
     const Bytes bytes = step.bytes;
     const double ranks = static_cast<double>(step.group.ranks);
+    if (is_of_registered(step)) return registered_work(models, step);
     const auto reshuffle = [&](Bytes moved) { return models.copy(moved, step.dtype, true); };
     if (from.is_shard_like() && to.is_replicate()) {
       return from.dim() != 0 ? reshuffle(bytes * ranks) : Price();
@@ -211,6 +261,24 @@ class VCompute final : public WithPartitionPrice<V4> {
     }
     return {};
   }
+
+  // The same kernels around a registered placement. Parts that lie next to each other from dim 0 on
+  // need no reshuffle, as S(0) needs none; a cut copies what is kept.
+  [[nodiscard]] static Price registered_work(const StepModels& models, const StepQuery& step) {
+    const auto scatters = [](const Placement& p) {
+      return p.dim() != 0 || (p.is_registered() && !p.registered().is_contiguous());
+    };
+    const auto reshuffle = [&](Bytes moved) { return models.copy(moved, step.dtype, true); };
+    const Bytes whole = step.bytes / shares_of(step.from, step.group.ranks).largest;
+    const Bytes after = whole * shares_of(step.to, step.group.ranks).largest;
+    if (step.to.is_replicate()) return scatters(step.from) ? reshuffle(whole) : Price();
+    if (step.from.is_replicate()) return models.copy(after, step.dtype, scatters(step.to));
+    if (step.from.is_partial()) return scatters(step.to) ? reshuffle(step.bytes) : Price();
+    Price price;
+    if (scatters(step.from)) price += reshuffle(step.bytes);
+    if (scatters(step.to)) price += reshuffle(after);
+    return price;
+  }
 };
 
 // -- AutoParallel -------------------------------------------------------------------------------
@@ -230,6 +298,10 @@ class AutoParallelEdge final : public EdgeSemantics {
     const Bytes bytes = step.bytes;
     const double n = static_cast<double>(step.group.ranks);
     PricedTransition result = unpriced(step);
+    if (is_of_registered(step)) {
+      result.price = Price::make_impossible(kNotOfAutoParallel);
+      return result;
+    }
     const auto run = [&](Bytes full_bytes) {
       result.full_bytes = full_bytes;
       result.price = models.collectives.price({result.collective, full_bytes, step.group});
@@ -258,6 +330,9 @@ class AutoParallelEdge final : public EdgeSemantics {
 
   [[nodiscard]] std::optional<KnownPrice> known_price(const Placements& from,
                                                       const Placements& to) const override {
+    if (has_registered(from) || has_registered(to)) {
+      return KnownPrice{kInfinity, kNotOfAutoParallel};
+    }
     if (!is_replicated(from)) return std::nullopt;
     if (has_partial(to)) return KnownPrice{kInfinity, kPartialOfReplicate};
     return KnownPrice{};
@@ -341,9 +416,9 @@ constexpr std::array<EdgeSemanticsRow, 9> kTable = {{
 Collective collective_of(const Placement& from, const Placement& to) {
   if (from == to) return Collective::kLocal;
   if (from.is_partial() && to.is_replicate()) return Collective::kAllReduce;
-  if (from.is_partial() && to.is_shard_like()) return Collective::kReduceScatter;
-  if (from.is_shard_like() && to.is_replicate()) return Collective::kAllGather;
-  if (from.is_shard_like() && to.is_shard_like()) return Collective::kAllToAll;
+  if (from.is_partial() && to.cuts()) return Collective::kReduceScatter;
+  if (from.cuts() && to.is_replicate()) return Collective::kAllGather;
+  if (from.cuts() && to.cuts()) return Collective::kAllToAll;
   return Collective::kLocal;
 }
 

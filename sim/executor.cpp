@@ -10,6 +10,7 @@
 #include "costmodel/base/parallel.h"
 #include "costmodel/base/text.h"
 #include "sim/partial_values.h"
+#include "sim/registered_exchange.h"
 #include "sim/tensor_kernels.h"
 
 namespace shardlab {
@@ -46,10 +47,14 @@ void for_each_element(const Shape& global, const RowLists& rows, Visit&& visit) 
   }
 }
 
-HostTensor take(HostMemory& memory, const HostTensor& global, const RowLists& rows) {
-  HostTensor part = global;
-  for (int d = 0; d < global.ndim(); ++d) {
-    if (std::ssize(rows[to_index(d)]) == global.extent(d)) continue;
+// `layout` says which dims of the tensor count as one (viewed_shape).
+HostTensor take(HostMemory& memory, const HostTensor& global, const Layout& layout,
+                const RowLists& rows) {
+  HostTensor part = layout.has_registered()
+                        ? global.reshape(viewed_shape(global.shape(), layout.placements))
+                        : global;
+  for (int d = 0; d < part.ndim(); ++d) {
+    if (std::ssize(rows[to_index(d)]) == part.extent(d)) continue;
     part = select_rows(memory, part, d, rows[to_index(d)]);
   }
   return part;
@@ -182,7 +187,9 @@ DistributedTensor Executor::distribute(const TensorMeta& meta, const Layout& lay
         "P and NP");
   }
   expect_layout(meta, layout);
-  for (const std::int64_t extent : meta.shape) {  // the rows of each dim are listed below
+  expect_registered(meta, layout, mesh_);
+  for (const std::int64_t extent :
+       viewed_shape(meta.shape, layout.placements)) {  // the rows of each dim are listed below
     if (extent <= options_.memory_limit_bytes / 64) continue;
     throw LimitError("the rows of " + meta.text() + " can't be listed within " +
                      format_bytes(static_cast<double>(options_.memory_limit_bytes)) +
@@ -199,13 +206,13 @@ DistributedTensor Executor::distribute(const TensorMeta& meta, const Layout& lay
   // The ranks that hold each shard or contribute to it, by the coordinate of the shard.
   std::map<Coordinate, std::vector<std::size_t>> shards;
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
-    shards[without(coordinates_[i], [&](int m) { return !layout[m].is_shard_like(); })].push_back(
-        i);
+    shards[without(coordinates_[i], [&](int m) { return !layout[m].cuts(); })].push_back(i);
   }
+  const Shape viewed = viewed_shape(meta.shape, layout.placements);
   for (const auto& [coordinate, members] : shards) {
     const RowLists rows = rows_of(meta, layout, mesh_, coordinate);
     if (!partial.any()) {
-      const HostTensor shard = take(*memory_, tensor.global, rows);
+      const HostTensor shard = take(*memory_, tensor.global, tensor.layout, rows);
       for (const std::size_t i : members) tensor.locals[i] = shard;
       continue;
     }
@@ -223,7 +230,7 @@ DistributedTensor Executor::distribute(const TensorMeta& meta, const Layout& lay
     }
     const bool one_contributes = !is_floating_point(meta.dtype) && partial.averaged > 1;
     std::vector<double> all(to_index(partial.ranks));
-    for_each_element(meta.shape, rows, [&](std::int64_t here, std::int64_t whole) {
+    for_each_element(viewed, rows, [&](std::int64_t here, std::int64_t whole) {
       const double value = element_as_double(tensor.global, whole);
       double sum = std::abs(value);
       if (one_contributes) {  // each average is then over equal values
@@ -279,6 +286,40 @@ Executor::GroupResult Executor::reduce_group(const PlanStep& step, const FakeGro
   return {std::move(shards), other_members * members.front().bytes()};
 }
 
+// A step to or from a registered placement. `whole` is the shape of what the members hold together.
+Executor::GroupResult Executor::run_registered(const PlanStep& step, const FakeGroup& group,
+                                               const Shape& whole,
+                                               std::span<const HostTensor> members) const {
+  const Placement& from = step.from;
+  const Placement& to = step.to;
+  if (!is_one_step(from, to)) {
+    throw InputError("no collective changes " + from.text() + " to " + to.text() +
+                     "; valid: a way over R");
+  }
+  const std::int64_t n = group.size();
+  const std::int64_t item = itemsize(members.front().dtype());
+  std::int64_t elements = 1;
+  for (const std::int64_t extent : whole) elements *= extent;
+  // What each member cuts its part from: the reduction, the gathered tensor, or its own replica.
+  GroupResult sources;
+  if (from.is_partial()) {
+    sources = reduce_group(step, group, std::nullopt, members);
+    sources.bytes_moved /= 2;  // a reduce_scatter moves half of what an all_reduce does
+  } else if (from.cuts()) {
+    sources.tensors = for_all(gather_parts(*memory_, members, from, whole), n);
+    sources.bytes_moved = (n - 1) * elements * item;
+    if (to.is_replicate()) return sources;
+    sources.bytes_moved = (elements - elements_kept(from, to, whole, n)) * item;
+  } else {
+    sources.tensors.assign(members.begin(), members.end());
+  }
+  for (std::int64_t i = 0; i < n; ++i) {
+    HostTensor& tensor = sources.tensors[to_index(i)];
+    tensor = cut_part(*memory_, tensor, to, n, i);
+  }
+  return sources;
+}
+
 // The same result for each of `members` members.
 std::vector<HostTensor> Executor::for_all(const HostTensor& result, std::int64_t members) const {
   std::vector<HostTensor> results(to_index(members), result);
@@ -300,6 +341,9 @@ Executor::GroupResult Executor::run_group(const PlanStep& step, const Layout& be
   };
   const Placement& from = step.from;
   const Placement& to = step.to;
+  if (from.is_registered() || to.is_registered()) {
+    return run_registered(step, group, whole, members);
+  }
   if (from.is_partial() && to.is_replicate()) {
     return reduce_group(step, group, std::nullopt, members);
   }
@@ -386,7 +430,7 @@ std::vector<Executor::TwinGroups> Executor::groups_of_step(const PlanStep& step,
     }
     // What a group gathers or cuts also depends on the shape of the whole, so groups that hold
     // equal shards of different wholes are not twins.
-    if (step.from.is_shard_like() || step.to.is_shard_like()) {
+    if (step.from.cuts() || step.to.cuts()) {
       Layout rest = before;
       for (const int m : step.mesh_dims) rest.placements[to_index(m)] = Placement::replicate();
       for (const std::int64_t extent : local_shape(tensor.meta.shape, rest, mesh_, others)) {
@@ -544,14 +588,14 @@ HostTensor Executor::assemble(const DistributedTensor& tensor) const {
     bool counts = true;
     for (int m = 0; m < mesh_.ndim(); ++m) counts = counts && is_first(m);
     if (!counts) continue;
-    shards[without(coordinates_[i], [&](int m) { return !tensor.layout[m].is_shard_like(); })]
-        .push_back(i);
+    shards[without(coordinates_[i], [&](int m) { return !tensor.layout[m].cuts(); })].push_back(i);
   }
+  const Shape viewed = viewed_shape(tensor.meta.shape, tensor.layout.placements);
   Reduction reduction(partial, tensor.layout, mesh_, tensor.meta.dtype);
   for (const auto& [coordinate, parts] : shards) {
     const RowLists rows = rows_of(tensor.meta, tensor.layout, mesh_, coordinate);
     const std::vector<std::size_t>& members = parts;
-    for_each_element(tensor.meta.shape, rows, [&](std::int64_t here, std::int64_t whole) {
+    for_each_element(viewed, rows, [&](std::int64_t here, std::int64_t whole) {
       const std::span<double> all = reduction.contributions();
       for (std::size_t k = 0; k < members.size(); ++k) {
         all[k] = element_as_double(locals[members[k]], here);
@@ -589,9 +633,10 @@ Verification Executor::verify(const DistributedTensor& tensor) const {
   std::map<Coordinate, std::vector<std::size_t>> classes;
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     const Coordinate key =
-        without(coordinates_[i], [&](int m) { return !tensor.layout[m].is_shard_like(); });
+        without(coordinates_[i], [&](int m) { return !tensor.layout[m].cuts(); });
     classes[key].push_back(i);
   }
+  const Shape viewed = viewed_shape(tensor.meta.shape, tensor.layout.placements);
   for (const auto& [key, members] : classes) {
     const RowLists rows = rows_of(tensor.meta, tensor.layout, mesh_, key);
     const Shape shape = shape_of(rows);
@@ -607,14 +652,14 @@ Verification Executor::verify(const DistributedTensor& tensor) const {
       return verification;
     }
     if (!partial.any()) {
-      const HostTensor expected = take(*memory_, tensor.global, rows);
+      const HostTensor expected = take(*memory_, tensor.global, tensor.layout, rows);
       const HostTensor* judged = nullptr;
       for (const std::size_t i : members) {
         const HostTensor& local = locals[i];
         if (judged != nullptr && judged->shares_bytes_with(local)) continue;
         judged = &local;
         if (local.same_bits(expected)) continue;
-        for_each_element(tensor.meta.shape, rows, [&](std::int64_t here, std::int64_t whole) {
+        for_each_element(viewed, rows, [&](std::int64_t here, std::int64_t whole) {
           judge(i, whole, element_as_double(local, here), element_as_double(expected, here));
         });
       }
@@ -630,7 +675,7 @@ Verification Executor::verify(const DistributedTensor& tensor) const {
     }
     for (const auto& sum : sums) {
       const std::vector<std::size_t>& parts = sum.second;
-      for_each_element(tensor.meta.shape, rows, [&](std::int64_t here, std::int64_t whole) {
+      for_each_element(viewed, rows, [&](std::int64_t here, std::int64_t whole) {
         const std::span<double> all = reduction.contributions();
         for (std::size_t k = 0; k < parts.size(); ++k) {
           all[k] = element_as_double(locals[parts[k]], here);

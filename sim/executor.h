@@ -162,6 +162,9 @@ class Executor {
   [[nodiscard]] GroupResult reduce_group(const PlanStep& step, const FakeGroup& group,
                                          const std::optional<DimSharding>& target,
                                          std::span<const HostTensor> members) const;
+  [[nodiscard]] GroupResult run_registered(const PlanStep& step, const FakeGroup& group,
+                                           const Shape& whole,
+                                           std::span<const HostTensor> members) const;
   [[nodiscard]] std::vector<HostTensor> for_all(const HostTensor& result,
                                                 std::int64_t members) const;
   [[nodiscard]] GroupResult run_group(const PlanStep& step, const Layout& before,

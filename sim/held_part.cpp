@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "sim/registered_placement.h"
+
 namespace shardlab {
 namespace {
 
@@ -67,6 +69,14 @@ HeldPart held_part(const TensorMeta& meta, const Layout& layout, const DeviceMes
       held.part = held.part * mesh.size(m) + coordinate[to_index(m)];
     }
   }
+  const Placement* registered = nullptr;
+  for (int m = 0; m < layout.ndim(); ++m) {
+    if (!layout[m].is_registered()) continue;
+    registered = &layout[m];
+    held.parts = saturating_product(held.parts, mesh.size(m));
+    held.part = held.part * mesh.size(m) + coordinate[to_index(m)];
+    held.is_listed = layout[m].registered().dims() == 1;
+  }
   for (int m = 0; m < layout.ndim(); ++m) {
     held.is_listed = held.is_listed &&
                      (!layout[m].is_strided() || layout[m].split_factor() <= HeldPart::kMostPieces);
@@ -78,6 +88,14 @@ HeldPart held_part(const TensorMeta& meta, const Layout& layout, const DeviceMes
     for (const int m : layout.mesh_dims_of(d)) {
       const std::int64_t factor = layout[m].is_strided() ? layout[m].split_factor() : 1;
       ranges = sharded(ranges, factor, mesh.size(m), coordinate[to_index(m)]);
+    }
+    if (registered != nullptr && registered->dim() == d) {
+      const auto m = registered - layout.placements.data();
+      ranges.clear();
+      for (const RowRange& rows : registered->registered().rows(
+               extent, mesh.size(static_cast<int>(m)), coordinate[static_cast<std::size_t>(m)])) {
+        ranges.push_back({rows.begin, rows.end});
+      }
     }
     held.ranges.push_back(std::move(ranges));
   }

@@ -36,7 +36,8 @@ struct HeldPart {
 
   std::int64_t part = 0, parts = 1;
   std::vector<std::vector<Range>> ranges;  // by tensor dim, ascending; a dim without any is empty
-  // False if a strided shard has more than kMostPieces pieces; `ranges` is then empty.
+  // False if a strided shard has more than kMostPieces pieces, or if a registered placement cuts
+  // several tensor dims together; `ranges` is then empty.
   bool is_listed = true;
   std::vector<Summand> summands;  // empty: the values are final
 

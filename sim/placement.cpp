@@ -10,11 +10,21 @@
 #include "costmodel/base/index.h"
 #include "costmodel/base/text.h"
 #include "sim/placement_text.h"
+#include "sim/registered_placement.h"
 
 namespace shardlab {
 namespace {
 
-constexpr std::string_view kPlacementForms = "a placement: R, S(d), _S(d,f), P(op), MP or NP(p)";
+// What a text may be instead of what was found.
+std::string placement_forms() {
+  std::string forms = "a placement: R, S(d), _S(d,f), P(op), MP or NP(p)";
+  std::string registered;
+  for (const PlacementEntry* entry : registered_entries()) {
+    registered += (registered.empty() ? "; or one that is registered: " : ", ");
+    registered += entry->form;
+  }
+  return forms + registered;
+}
 
 void close(TextCursor& cursor) { cursor.expect(")", "\")\""); }
 
@@ -105,6 +115,7 @@ Placement parse_mask(TextCursor& cursor) {
 }
 
 Placement parse_placement(TextCursor& cursor, std::optional<int> tensor_ndim) {
+  if (Placement placement; parse_registered(cursor, placement)) return placement;
   if (cursor.take("_StridedShard(") || cursor.take("_S(")) {
     return parse_strided(cursor, tensor_ndim);
   }
@@ -142,7 +153,7 @@ Placement parse_placement(TextCursor& cursor, std::optional<int> tensor_ndim) {
     return Placement::replicate();
   }
   if (cursor.take("R")) return Placement::replicate();
-  cursor.fail(kPlacementForms);
+  cursor.fail(placement_forms());
 }
 
 // The position that the text gives each mesh dim among those that shard the same tensor dim; -1
@@ -206,7 +217,9 @@ Layout parse_layout_text(std::string_view text, int mesh_ndim, std::optional<int
     if (cursor.take("[")) {
       const std::size_t index_position = cursor.position();
       if (!placement.is_shard_like()) {
-        cursor.fail_at(index_position, "an order index only after a shard");
+        cursor.fail_at(index_position, placement.is_registered()
+                                           ? "no order index, which only S and _S have"
+                                           : "an order index only after a shard");
       }
       index[i] = static_cast<int>(cursor.integer("an order index", 0, kMaxMeshDims - 1));
       cursor.expect("]", "\"]\"");
@@ -269,6 +282,8 @@ std::string Placement::text() const {
       return "S(" + std::to_string(dim_) + ")";
     case Kind::kStridedShard:
       return "_S(" + std::to_string(dim_) + "," + std::to_string(factor_) + ")";
+    case Kind::kRegistered:
+      return registered().text();
     case Kind::kPartial:
       return "P(" + std::string(to_string(op_)) + ")";
     case Kind::kMaskPartial:
@@ -348,6 +363,8 @@ std::string torch_text(const Placement& placement) {
       return "Shard(dim=" + dim + ")";
     case Placement::Kind::kStridedShard:
       return "_StridedShard(dim=" + dim + ", sf=" + std::to_string(placement.split_factor()) + ")";
+    case Placement::Kind::kRegistered:
+      return placement.registered().torch_text();
     case Placement::Kind::kPartial:
       return "Partial(" + std::string(to_string(placement.reduce_op())) + ")";
     case Placement::Kind::kMaskPartial: {

@@ -7,6 +7,10 @@
 // Text forms of placements: R, S(d), _S(d,f), P(op), MP and NP(p); P is read as P(sum). A layout is
 // printed without separators, and read with or without commas and blanks. Source of the semantics:
 // PyTorch 2.13.0, torch/distributed/tensor/placement_types.py.
+//
+// Further placements are registered, each with a text form of its own (registered_placement.h). A
+// Placement then holds the number of an immutable object, so that it is as cheap to copy and to
+// compare as any other.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +18,10 @@
 #include <boost/container/static_vector.hpp>
 #include <compare>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "costmodel/base/enum_names.h"
@@ -41,6 +47,8 @@ struct EnumNames<ReduceOp> {
 
 inline constexpr int kMaxTensorDims = 16;
 
+class RegisteredPlacement;  // registered_placement.h
+
 // A small value that is cheap to copy and compare.
 class Placement {
  public:
@@ -49,6 +57,7 @@ class Placement {
     kShard,         // S(dim): chunks
     kStridedShard,  // _S(dim, factor): chunks of each of `factor` pieces, because a mesh dim to the
                     // right has sharded the tensor dim first
+    kRegistered,    // cuts a tensor in a way of its own (registered_placement.h)
     kPartial,       // P(op): contributions that are still to be reduced
     kMaskPartial,   // MP: rows that an embedding masks; reduces by sum, but is not a plain partial
     kNormPartial,   // NP(p): p-norms of the local parts
@@ -73,6 +82,10 @@ class Placement {
   [[nodiscard]] static constexpr Placement norm_partial(double p) {
     return {Kind::kNormPartial, ReduceOp::kSum, 0, 1, p};
   }
+  // The placement that the object describes. Objects of one text are kept once for the whole
+  // process. Throws LimitError when there would be more than kMostRegistered of them.
+  [[nodiscard]] static Placement registered(std::unique_ptr<const RegisteredPlacement> object);
+  static constexpr int kMostRegistered = 4096;
   [[nodiscard]] static Placement parse(std::string_view text);  // throws TextError
 
   [[nodiscard]] constexpr Kind kind() const { return kind_; }
@@ -80,17 +93,25 @@ class Placement {
   [[nodiscard]] constexpr bool is_shard() const { return kind_ == Kind::kShard; }
   [[nodiscard]] constexpr bool is_strided() const { return kind_ == Kind::kStridedShard; }
   [[nodiscard]] constexpr bool is_shard_like() const { return is_shard() || is_strided(); }
+  [[nodiscard]] constexpr bool is_registered() const { return kind_ == Kind::kRegistered; }
+  // Whether each coordinate of the mesh dim holds a part of the tensor: S, _S and those registered.
+  [[nodiscard]] constexpr bool cuts() const {
+    return kind_ >= Kind::kShard && kind_ <= Kind::kRegistered;
+  }
   // True for all three kinds of partials.
   [[nodiscard]] constexpr bool is_partial() const { return kind_ >= Kind::kPartial; }
   [[nodiscard]] constexpr bool is_shard_of(int dim) const { return is_shard() && dim_ == dim; }
 
-  [[nodiscard]] constexpr int dim() const { return dim_; }              // for S, _S and MP
+  // For S, _S and MP; the first tensor dim that a registered placement cuts.
+  [[nodiscard]] constexpr int dim() const { return dim_; }
   [[nodiscard]] constexpr int split_factor() const { return factor_; }  // for _S
   [[nodiscard]] constexpr ReduceOp reduce_op() const { return op_; }    // for all partials
   [[nodiscard]] constexpr double norm() const { return value_; }        // for NP
   [[nodiscard]] constexpr std::int64_t mask_extent() const {            // for MP
     return static_cast<std::int64_t>(value_);
   }
+  // What the placement does. Assumes is_registered().
+  [[nodiscard]] const RegisteredPlacement& registered() const;
   // The same kind of shard on another tensor dim. Assumes is_shard_like().
   [[nodiscard]] constexpr Placement with_dim(int dim) const {
     Placement other = *this;
@@ -101,12 +122,16 @@ class Placement {
   [[nodiscard]] std::string text() const;
 
   friend constexpr bool operator==(const Placement&, const Placement&) = default;
-  friend constexpr auto operator<=>(const Placement& a, const Placement& b) {
+  friend constexpr std::partial_ordering operator<=>(const Placement& a, const Placement& b) {
+    // Two registered placements are ordered by their texts, not by which was met first.
+    if (a.is_registered() && b.is_registered()) return order_of_registered(a, b);
     return std::tuple(a.kind_, a.dim_, a.factor_, a.op_, a.value_) <=>
            std::tuple(b.kind_, b.dim_, b.factor_, b.op_, b.value_);
   }
 
  private:
+  static std::partial_ordering order_of_registered(const Placement& a, const Placement& b);
+
   constexpr Placement(Kind kind, ReduceOp op, int dim, int factor, double value)
       : kind_(kind),
         op_(op),
@@ -117,7 +142,7 @@ class Placement {
   Kind kind_ = Kind::kReplicate;
   ReduceOp op_ = ReduceOp::kSum;
   std::int16_t dim_ = 0;
-  std::int32_t factor_ = 1;
+  std::int32_t factor_ = 1;  // the split factor, or the number of a registered placement
   double value_ = 0.0;
 };
 
@@ -130,6 +155,10 @@ using Placements = boost::container::static_vector<Placement, kMaxMeshDims>;
 [[nodiscard]] inline bool has_strided(const Placements& placements) {
   return std::any_of(placements.begin(), placements.end(),
                      [](const Placement& p) { return p.is_strided(); });
+}
+[[nodiscard]] inline bool has_registered(const Placements& placements) {
+  return std::any_of(placements.begin(), placements.end(),
+                     [](const Placement& p) { return p.is_registered(); });
 }
 [[nodiscard]] inline bool has_partial(const Placements& placements) {
   return std::any_of(placements.begin(), placements.end(),
@@ -176,6 +205,7 @@ struct Layout {
   }
   [[nodiscard]] bool is_replicated() const { return shardlab::is_replicated(placements); }
   [[nodiscard]] bool has_strided() const { return shardlab::has_strided(placements); }
+  [[nodiscard]] bool has_registered() const { return shardlab::has_registered(placements); }
   [[nodiscard]] bool has_default_order() const;
   // The mesh dims that shard tensor dim `dim`, strided ones included, in shard order.
   [[nodiscard]] boost::container::static_vector<int, kMaxMeshDims> mesh_dims_of(int dim) const;

@@ -9,6 +9,7 @@
 #include "sim/plan_price.h"
 #include "sim/planners/graph_spread.h"
 #include "sim/planners/greedy.h"
+#include "sim/planners/registered.h"
 
 namespace shardlab {
 namespace {
@@ -49,7 +50,21 @@ unsigned reduce_ops(const Layout& layout) {
   return ops;
 }
 
+// Calls emit(mesh dim, from, to) for each step of the edges that the graph planner does not plan.
+template <class Emit>
+void for_each_planned_step(const Layout& from, const Layout& to, bool source_is_sharded,
+                           Emit&& emit) {
+  if (is_edge_of_registered(from, to)) [[unlikely]] {
+    for_each_registered_step(from.placements, to.placements, source_is_sharded, emit);
+  } else {
+    for_each_greedy_step(from.placements, to.placements, source_is_sharded, emit);
+  }
+}
+
 std::string why_unexecutable(const PlanStep& step) {
+  if ((step.from.is_registered() || step.to.is_registered()) && !is_one_step(step.from, step.to)) {
+    return step.from.text() + "->" + step.to.text() + " can't run in one step; the way over R does";
+  }
   if (step.from.is_replicate() && step.to.kind() == Placement::Kind::kPartial) {
     const ReduceOp op = step.to.reduce_op();
     if (op == ReduceOp::kProduct || op == ReduceOp::kBand || op == ReduceOp::kBor ||
@@ -111,7 +126,7 @@ std::optional<KnownPrice> Redistributor::known_price(const Layout& from, const L
 }
 
 Bytes Redistributor::local_bytes(const TensorMeta& meta, const Layout& layout) const {
-  return meta.bytes() / static_cast<double>(num_shards(layout.placements, mesh_, true));
+  return held_bytes(meta, layout.placements, mesh_);
 }
 
 std::optional<Redistributor::Ends> Redistributor::graph_ends(const Layout& from, const Layout& to,
@@ -208,6 +223,9 @@ const Redistributor::PathPrice& Redistributor::price_of_path(const TensorMeta& m
 }
 
 double Redistributor::cost_us(const TensorMeta& meta, const Layout& from, const Layout& to) {
+  if (is_edge_of_registered(from, to)) [[unlikely]] {
+    return plan(meta, from, to).price.total.value();
+  }
   if (const std::optional<KnownPrice> known = known_price(from, to)) return known->cost_us;
   if (!follows_plan_) return price_without_plan(meta, from, to).total.value();
   if (merges_in_price()) {
@@ -225,7 +243,8 @@ void Redistributor::costs_us(const TensorMeta& meta, const Layout& from, std::sp
   SHARDLAB_CHECK(to.size() == out.size(), to.size(), " layouts, ", out.size(), " prices");
   // One exploration pays when it replaces many searches. Strided layouts are searched one by one.
   const bool explore = options_.planner == PlannerKind::kGraph && follows_plan_ &&
-                       !merges_in_price() && to.size() > 4 && !from.has_strided();
+                       !merges_in_price() && to.size() > 4 && !from.has_strided() &&
+                       !from.has_registered();
   std::vector<Placement> targets;
   const auto add_partials = [&](const Layout& layout) {
     for (const Placement& p : layout.placements) {
@@ -267,7 +286,7 @@ void Redistributor::costs_us(const TensorMeta& meta, const Layout& from, std::sp
   for (std::size_t i = 0; i < to.size(); ++i) {
     if (const std::optional<KnownPrice> known = known_price(from, to[i])) {
       out[i] = known->cost_us;
-    } else if (!explore || to[i].has_strided() || asks_for_sums(to[i])) {
+    } else if (!explore || to[i].has_strided() || to[i].has_registered() || asks_for_sums(to[i])) {
       alone.push_back(i);
     } else if (!look_up(i)) {
       again[reduce_ops(to[i])].push_back(i);
@@ -297,18 +316,22 @@ void Redistributor::add_greedy_steps(Plan& plan, std::int64_t rank) const {
   const std::vector<std::int64_t> coordinate = mesh_.coordinate(rank);
   const std::vector<Shape> shapes = greedy_logical_shapes(plan, mesh_, coordinate);
   Layout layout = plan.from;
-  for_each_greedy_step(plan.from.placements, plan.to.placements,
-                       num_shards(plan.from.placements, mesh_, true) > 1,
-                       [&](int mesh_dim, const Placement& from, const Placement& to) {
-                         layout = layout_after(layout, mesh_dim, to);
-                         PlanStep step;
-                         step.mesh_dims = {mesh_dim};
-                         step.from = from;
-                         step.to = to;
-                         step.logical_shape = shapes[to_index(mesh_dim)];
-                         step.after = layout;
-                         plan.steps.push_back(std::move(step));
-                       });
+  const bool of_registered = is_edge_of_registered(plan.from, plan.to);
+  for_each_planned_step(plan.from, plan.to, num_shards(plan.from.placements, mesh_, true) > 1,
+                        [&](int mesh_dim, const Placement& from, const Placement& to) {
+                          const Layout before = layout;
+                          layout = layout_after(layout, mesh_dim, to);
+                          PlanStep step;
+                          step.mesh_dims = {mesh_dim};
+                          step.from = from;
+                          step.to = to;
+                          step.logical_shape =
+                              of_registered ? logical_shape_without(plan.meta.shape, before,
+                                                                    mesh_dim, mesh_, coordinate)
+                                            : shapes[to_index(mesh_dim)];
+                          step.after = layout;
+                          plan.steps.push_back(std::move(step));
+                        });
 }
 
 void Redistributor::add_graph_steps(Plan& plan, const Layout& to, std::int64_t rank,
@@ -376,9 +399,18 @@ Plan Redistributor::plan(const TensorMeta& meta, const Layout& from, const Layou
                          const PlanOptions& plan_options) {
   SHARDLAB_CHECK(from.ndim() == mesh_.ndim() && to.ndim() == mesh_.ndim(), "layouts ", from.text(),
                  " and ", to.text(), " on mesh ", mesh_.text());
+  expect_registered(meta, from, mesh_);
+  expect_registered(meta, to, mesh_);
   Plan plan(meta, from, to);
+  const bool of_registered = is_edge_of_registered(from, to);
+  if (of_registered && from != to) plan.impossible = why_unplanned(from, to);
+  if (!plan.impossible.empty()) {
+    plan.price = Price::make_impossible("a registered placement beside an unusual shard order");
+    return plan;
+  }
   const std::optional<Ends> ends =
-      graph_ends(from, to, plan_options.planner.value_or(options_.planner));
+      of_registered ? std::nullopt
+                    : graph_ends(from, to, plan_options.planner.value_or(options_.planner));
   if (ends) plan.start = ends->from;
   if (from == to) {
     // No step is needed.
@@ -416,6 +448,7 @@ Plan Redistributor::repriced(const Plan& plan) const {
 Plan Redistributor::plan_of_steps(const TensorMeta& meta, const Layout& from,
                                   std::span<const StepRequest> steps, std::int64_t rank) {
   Plan plan(meta, from, from);
+  expect_registered(meta, from, mesh_);
   const std::vector<std::int64_t> coordinate = mesh_.coordinate(rank);
   Layout layout = from;
   for (const StepRequest& request : steps) {
@@ -431,6 +464,7 @@ Plan Redistributor::plan_of_steps(const TensorMeta& meta, const Layout& from,
     step.logical_shape =
         logical_shape_without(meta.shape, layout, request.mesh_dim, mesh_, coordinate);
     layout = layout_after(layout, request.mesh_dim, request.to);
+    expect_registered(meta, layout, mesh_);
     step.after = layout;
     plan.steps.push_back(std::move(step));
   }

@@ -8,6 +8,7 @@
 #include "costmodel/base/index.h"
 #include "costmodel/base/text.h"
 #include "sim/placement_text.h"
+#include "sim/registered_placement.h"
 
 namespace shardlab {
 namespace {
@@ -60,6 +61,35 @@ std::int64_t sharded_extent(std::int64_t extent, const Placement& placement, std
                             std::int64_t index) {
   return placement.is_strided() ? strided_size(extent, placement.split_factor(), chunks, index)
                                 : chunk_of(extent, chunks, index).size;
+}
+
+// What a rank holds under the registered placement of a layout.
+struct RegisteredRows {
+  const RegisteredPlacement* placement = nullptr;
+  int dim = 0;  // of viewed_shape()
+  std::vector<RowRange> rows;
+};
+
+// Throws InputError if the placement can't cut the tensor. Assumes that the layout has one.
+RegisteredRows registered_rows(const Shape& shape, const Layout& layout, const DeviceMesh& mesh,
+                               std::span<const std::int64_t> coordinate) {
+  for (int m = 0; m < layout.ndim(); ++m) {
+    if (!layout[m].is_registered()) continue;
+    const RegisteredPlacement& own = layout[m].registered();
+    const std::int64_t extent = extent_of(own, shape);
+    const std::string why = own.why_not(extent, mesh.size(m));
+    if (!why.empty()) throw InputError(own.text() + " " + why);
+    return {&own, own.dim(), own.rows(extent, mesh.size(m), coordinate[to_index(m)])};
+  }
+  return {};
+}
+
+std::vector<std::int64_t> listed(const std::vector<RowRange>& ranges) {
+  std::vector<std::int64_t> rows;
+  for (const RowRange& range : ranges) {
+    for (std::int64_t row = range.begin; row < range.end; ++row) rows.push_back(row);
+  }
+  return rows;
 }
 
 constexpr std::string_view kBlanks = " \t\n\r";
@@ -222,7 +252,74 @@ TensorSpec TensorSpec::parse(std::string_view text, int mesh_ndim) {
 Layout parse_layout(std::string_view text, int mesh_ndim, const TensorMeta& meta) {
   Layout layout = parse_layout_of(text, mesh_ndim, meta.ndim());
   check_dims(layout, meta, text, 0);
+  if (std::string why = why_not_registered(meta.shape, layout.placements, nullptr); !why.empty()) {
+    throw TextError("layout", text, 0, "a layout that the tensor can have: " + why);
+  }
   return layout;
+}
+
+std::string why_not_registered(const Shape& shape, const Placements& placements,
+                               const DeviceMesh* mesh) {
+  for (std::size_t m = 0; m < placements.size(); ++m) {
+    if (!placements[m].is_registered()) continue;
+    const RegisteredPlacement& own = placements[m].registered();
+    const std::string name = own.text();
+    if (own.dim() + own.dims() > static_cast<int>(shape.size())) {
+      return name + " cuts tensor dims " + std::to_string(own.dim()) + " to " +
+             std::to_string(own.dim() + own.dims() - 1) + "; valid: dims below " +
+             std::to_string(shape.size()) + ", as many as the tensor has";
+    }
+    for (std::size_t other = 0; other < placements.size(); ++other) {
+      const Placement& p = placements[other];
+      if (other == m || !p.cuts()) continue;
+      if (p.is_registered()) {
+        return name + " and " + p.text() +
+               " can't cut one tensor; valid: one registered placement in a layout";
+      }
+      if (p.is_strided()) {
+        return name + " can't stand beside " + p.text() +
+               ", whose rows depend on other mesh dims; valid beside it: R, P(op), and S(d) of "
+               "tensor dims that it does not cut";
+      }
+      if (own.cuts(p.dim())) {
+        return name + " and " + p.text() + " both cut tensor dim " + std::to_string(p.dim()) +
+               "; valid beside it: R, P(op), and S(d) of tensor dims that it does not cut";
+      }
+    }
+    if (mesh == nullptr) continue;
+    const std::string why = own.why_not(extent_of(own, shape), mesh->size(static_cast<int>(m)));
+    if (!why.empty()) return name + " " + why;
+  }
+  return "";
+}
+
+void expect_registered(const TensorMeta& meta, const Layout& layout, const DeviceMesh& mesh) {
+  if (!layout.has_registered()) return;
+  const std::string why = why_not_registered(meta.shape, layout.placements, &mesh);
+  if (!why.empty()) {
+    throw InputError(meta.text() + " " + layout.text() + " on mesh " + mesh.text() + ": " + why);
+  }
+}
+
+Shape viewed_shape(const Shape& shape, const Placements& placements) {
+  for (const Placement& p : placements) {
+    if (!p.is_registered()) continue;
+    const RegisteredPlacement& own = p.registered();
+    Shape viewed(shape.begin(), shape.begin() + own.dim());
+    viewed.push_back(extent_of(own, shape));
+    viewed.insert(viewed.end(), shape.begin() + own.dim() + own.dims(), shape.end());
+    return viewed;
+  }
+  return shape;
+}
+
+Bytes held_bytes(const TensorMeta& meta, const Placements& placements, const DeviceMesh& mesh) {
+  Bytes bytes = meta.bytes() / static_cast<double>(num_shards(placements, mesh, true));
+  for (std::size_t m = 0; m < placements.size(); ++m) {
+    if (!placements[m].is_registered()) continue;
+    bytes *= placements[m].registered().shares(mesh.size(static_cast<int>(m))).largest;
+  }
+  return bytes;
 }
 
 Chunk chunk_of(std::int64_t extent, std::int64_t chunks, std::int64_t index) {
@@ -275,14 +372,32 @@ Shape local_shape(const Shape& shape, const Layout& layout, const DeviceMesh& me
       extent = sharded_extent(extent, layout[m], mesh.size(m), coordinate[to_index(m)]);
     }
   }
+  if (!layout.has_registered()) return local;
+  const auto cut = registered_rows(shape, layout, mesh, coordinate);
+  local = viewed_shape(local, layout.placements);
+  local[to_index(cut.dim)] = count_rows(cut.rows);
   return local;
 }
 
 Shape largest_local_shape(const Shape& shape, const Placements& placements,
                           const DeviceMesh& mesh) {
-  const std::array<std::int64_t, kMaxMeshDims> first{};
-  return local_shape(shape, Layout(placements), mesh,
-                     std::span(first.data(), static_cast<std::size_t>(mesh.ndim())));
+  std::array<std::int64_t, kMaxMeshDims> first{};
+  const std::span<const std::int64_t> coordinate(first.data(),
+                                                 static_cast<std::size_t>(mesh.ndim()));
+  const Layout layout(placements);
+  for (int m = 0; m < layout.ndim(); ++m) {  // the part of a registered placement that is largest
+    if (!layout[m].is_registered()) continue;
+    std::int64_t most = -1;
+    std::int64_t fullest = 0;
+    for (std::int64_t i = 0; i < mesh.size(m); ++i) {
+      first[to_index(m)] = i;
+      const std::int64_t rows = count_rows(registered_rows(shape, layout, mesh, coordinate).rows);
+      if (rows > most) fullest = i;
+      most = std::max(most, rows);
+    }
+    first[to_index(m)] = fullest;
+  }
+  return local_shape(shape, layout, mesh, coordinate);
 }
 
 double element_count(const Shape& shape) {
@@ -306,13 +421,30 @@ std::vector<std::int64_t> local_rows(const Shape& shape, int dim, const Layout& 
     }
     rows = std::move(kept);
   }
-  return rows;
+  if (!layout.has_registered()) return rows;
+  const RegisteredRows cut = registered_rows(shape, layout, mesh, coordinate);
+  if (!cut.placement->cuts(dim)) return rows;
+  if (cut.placement->dims() != 1) {
+    throw InputError(cut.placement->text() + " cuts tensor dim " + std::to_string(dim) +
+                     " together with others, so that no rows of this dim alone can be listed; "
+                     "valid: a tensor dim that it does not cut");
+  }
+  return listed(cut.rows);
 }
 
 RowLists rows_of(const TensorMeta& meta, const Layout& layout, const DeviceMesh& mesh,
                  std::span<const std::int64_t> coordinate) {
   RowLists rows;
+  const RegisteredPlacement* cut = nullptr;
+  for (const Placement& p : layout.placements) {
+    if (p.is_registered()) cut = &p.registered();
+  }
   for (int d = 0; d < meta.ndim(); ++d) {
+    if (cut != nullptr && cut->cuts(d)) {
+      if (d != cut->dim()) continue;  // one dim together with the first one
+      rows.push_back(listed(registered_rows(meta.shape, layout, mesh, coordinate).rows));
+      continue;
+    }
     rows.push_back(local_rows(meta.shape, d, layout, mesh, coordinate));
   }
   return rows;
@@ -346,6 +478,10 @@ std::int64_t num_shards(const Placements& placements, const DeviceMesh& mesh, bo
 }
 
 bool is_shardable(const Shape& shape, const Placements& placements, const DeviceMesh& mesh) {
+  // The empty parts of a registered placement are intended.
+  if (has_registered(placements) && !why_not_registered(shape, placements, &mesh).empty()) {
+    return false;
+  }
   std::array<std::int64_t, kMaxTensorDims> shards;
   shards.fill(1);
   for (std::size_t i = 0; i < placements.size(); ++i) {

@@ -60,7 +60,8 @@ struct TensorSpec {
   friend bool operator==(const TensorSpec&, const TensorSpec&) = default;
 };
 
-// Reads a layout for a tensor. Throws TextError, also for a shard of a dim that the tensor lacks.
+// Reads a layout for a tensor. Throws TextError, also for a shard of a dim that the tensor lacks,
+// and for what a registered placement can't be combined with (why_not_registered).
 [[nodiscard]] Layout parse_layout(std::string_view text, int mesh_ndim, const TensorMeta& meta);
 
 // One chunk of a dim.
@@ -93,19 +94,38 @@ struct EnumNames<StridedVariant> {
 [[nodiscard]] std::int64_t strided_size(std::int64_t extent, std::int64_t factor,
                                         std::int64_t chunks, std::int64_t index);
 
-// The shape that the rank at `coordinate` holds. Shards are applied in shard order.
+// Registered placements (registered_placement.h). A layout may have one of them, on tensor dims that
+// no other mesh dim cuts, and no strided shard beside it. Says what forbids the layout for a tensor
+// of this shape, or nothing when it is allowed; without a mesh, whether the placement can cut the
+// extent among the ranks is left open.
+[[nodiscard]] std::string why_not_registered(const Shape& shape, const Placements& placements,
+                                             const DeviceMesh* mesh);
+// Throws InputError with that reason. Layouts without registered placements always pass.
+void expect_registered(const TensorMeta& meta, const Layout& layout, const DeviceMesh& mesh);
+// The shape in which the dims that a registered placement cuts together are one dim. The elements
+// stay in the same order. It is `shape` itself for every other layout.
+[[nodiscard]] Shape viewed_shape(const Shape& shape, const Placements& placements);
+// The bytes of the fullest rank's part as prices count them: the bytes of the tensor over the number
+// of its shards, times the largest share of a registered placement.
+[[nodiscard]] Bytes held_bytes(const TensorMeta& meta, const Placements& placements,
+                               const DeviceMesh& mesh);
+
+// The shape that the rank at `coordinate` holds. Shards are applied in shard order. The dims that a
+// registered placement cuts together are one dim of the result.
 [[nodiscard]] Shape local_shape(const Shape& shape, const Layout& layout, const DeviceMesh& mesh,
                                 std::span<const std::int64_t> coordinate);
-// The shape that coordinate 0 holds. No rank holds more, because chunk 0 is the largest one.
+// The shape that coordinate 0 holds. No rank holds more, because chunk 0 is the largest one. Of a
+// registered placement it is the largest part.
 [[nodiscard]] Shape largest_local_shape(const Shape& shape, const Placements& placements,
                                         const DeviceMesh& mesh);
 // The number of elements as prices count them, which is not exact past 2^53.
 [[nodiscard]] double element_count(const Shape& shape);
-// The rows of tensor dim `dim` that the rank at `coordinate` holds, as global indices.
+// The rows of tensor dim `dim` that the rank at `coordinate` holds, as global indices. Assumes that no
+// registered placement cuts the dim together with others.
 [[nodiscard]] std::vector<std::int64_t> local_rows(const Shape& shape, int dim,
                                                    const Layout& layout, const DeviceMesh& mesh,
                                                    std::span<const std::int64_t> coordinate);
-// The same for every tensor dim.
+// The same for every dim of viewed_shape().
 using RowLists = std::vector<std::vector<std::int64_t>>;
 [[nodiscard]] RowLists rows_of(const TensorMeta& meta, const Layout& layout, const DeviceMesh& mesh,
                                std::span<const std::int64_t> coordinate);
@@ -121,7 +141,8 @@ using RowLists = std::vector<std::vector<std::int64_t>>;
 }
 
 // The product of the sizes of the mesh dims that shard, with or without those that have a strided
-// shard. PyTorch 2.13.0 counts them.
+// shard. PyTorch 2.13.0 counts them. Those with a registered placement, whose parts may be unequal,
+// do not count (held_bytes).
 [[nodiscard]] std::int64_t num_shards(const Placements& placements, const DeviceMesh& mesh,
                                       bool count_strided);
 

@@ -7,6 +7,7 @@
 #include "costmodel/base/error.h"
 #include "costmodel/base/index.h"
 #include "sim/fake_group.h"
+#include "sim/registered_exchange.h"
 
 namespace shardlab {
 namespace {
@@ -122,6 +123,35 @@ std::int64_t elements_kept(const PlanStep& step, const Layout& others, const Ten
   return kept + (members - begin) * rows_had * rows_wanted;
 }
 
+// The bytes of an all-to-all of which one side is a registered placement, group by group.
+std::int64_t registered_exchange_bytes(const PlanStep& step, const Layout& others,
+                                       const TensorMeta& meta, const DeviceMesh& mesh) {
+  const int along = step.mesh_dims.front();
+  const std::int64_t members = mesh.size(along);
+  if (mesh.size() > kMostEnumerated) {
+    throw LimitError(
+        "the bytes of an exchange with a registered placement are counted group by group: found a "
+        "mesh of " +
+        std::to_string(mesh.size()) + " ranks; valid: at most " + std::to_string(kMostEnumerated));
+  }
+  std::map<std::vector<std::int64_t>, std::int64_t> sent_by_shape;
+  std::int64_t sent = 0;
+  for (std::int64_t r = 0; r < mesh.size(); ++r) {
+    const std::vector<std::int64_t> coordinate = mesh.coordinate(r);
+    if (coordinate[to_index(along)] != 0) continue;  // one rank stands for its group
+    const Shape whole = local_shape(meta.shape, others, mesh, coordinate);
+    const auto [known, is_new] =
+        sent_by_shape.try_emplace(std::vector<std::int64_t>(whole.begin(), whole.end()));
+    if (is_new) {
+      std::int64_t elements = 1;
+      for (const std::int64_t extent : whole) elements *= extent;
+      known->second = elements - elements_kept(step.from, step.to, whole, members);
+    }
+    sent += known->second;
+  }
+  return sent == 0 ? 0 : saturating_product(sent, itemsize(meta.dtype));
+}
+
 }  // namespace
 
 std::int64_t bytes_moved(const PlanStep& step, const Layout& before, const TensorMeta& meta,
@@ -133,13 +163,17 @@ std::int64_t bytes_moved(const PlanStep& step, const Layout& before, const Tenso
     others.placements[to_index(m)] = Placement::replicate();
   }
   if (members == 1 || step.from == step.to || step.collective == Collective::kLocal) return 0;
+  if (step.collective == Collective::kAllToAll &&
+      (step.from.is_registered() || step.to.is_registered())) {
+    return registered_exchange_bytes(step, others, meta, mesh);
+  }
   // The bytes that the groups hold, each group counted once, all groups together: shards partition
   // the tensor, and every mesh dim that does not shard repeats it.
   std::int64_t groups = 1;
   for (int m = 0; m < mesh.ndim(); ++m) {
     const bool in_step =
         std::find(step.mesh_dims.begin(), step.mesh_dims.end(), m) != step.mesh_dims.end();
-    if (!in_step && !before[m].is_shard_like()) groups = saturating_product(groups, mesh.size(m));
+    if (!in_step && !before[m].cuts()) groups = saturating_product(groups, mesh.size(m));
   }
   std::int64_t bytes = saturating_product(groups, itemsize(meta.dtype));
   const bool exchanges = step.from.is_shard_like() && step.to.is_shard_like();

@@ -27,6 +27,11 @@ class PricedByFunction final : public SemanticsUpon {
   [[nodiscard]] PricedTransition price_step(const StepModels&,
                                             const StepQuery& step) const override {
     SHARDLAB_CHECK(prices_ != nullptr, "a function's prices depend on a mesh");
+    if (step.from.is_registered() || step.to.is_registered()) {
+      PricedTransition refused;
+      refused.price = Price::make_impossible("the cost function knows no registered placements");
+      return refused;
+    }
     const TransitionFunction::Result result =
         step.mesh_dim == StepQuery::kMergedMeshDims
             ? price_merged(step)

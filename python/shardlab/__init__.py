@@ -281,13 +281,13 @@ def compare(*, baseline: Config, candidates: Sequence[Config], suite: Config, re
 
 
 def names(kind: str) -> list[str]:
-    """The names in a registry: stacks, models, topologies, ops, suites, regressions, programs, recipes,
+    """The names in a registry: stacks, models, topologies, ops, placements, suites, regressions, programs, recipes,
     measurements."""
     return run("list", kind)[kind]
 
 
 def describe(kind: str, name: str | os.PathLike) -> Json:
-    """One entry of a registry, read in full: stack, model, topology, op, suite, regression, program, recipe, experiment, measurement."""
+    """One entry of a registry, read in full: stack, model, topology, op, placement, suite, regression, program, recipe, experiment, measurement."""
     return run("describe", kind, os.fspath(name))
 
 

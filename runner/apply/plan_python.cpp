@@ -200,6 +200,10 @@ class Writer {
     const int m = step.mesh_dims.front();
     const Placement& from = step.from;
     const Placement& to = step.to;
+    if (from.is_registered() || to.is_registered()) {
+      throw InputError("found a step from " + from.text() + " to " + to.text() +
+                       "; valid: placements that PyTorch has, and so no registered ones");
+    }
     const std::string over = ", " + std::to_string(m);
     const auto dim = [](const Placement& p) { return ", " + std::to_string(p.dim()); };
     const auto all_gather = [&] {

@@ -35,6 +35,10 @@ std::string placement_text(const Placement& p) {
       return "Partial(\"sum\")";  // lookups leave zeros where other ranks have the row
     case Placement::Kind::kNormPartial:
       break;
+    case Placement::Kind::kRegistered:
+      throw InputError("found the registered placement " + p.text() +
+                       ", which PyTorch lacks; valid: replicated, sharded, and partial sums, "
+                       "averages, maxima, minima and products");
   }
   throw InputError("found a norm partial, " + p.text() +
                    "; valid: replicated, sharded, and partial sums, averages, maxima, minima and "

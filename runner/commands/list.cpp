@@ -14,6 +14,7 @@
 #include "runner/base/text_table.h"
 #include "runner/commands/commands.h"
 #include "runner/config/configs.h"
+#include "runner/config/placements.h"
 #include "runner/evaluation/experiment.h"
 #include "runner/evaluation/measurement_files.h"
 #include "runner/evaluation/validation.h"
@@ -73,6 +74,15 @@ std::vector<Item> measurement_items(const ConfigStore& store) {
     const MeasurementSet set = read_measurement(store, name, {});
     items.push_back({name, set.gpu + ", " + scale_of(set) + ", " + std::to_string(set.rows.size()) +
                                " rows, " + std::string(to_string(set.health))});
+  }
+  return items;
+}
+
+std::vector<Item> placement_items() {
+  std::vector<Item> items;
+  for (const PlacementEntry* entry : registered_entries()) {
+    items.push_back(
+        {std::string(entry->name), std::string(entry->form) + ": " + std::string(entry->summary)});
   }
   return items;
 }
@@ -309,6 +319,28 @@ void describe_model(const std::string& name, Session& session) {
   }
 }
 
+// What a registered placement is, and which changes one step makes of it.
+void describe_placement(const std::string& name, Session& session) {
+  const PlacementEntry& entry = placement_entry(name, "describe placement");
+  nlohmann::json steps = {{{"from", "R"}, {"to", entry.form}, {"collective", "local"}},
+                          {{"from", entry.form}, {"to", "R"}, {"collective", "all_gather"}}};
+  const auto add = [&](bool allowed, std::string_view from, std::string_view to,
+                       std::string_view collective) {
+    if (allowed) steps.push_back({{"from", from}, {"to", to}, {"collective", collective}});
+  };
+  add(entry.changes.from_partial, "P(op)", entry.form, "reduce_scatter");
+  add(entry.changes.from_shard, "S(d)", entry.form, "all_to_all");
+  add(entry.changes.to_shard, entry.form, "S(d)", "all_to_all");
+  add(entry.changes.among_own, entry.form, entry.form, "all_to_all");
+  session.print(nlohmann::json{{"name", entry.name},
+                               {"form", entry.form},
+                               {"example", entry.example},
+                               {"summary", entry.summary},
+                               {"source", entry.source},
+                               {"steps", std::move(steps)},
+                               {"passes_pointwise_ops", entry.passes_pointwise}});
+}
+
 void describe_op(const std::string& name, Session& session) {
   for (const auto& [set, set_name] : EnumNames<RuleSet>::kNames) {
     expect_one_overload(name, rule_table(set).named(name));
@@ -341,6 +373,8 @@ constexpr Registry kRegistries[] = {
     {"model", "models", [](const ConfigStore&) { return model_items(); }, describe_model},
     {"topology", "topologies", files<ConfigKind::kTopology>, describe_topology},
     {"op", "ops", [](const ConfigStore&) { return op_items(); }, describe_op},
+    {"placement", "placements", [](const ConfigStore&) { return placement_items(); },
+     describe_placement},
     {"suite", "suites", files<ConfigKind::kSuite>,
      describe_file<ConfigKind::kSuite, Suite::from_json>},
     {"regression", "regressions", files<ConfigKind::kRegression>,

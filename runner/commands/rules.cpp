@@ -9,6 +9,7 @@
 #include "runner/base/text_table.h"
 #include "runner/commands/commands.h"
 #include "runner/config/configs.h"
+#include "runner/config/placements.h"
 #include "runner/session/layout_names.h"
 #include "runner/session/long_loop.h"
 #include "sim/mesh.h"
@@ -22,6 +23,7 @@ struct RulesArguments {
   std::vector<std::string> ops;
   std::string rule_set = "shardlab";
   std::vector<std::string> meshes;
+  std::vector<std::string> placements;
   int samples = RuleProofOptions().data_sets;
   bool fail_on_unsound = false;
 };
@@ -42,6 +44,9 @@ Rules rule_set_of(const RulesArguments& arguments, const Session& session) {
 RuleProofOptions options_of(const RulesArguments& arguments) {
   RuleProofOptions options;
   options.data_sets = arguments.samples;
+  for (const std::string& name : arguments.placements) {
+    options.registered.push_back(&placement_entry(name, "--placement"));
+  }
   if (arguments.meshes.empty()) return options;
   options.mesh_sizes.clear();
   for (const std::string& text : arguments.meshes) {
@@ -257,6 +262,12 @@ void add_rules_command(const Command& root, Session& session) {
   command
       .option("--mesh", arguments->meshes,
               "ranks of the mesh dim, 2 to 8; may be repeated (default: 2 and 3)")
+      .repeatable();
+  command
+      .option(
+          "--placement", arguments->placements,
+          "prove pointwise ops with samples of this registered placement too; may be repeated: " +
+              join(placement_names()))
       .repeatable();
   command.option("--samples", arguments->samples, "data sets that a combination must pass")
       .check(integer_from(1, 1000))

@@ -132,7 +132,13 @@ std::vector<NodePlacements> read_placements(const nlohmann::json& json, const st
     found[*n] = true;
     const auto add = [&](std::string_view text, const char* key, std::vector<Placements>& to) {
       try {
-        to.push_back(encode_order_as_strided(Layout::parse(text, mesh.ndim()), mesh).placements);
+        const Layout layout = Layout::parse(text, mesh.ndim());
+        if (layout.has_registered()) {
+          throw TextError("layout", text, 0,
+                          "a layout of R, S(d), _S(d,f) and P(op), because programs have no "
+                          "registered placements");
+        }
+        to.push_back(encode_order_as_strided(layout, mesh).placements);
       } catch (const TextError& error) {
         saved.place.fail(std::string(key) + ": " + error.what());
       }

@@ -43,6 +43,10 @@ StepRun::StepRun(Backend& backend, GroupCache& groups, const Executor& executor,
     : backend_(backend), groups_(groups), executor_(executor), step_(step), before_(before) {
   SHARDLAB_CHECK(executor.mesh().size() == backend.ranks().world, executor.mesh().text(), " on ",
                  backend.ranks().world, " ranks");
+  if (step.from.is_registered() || step.to.is_registered()) {
+    throw InputError("found a step from " + step.from.text() + " to " + step.to.text() +
+                     "; valid on GPUs: steps between built-in placements");
+  }
   std::int64_t size = 1;
   for (const int m : step.mesh_dims) size *= executor.mesh().size(m);
   changes_ = size > 1 && step.from != step.to && !(step.after == before.layout);

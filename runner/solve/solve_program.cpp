@@ -54,6 +54,11 @@ Placements placements_of(const std::string& option, std::string_view text, const
   return parse_option(option, [&] {
     const Layout layout = tensor_ndim ? parse_layout_of(text, mesh.ndim(), *tensor_ndim)
                                       : Layout::parse(text, mesh.ndim());
+    if (layout.has_registered()) {
+      throw TextError("layout", text, 0,
+                      "a layout of R, S(d), _S(d,f) and P(op), because programs have no registered "
+                      "placements");
+    }
     return encode_order_as_strided(layout, mesh).placements;
   });
 }

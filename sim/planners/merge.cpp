@@ -12,6 +12,7 @@ namespace {
 
 bool is_mergeable(const PlanStep& step) {
   if (step.from.is_strided() || step.to.is_strided()) return false;
+  if (step.from.is_registered() || step.to.is_registered()) return false;
   return step.collective == Collective::kAllReduce ||
          step.collective == Collective::kReduceScatter || step.collective == Collective::kAllGather;
 }

@@ -186,8 +186,7 @@ class EdgePricer {
     if (const std::optional<KnownPrice> known = semantics_.known_price(from, to)) {
       return known->cost_us;
     }
-    const Bytes bytes =
-        meta.bytes() / static_cast<double>(num_shards(from, redistributor_.mesh(), true));
+    const Bytes bytes = held_bytes(meta, from, redistributor_.mesh());
     return shardlab::price_without_plan<Micros>(semantics_, steps_, meta, bytes, from, to).value();
   }
 

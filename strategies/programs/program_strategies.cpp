@@ -423,7 +423,7 @@ class Enumerator {
   [[nodiscard]] Placements listed_layout(const nlohmann::json& text, const TensorMeta& meta) const {
     try {
       Placements placements = Layout::parse(text.get<std::string>(), mesh_.ndim()).placements;
-      if (is_layout_of(meta, placements, mesh_)) return placements;
+      if (!has_registered(placements) && is_layout_of(meta, placements, mesh_)) return placements;
     } catch (const TextError&) {  // refused below
     }
     throw InputError("--args: found " + text.dump() + "; valid: a layout of " + meta.text() +

@@ -160,7 +160,12 @@ LayoutMask open_mask(std::size_t node, std::size_t mesh_ndim, std::string by) {
 RecipePlacement RecipePlacement::parse(std::string_view text) {
   TextCursor cursor("placement", text);
   if (!(cursor.take("Shard(") || cursor.take("S(")) || !text.ends_with(")")) {
-    return {.placement = Placement::parse(text)};
+    const Placement placement = Placement::parse(text);
+    if (placement.is_registered()) {
+      cursor.fail_at(0,
+                     "R, S(d), _S(d,f) or P(op), because programs have no registered placements");
+    }
+    return {.placement = placement};
   }
   static_cast<void>(cursor.take("dim="));
   const std::size_t start = cursor.position();

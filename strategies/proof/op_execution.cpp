@@ -49,6 +49,26 @@ void set_tolerances(const Executor& executor, DistributedTensor& output) {
       from_doubles(executor.memory(), DType::kF64, output.global.shape(), tolerances);
 }
 
+[[noreturn]] void throw_not_pointwise(const OpCall& call, const Layout& layout) {
+  throw InputError(
+      call.op + ": found " + layout.text() +
+      "; valid: R, S, _S and P, because only pointwise ops run on the local parts of a "
+      "registered placement");
+}
+
+// Kernels of other ops know the dims of their tensors, which a registered placement may join.
+void expect_pointwise_if_registered(const OpCall& call, std::span<const DistributedTensor> inputs,
+                                    std::span<const Layout> outputs) {
+  const OpKernel* kernel = find_op_kernel(call.op);
+  if (kernel == nullptr || kernel->element != nullptr) return;
+  for (const DistributedTensor& input : inputs) {
+    if (input.layout.has_registered()) throw_not_pointwise(call, input.layout);
+  }
+  for (const Layout& layout : outputs) {
+    if (layout.has_registered()) throw_not_pointwise(call, layout);
+  }
+}
+
 }  // namespace
 
 RankResults run_on_ranks(const Executor& executor, const OpCall& call,
@@ -56,7 +76,7 @@ RankResults run_on_ranks(const Executor& executor, const OpCall& call,
                          std::span<const Shape> output_shapes, std::span<const Layout> outputs) {
   RankResults results;
   const auto is_shared = [&](int m) {
-    const auto replicates = [&](const Layout& layout) { return !layout[m].is_shard_like(); };
+    const auto replicates = [&](const Layout& layout) { return !layout[m].cuts(); };
     return std::all_of(outputs.begin(), outputs.end(), replicates) &&
            std::all_of(inputs.begin(), inputs.end(),
                        [&](const DistributedTensor& input) { return replicates(input.layout); });
@@ -77,8 +97,10 @@ RankResults run_on_ranks(const Executor& executor, const OpCall& call,
     std::vector<HostTensor> locals;
     std::vector<RowLists> rows;
     std::vector<Shape> shapes;
+    std::vector<Shape> viewed;
     for (const DistributedTensor& input : inputs) {
       locals.push_back(input.locals[i]);
+      viewed.push_back(viewed_shape(input.meta.shape, input.layout.placements));
       rows.push_back(rows_of(input.meta, input.layout, executor.mesh(), coordinate));
     }
     for (std::size_t o = 0; o < output_shapes.size(); ++o) {
@@ -89,7 +111,8 @@ RankResults run_on_ranks(const Executor& executor, const OpCall& call,
                                                .memory = executor.memory(),
                                                .inputs = locals,
                                                .input_rows = rows,
-                                               .output_shapes = shapes}));
+                                               .output_shapes = shapes,
+                                               .input_shapes = viewed}));
     } catch (const LimitError&) {
       throw;
     } catch (const InputError& error) {
@@ -126,6 +149,7 @@ DistributedTensor output_of(const OpCall& call, const RankResults& results, std:
 
 OpExecution execute_op(const Executor& executor, const OpCall& call,
                        std::span<const DistributedTensor> inputs, std::span<const Layout> outputs) {
+  expect_pointwise_if_registered(call, inputs, outputs);
   OpExecution execution;
   std::vector<HostTensor> wholes;
   for (const DistributedTensor& input : inputs) wholes.push_back(executor.assemble(input));

@@ -196,7 +196,9 @@ Shape broadcast_strides(const Shape& shape, std::size_t ndim) {
 
 std::vector<std::uint64_t> global_indices(const LocalCall& local, std::size_t input) {
   const HostTensor& tensor = local.inputs[input];
-  const Shape strides = row_major_strides(local.call.tensors()[input]->meta.shape);
+  const Shape strides =
+      row_major_strides(local.input_shapes.empty() ? local.call.tensors()[input]->meta.shape
+                                                   : local.input_shapes[input]);
   const bool is_part = local.input_rows.size() > input;
   std::vector<std::uint64_t> indices;
   for_each_element(tensor.shape(), [&](const Shape& index, std::int64_t) {

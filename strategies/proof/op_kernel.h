@@ -30,6 +30,9 @@ struct LocalCall {
   std::span<const HostTensor> inputs;         // local tensors, lists flattened, `out` last if any
   std::span<const RowLists> input_rows = {};  // by input: the global indices of its rows
   std::span<const Shape> output_shapes = {};  // the local shapes that the outputs' layouts ask for
+  // By input: the global shape whose dims the rows count, where a registered placement cuts several
+  // dims as one (viewed_shape). Empty: the shapes of the call's tensors.
+  std::span<const Shape> input_shapes = {};
 
   // The i-th tensor argument, or its first tensor if it is a list. Null if it is missing.
   [[nodiscard]] const HostTensor* tensor(std::size_t i) const;

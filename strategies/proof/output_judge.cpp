@@ -62,11 +62,11 @@ std::optional<OutputJudge::Fault> OutputJudge::fault(const Placement& p) const {
     const Coordinate coordinate(1, static_cast<std::int64_t>(r));
     const Shape shape = local_shape(expected_.meta.shape, layout, mesh_, coordinate);
     if (shape != shapes_[r]) return Fault{.kind = Fault::Kind::kShape, .rank = r, .shape = shape};
+    const Shape viewed = viewed_shape(expected_.meta.shape, layout.placements);
     const RowLists rows =
         p.is_replicate() ? RowLists() : rows_of(expected_.meta, layout, mesh_, coordinate);
     for (std::size_t i = 0; i < locals_[r].size(); ++i) {
-      const std::size_t whole =
-          p.is_replicate() ? i : index_in_whole(rows, expected_.meta.shape, i);
+      const std::size_t whole = p.is_replicate() ? i : index_in_whole(rows, viewed, i);
       const double want = expected_.values[whole];
       if (!is_close(locals_[r][i], want, std::abs(want))) {
         return Fault{.kind = Fault::Kind::kElement,

@@ -161,7 +161,8 @@ DistributedValues distribute(HostMemory& memory, const TensorMeta& meta, const D
     }
     return result;
   }
-  const HostTensor whole = from_doubles(memory, meta.dtype, meta.shape, values);
+  const HostTensor whole = from_doubles(memory, meta.dtype, meta.shape, values)
+                               .reshape(viewed_shape(meta.shape, layout.placements));
   for (const RowLists& rows : result.rows) {
     result.locals.push_back(rows_taken(memory, whole, rows));
   }

@@ -5,6 +5,7 @@
 #include "costmodel/base/error.h"
 #include "costmodel/base/index.h"
 #include "strategies/proof/rule_proof.h"
+#include "strategies/rules/registered_rows.h"
 
 namespace shardlab {
 namespace {
@@ -16,9 +17,15 @@ bool is_all_replicate(const Combination& inputs) {
 
 }  // namespace
 
-RuleCombinations::RuleCombinations(const OpRule& rule, const SampleExecution& execution)
+RuleCombinations::RuleCombinations(const OpRule& rule, const SampleExecution& execution,
+                                   std::span<const PlacementEntry* const> registered)
     : rule_(rule), execution_(execution), call_(execution.call()) {
-  for (const TensorMeta& meta : execution.inputs()) placements_.push_back(all_placements(meta));
+  for (const TensorMeta& meta : execution.inputs()) {
+    placements_.push_back(all_placements(meta));
+    for (const Placement& p : registered_samples(registered, meta.shape, execution.mesh().size())) {
+      placements_.back().push_back(p);
+    }
+  }
   add_mask_partials();
 }
 
@@ -135,7 +142,8 @@ bool RuleCombinations::has_row(const Combination& inputs) {
                       });
   };
   try {
-    const Rows rows = rule_.rows(call_, rule_);
+    const Rows rows =
+        has_registered(call_) ? registered_rows(rule_, call_) : rule_.rows(call_, rule_);
     return std::any_of(rows.begin(), rows.end(), is_own);
   } catch (const InputError&) {
     return false;

@@ -21,7 +21,9 @@ namespace shardlab {
 // Keeps references to the rule and the execution, which must outlive it.
 class RuleCombinations {
  public:
-  RuleCombinations(const OpRule& rule, const SampleExecution& execution);
+  // Inputs of a pointwise op are tried in samples of the `registered` placements too.
+  RuleCombinations(const OpRule& rule, const SampleExecution& execution,
+                   std::span<const PlacementEntry* const> registered = {});
 
   // Visits all combinations of placements. For a call with too many (rule_proof.h), visits those
   // near a row.

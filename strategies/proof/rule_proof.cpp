@@ -98,15 +98,19 @@ bool is_product(const Placement& p) {
 // Collects what the sample calls of an op show about its rule.
 class RuleProver {
  public:
-  explicit RuleProver(const OpRule& rule) : rule_(rule) {}
+  // Only pointwise ops pass registered placements.
+  RuleProver(const OpRule& rule, const std::vector<const PlacementEntry*>& registered)
+      : rule_(rule) {
+    if (rule.is_pointwise) registered_ = registered;
+  }
 
   // Leaves out a call that the kernel or the rule refuses.
   void add_call(const SampleCall& sample, std::int64_t ranks, int data_sets) {
     std::optional<SampleExecution> execution;
     std::optional<RuleCombinations> combinations;
     try {
-      execution.emplace(sample, ranks, data_sets);
-      combinations.emplace(rule_, *execution);
+      execution.emplace(sample, ranks, data_sets, registered_);
+      combinations.emplace(rule_, *execution, registered_);
     } catch (const InputError& error) {
       refusal_ = error.what();
       return;
@@ -189,6 +193,7 @@ class RuleProver {
   }
 
   const OpRule& rule_;
+  std::vector<const PlacementEntry*> registered_;
   std::string refusal_;  // why the last refused call was left out
   std::size_t calls_ = 0;
   std::size_t combinations_ = 0;
@@ -209,7 +214,7 @@ RuleProof prove_rule(const OpRule& rule, const RuleProofOptions& options) {
     throw InputError(std::string(rule.op) +
                      " has no reference kernel, so its rules can't be proved");
   }
-  RuleProver prover(rule);
+  RuleProver prover(rule, options.registered);
   for (const SampleCall& sample : sample_calls_of(rule.op, 1)) {
     for (const std::int64_t ranks : options.mesh_sizes) {
       if (options.stop != nullptr && *options.stop) {

@@ -30,6 +30,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/registered_placement.h"
 #include "strategies/proof/op_sample.h"
 #include "strategies/rules/op_rule.h"
 
@@ -42,6 +43,8 @@ struct RuleProofOptions {
   // A combination must be right for all of these data sets. Small outputs get more
   // (sample_execution.h).
   int data_sets = 6;
+  // Pointwise ops are proved with samples of these registered placements as well.
+  std::vector<const PlacementEntry*> registered = {};
   // Once this is set, no further sample call is looked at; null means that nothing stops the proof.
   const std::atomic<bool>* stop = nullptr;
 };

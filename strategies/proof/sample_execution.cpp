@@ -35,7 +35,18 @@ std::vector<Placement> all_placements(const TensorMeta& meta) {
   return all;
 }
 
-SampleExecution::SampleExecution(const SampleCall& sample, std::int64_t ranks, int data_sets)
+std::vector<Placement> registered_samples(std::span<const PlacementEntry* const> entries,
+                                          const Shape& shape, std::int64_t ranks) {
+  std::vector<Placement> all;
+  for (const PlacementEntry* entry : entries) {
+    if (!entry->passes_pointwise || entry->samples == nullptr) continue;
+    for (const Placement& p : entry->samples(shape, ranks)) all.push_back(p);
+  }
+  return all;
+}
+
+SampleExecution::SampleExecution(const SampleCall& sample, std::int64_t ranks, int data_sets,
+                                 std::span<const PlacementEntry* const> registered)
     : sample_(sample),
       kernel_(*find_op_kernel(sample.call.op)),
       mesh_(DeviceMesh::parse(std::to_string(ranks))),
@@ -50,7 +61,12 @@ SampleExecution::SampleExecution(const SampleCall& sample, std::int64_t ranks, i
     }
     elements += std::max<std::size_t>(least, 1);
   }
-  for (const WholeOutput& output : outputs()) candidates_.push_back(all_placements(output.meta));
+  for (const WholeOutput& output : outputs()) {
+    candidates_.push_back(all_placements(output.meta));
+    for (const Placement& p : registered_samples(registered, output.meta.shape, ranks)) {
+      candidates_.back().push_back(p);
+    }
+  }
 }
 
 void SampleExecution::add_data_set(std::uint64_t seed) {
@@ -175,12 +191,17 @@ SampleExecution::LastRun& SampleExecution::run(std::size_t set, const Combinatio
         shapes.push_back(local_shape(expected.meta.shape, layout, mesh_, coordinate));
       }
     }
+    std::vector<Shape> viewed;
+    for (std::size_t t = 0; t < inputs.size(); ++t) {
+      viewed.push_back(viewed_shape(metas_[t].shape, Placements(1, inputs[t])));
+    }
     try {
       results.by_rank.push_back(kernel_.run({.call = sample_.call,
                                              .memory = *memory_,
                                              .inputs = placed.locals,
                                              .input_rows = placed.rows,
-                                             .output_shapes = shapes},
+                                             .output_shapes = shapes,
+                                             .input_shapes = viewed},
                                             kernel_));
     } catch (const InputError& error) {
       results.failure = "rank " + std::to_string(r) + ": " + error.what();
@@ -198,10 +219,15 @@ const OutputJudge& SampleExecution::judge_of(LastRun& run, std::size_t output) {
   return *judge;
 }
 
+bool SampleExecution::can_cut(const TensorMeta& meta, const Placement& p) const {
+  return !p.is_registered() || why_not_registered(meta.shape, Placements(1, p), &mesh_).empty();
+}
+
 bool SampleExecution::is_right(std::size_t set, const Combination& inputs, std::size_t output,
                                const Placement& p) {
   const std::vector<WholeOutput>& expected = data_sets_[set].expected;
   if (p.is_shard_like() && p.dim() >= expected[output].meta.ndim()) return false;
+  if (!can_cut(expected[output].meta, p)) return false;
   LastRun& last = run(set, inputs, p);
   const auto is_complete = [&](const LocalResult& result) {
     return result.outputs.size() == expected.size();
@@ -216,6 +242,9 @@ std::string SampleExecution::verdict(std::size_t set, const Combination& inputs,
   const WholeOutput& expected = data_sets_[set].expected[output];
   if (p.is_shard_like() && p.dim() >= expected.meta.ndim()) {
     return "the output has no dim " + std::to_string(p.dim()) + " to shard";
+  }
+  if (!can_cut(expected.meta, p)) {
+    return p.text() + " can't cut the output " + expected.meta.text();
   }
   LastRun& last = run(set, inputs, p);
   const RankResults& results = last.results;

@@ -19,6 +19,7 @@
 
 #include "sim/mesh.h"
 #include "sim/placement.h"
+#include "sim/registered_placement.h"
 #include "strategies/proof/op_execution.h"
 #include "strategies/proof/op_kernel.h"
 #include "strategies/proof/op_sample.h"
@@ -32,12 +33,16 @@ using Combination = std::vector<Placement>;
 
 // R, S(d) of every dim and the partials that can be made up for the tensor.
 [[nodiscard]] std::vector<Placement> all_placements(const TensorMeta& meta);
+// Samples of the entries that pass pointwise ops, for tensors of this shape.
+[[nodiscard]] std::vector<Placement> registered_samples(
+    std::span<const PlacementEntry* const> entries, const Shape& shape, std::int64_t ranks);
 
 class SampleExecution {
  public:
-  // Calls with small outputs get more data sets, so that they are not right by coincidence. Throws
+  // Outputs are tried in samples of the `registered` placements too. Calls with small outputs get more data sets, so that they are not right by coincidence. Throws
   // InputError if the kernel refuses the call. Assumes that the op has a kernel.
-  SampleExecution(const SampleCall& sample, std::int64_t ranks, int data_sets);
+  SampleExecution(const SampleCall& sample, std::int64_t ranks, int data_sets,
+                  std::span<const PlacementEntry* const> registered = {});
 
   [[nodiscard]] const OpCall& call() const { return sample_.call; }
   [[nodiscard]] const DeviceMesh& mesh() const { return mesh_; }
@@ -82,6 +87,7 @@ class SampleExecution {
   LastRun& run(std::size_t set, const Combination& inputs, const Placement& output);
   void place(std::size_t set, const Combination& inputs);
   const OutputJudge& judge_of(LastRun& run, std::size_t output);
+  [[nodiscard]] bool can_cut(const TensorMeta& meta, const Placement& p) const;
   // Whether verdict() finds no error, without the text that describes one.
   bool is_right(std::size_t set, const Combination& inputs, std::size_t output, const Placement& p);
   std::string verdict(std::size_t set, const Combination& inputs, std::size_t output,

@@ -5,6 +5,7 @@
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/index.h"
+#include "strategies/rules/registered_rows.h"
 
 namespace shardlab {
 namespace {
@@ -50,6 +51,7 @@ class ShardableCodes {
       }
     }
     for (const Placement& p : entries) {
+      if (p.is_registered()) all_ = false;
       if (!p.is_shard_like()) continue;
       const auto dim = static_cast<std::size_t>(p.dim());
       all_ = all_ && dim < shape.size() && shape[dim] >= most;
@@ -463,14 +465,19 @@ Expansion expand_candidates(std::span<const FollowCandidate> candidates, const O
 
 Expansion prepare_expansion(const OpRule& rule, const OpCall& call, const DeviceMesh& mesh) {
   SHARDLAB_CHECK(rule.rows != nullptr, rule.op, " has no rows");
+  expect_registered(call, mesh);
   const std::size_t outputs = rule.outputs(call).size();
-  return prepare_rows(fill_rows(rule.rows(call, rule), outputs, call), outputs, call, mesh);
+  return prepare_rows(rows_of_call(rule, call, outputs), outputs, call, mesh);
 }
 
 Expansion expand(const OpRule& rule, const OpCall& call, const DeviceMesh& mesh) {
   const std::size_t outputs = rule.outputs(call).size();
-  if (rule.follow != nullptr) return expand_candidates(rule.follow(call, mesh), call, mesh);
-  return expand_rows(fill_rows(rule.rows(call, rule), outputs, call), outputs, rule, call, mesh);
+  if (has_registered(call)) expect_registered(call, mesh);
+  if (rule.follow != nullptr) {
+    if (!has_registered(call)) return expand_candidates(rule.follow(call, mesh), call, mesh);
+    return expand_candidates(rule.follow(without_registered(call), mesh), call, mesh);
+  }
+  return expand_rows(rows_of_call(rule, call, outputs), outputs, rule, call, mesh);
 }
 
 std::size_t foreach_size(const OpCall& call) {

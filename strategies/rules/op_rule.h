@@ -125,6 +125,9 @@ struct OpRule {
   // How many of the last inputs are tensors that the outputs are written to. 0 means one for an op
   // whose name ends in "out", and none for other ops (written_outputs).
   std::size_t out_tensors = 0;
+  // Whether each element of the outputs depends on the inputs' elements at the same place alone, so
+  // that registered placements may pass through (registered_rows.h).
+  bool is_pointwise = false;
   // Which kernel one rank runs, and its floating point operations.
   Kernel kernel = Kernel::kElementwise;
   double (*flops)(std::span<const Shape> local_inputs, const OpCall&) = nullptr;

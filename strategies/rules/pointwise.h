@@ -241,6 +241,7 @@ constexpr auto rules_of() {
       rule.out_tensors = out_tensors_of(rule.op);
       rule.excuse = ops.excuse;
       rule.flops = pointwise_flops;
+      rule.is_pointwise = true;
       const bool in_dtensor = ops.sets.intersects(kDTensor);
       const bool in_shardlab = ops.sets.contains(kShardlab);
       constexpr RowsOf kListed = pointwise_rows;

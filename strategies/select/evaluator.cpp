@@ -7,6 +7,7 @@
 #include "costmodel/base/index.h"
 #include "costmodel/base/units.h"
 #include "sim/plan_price.h"
+#include "strategies/rules/registered_rows.h"
 #include "strategies/select/decision_source.h"
 #include "strategies/select/expansion_ties.h"
 #include "strategies/select/kernel_prices.h"
@@ -30,10 +31,11 @@ class GreedyPrices {
   static bool apply(const Redistributor& redistributor, const Layout& from,
                     std::span<const Placement> digits) {
     const RedistributionOptions& options = redistributor.options();
-    const auto strided = [](const Placement& p) { return p.is_strided(); };
+    const auto unusual = [](const Placement& p) { return p.is_strided() || p.is_registered(); };
     return options.planner == PlannerKind::kGreedy && options.semantics->follows_plan() &&
            options.merge != MergeMode::kPrice && !digits.empty() && from.has_default_order() &&
-           !from.has_strided() && std::none_of(digits.begin(), digits.end(), strided);
+           !from.has_strided() && !from.has_registered() &&
+           std::none_of(digits.begin(), digits.end(), unusual);
   }
 
   GreedyPrices(const Redistributor& redistributor, const TensorSpec& tensor,
@@ -574,6 +576,11 @@ Selection StackEvaluator::select_priced(const Expansion& expansion, const Pricin
 Selection StackEvaluator::select_by_bounds(const OpRule& rule, const OpCall& call,
                                            const DeviceMesh& mesh, const CandidateOrder& order,
                                            ExactSearchOrder search) {
+  if (has_registered(call)) {
+    throw InputError(call.text() +
+                     ": a search by bounds knows no registered placements; valid: a "
+                     "stack that enumerates the candidates");
+  }
   const Expansion space = prepare_expansion(rule, call, mesh);
   const auto tensors = call.tensors();
   std::vector<std::vector<double>> by_code;

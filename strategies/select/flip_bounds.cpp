@@ -126,10 +126,7 @@ bool FlipBounds::prepare_choice(const PricedCall& question, std::size_t chosen) 
     const TensorSpec& tensor = *tensors[i];
     const Plan plan =
         redistributor.plan(tensor.meta, tensor.layout, question.expansion.input_layout(i, code));
-    Way way{&tensor.meta,
-            plan.meta.bytes() /
-                static_cast<double>(num_shards(plan.from.placements, question.mesh, true)),
-            {}};
+    Way way{&tensor.meta, held_bytes(plan.meta, plan.from.placements, question.mesh), {}};
     for (const PlanStep& step : plan.steps) {
       if (step.is_merged()) return false;
       way.steps.push_back({step.from, step.to, step.mesh_dims.front()});

@@ -231,6 +231,9 @@ SearchOutcome search_rows(const OpRule& rule, const OpCall& call, const DeviceMe
   }
   for (const TensorSpec* tensor : call.tensors()) {
     if (tensor->layout.has_strided()) return {std::nullopt, "an input is a strided shard"};
+    if (tensor->layout.has_registered()) {
+      return {std::nullopt, "an input has a registered placement"};
+    }
   }
   Search search(rule, call, mesh, pricer, options);
   auto result = search.run();

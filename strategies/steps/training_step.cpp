@@ -312,8 +312,7 @@ class StepMaker {
   // The bytes that a rank holds before a step of a move.
   [[nodiscard]] double bytes_before(const PendingMove& move) const {
     const Plan& plan = planned_.plans[move.plan];
-    double bytes = plan.meta.bytes() / static_cast<double>(num_shards(plan.from.placements,
-                                                                      redistributor_.mesh(), true));
+    double bytes = held_bytes(plan.meta, plan.from.placements, redistributor_.mesh());
     for (std::size_t s = 0; s < move.next; ++s) {
       const PlanStep& step = plan.steps[s];
       bytes = redistributor_.pricer()

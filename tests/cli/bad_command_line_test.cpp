@@ -305,7 +305,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadCommand{"BytesThatAreNoText", plan_of("2", "f32[8]", "R\xff\x1b[31m", "R"),
                    "--from: layout \"R\\xff\\x1b[31m\": at position 1: expected a placement: R, "
                    "S(d), _S(d,f), "
-                   "P(op), MP or NP(p)"}),
+                   "P(op), MP or NP(p); or one that is registered: RG(DIMS:UNITS)"}),
     name_of);
 
 INSTANTIATE_TEST_SUITE_P(
@@ -350,7 +350,8 @@ INSTANTIATE_TEST_SUITE_P(
             "UnknownRegistry",
             {"list", "stakcs"},
             "list: what: found \"stakcs\" (did you mean \"stacks\"?); valid: stacks, models, "
-            "topologies, ops, suites, regressions, programs, recipes, experiments, measurements"},
+            "topologies, ops, placements, suites, regressions, programs, recipes, experiments, "
+            "measurements"},
         BadCommand{"RegistryMissing",
                    {"list"},
                    "list: what is required: which registry "

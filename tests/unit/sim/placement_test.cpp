@@ -75,10 +75,10 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         TextErrorCase{"Empty", "",
                       "placement \"\": at position 0: expected a placement: R, S(d), _S(d,f), "
-                      "P(op), MP or NP(p)"},
+                      "P(op), MP or NP(p); or one that is registered: RG(DIMS:UNITS)"},
         TextErrorCase{"Lowercase", "s(0)",
                       "placement \"s(0)\": at position 0: expected a placement: R, S(d), _S(d,f), "
-                      "P(op), MP or NP(p)"},
+                      "P(op), MP or NP(p); or one that is registered: RG(DIMS:UNITS)"},
         TextErrorCase{"ShardWithoutDim", "S()",
                       "placement \"S()\": at position 2: expected a tensor dim"},
         TextErrorCase{
@@ -216,7 +216,7 @@ INSTANTIATE_TEST_SUITE_P(
                       "layout \"\": at position 0: expected 2 placements, one per mesh dim"},
         TextErrorCase{"UnknownPlacement", "RX",
                       "layout \"RX\": at position 1: expected a placement: R, S(d), _S(d,f), "
-                      "P(op), MP or NP(p)"},
+                      "P(op), MP or NP(p); or one that is registered: RG(DIMS:UNITS)"},
         TextErrorCase{
             "IndexOnAReplica", "R[0]R",
             "layout \"R[0]R\": at position 2: expected an order index only after a shard"},

@@ -86,7 +86,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "layout \"[Shard(0), R\": at position 12: expected \"]\" at the end of the layout"},
         Mistake{"OtherBracket", "[Shard(0), R)",
                 "layout \"[Shard(0), R)\": at position 12: expected a placement: R, S(d), _S(d,f), "
-                "P(op), MP or NP(p)"},
+                "P(op), MP or NP(p); or one that is registered: RG(DIMS:UNITS)"},
         Mistake{"MoreBehindTheList", "[Shard(0), R]R",
                 "layout \"[Shard(0), R]R\": at position 13: expected the end of the layout"},
         Mistake{"TooFewInTheList", "[Shard(0)]",

@@ -244,7 +244,7 @@ INSTANTIATE_TEST_SUITE_P(
                  R"j([{"rules": {"op": "aten.mm.default", "inputs": ["f32[2] ?0"]},
                      "expect": {}}])j",
                  "/0/rules/inputs/0: layout \"?0\": at position 0: expected a placement: R, S(d), "
-                 "_S(d,f), P(op), MP or NP(p)"},
+                 "_S(d,f), P(op), MP or NP(p); or one that is registered: RG(DIMS:UNITS)"},
         BadCheck{"RowsAndCandidates",
                  R"j([{"select": {"inputs": [], "rows": [], "candidates": []},
                      "expect": {}}])j",

@@ -96,7 +96,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "1 to 16"},
         Refused{"NoPlacement", R"({"rules": [{"nodes": {"kind": "op"}, "place": {"dp": "Q"}}]})",
                 "r.json:/rules/0/place/dp: placement \"Q\": at position 0: expected a placement: "
-                "R, S(d), _S(d,f), P(op), MP or NP(p)"}),
+                "R, S(d), _S(d,f), P(op), MP or NP(p); or one that is registered: RG(DIMS:UNITS)"}),
     [](const auto& test) { return std::string(test.param.name); });
 
 TEST(Pattern, AStarStandsForAnyText) {

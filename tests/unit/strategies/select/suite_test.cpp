@@ -132,7 +132,8 @@ INSTANTIATE_TEST_SUITE_P(
                    "tensor dims 0 to 0, found S(1)"},
         SuiteError{"BadInput", R"json({"inputs": ["f32[8,8] R", "f32[8,8] X"]})json",
                    "s.json:/questions/1/inputs/1: layout \"X\": at position 0: expected a "
-                   "placement: R, S(d), _S(d,f), P(op), MP or NP(p)"},
+                   "placement: R, S(d), _S(d,f), P(op), MP or NP(p); or one that is registered: "
+                   "RG(DIMS:UNITS)"},
         SuiteError{"UnknownOp", R"({"op": "aten.bmm.defaul"})",
                    "s.json:/questions/1/op: unknown op \"aten.bmm.defaul\" (did you mean "
                    "\"aten.bmm.default\"?); valid: the ops of `shardlab list ops`"},
