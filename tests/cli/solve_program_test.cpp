@@ -847,5 +847,47 @@ TEST(SolvedMargins, OfANetworkThatIsEntangledAreFoundValueByValue) {
   EXPECT_GE(least, margin - 1e-9 * optimum);
 }
 
+// A product of rows whose sequence is cut: the view makes strided shards of them, of which some say the
+// same as a shard order. Both are listed, so that nothing moves, and virtual ranks compute the program.
+TEST(SolveStrided, ListsStridedShardsBesideShardOrders) {
+  const TemporaryFolder folder;
+  folder.write("mini.json", R"json({"schema": "shardlab/program/1", "name": "mini", "nodes": [
+    {"name": "x", "kind": "input", "outputs": [{"dtype": "f32", "shape": [2, 16, 8]}]},
+    {"name": "w", "kind": "parameter", "outputs": [{"dtype": "f32", "shape": [8, 8]}]},
+    {"name": "rows", "op": "aten.view.default", "inputs": ["x"], "args": {"positional": [[32, 8]]},
+     "outputs": [{"dtype": "f32", "shape": [32, 8]}]},
+    {"name": "product", "op": "aten.mm.default", "inputs": ["rows", "w"],
+     "outputs": [{"dtype": "f32", "shape": [32, 8]}]},
+    {"name": "back", "op": "aten.view.default", "inputs": ["product"],
+     "args": {"positional": [[2, 16, 8]]}, "outputs": [{"dtype": "f32", "shape": [2, 16, 8]}]},
+    {"name": "y", "kind": "output", "inputs": ["back"],
+     "outputs": [{"dtype": "f32", "shape": [2, 16, 8]}]}]})json");
+  const auto rows_of = [&](const char* pin, const Words& more) {
+    Words words = {"solve",    "mini.json",
+                   "--mesh",   "2x2",
+                   "--stack",  "alpha-beta",
+                   "--set",    "devices_per_host=2",
+                   "--set",    "stack.rules=autoparallel",
+                   "--no-fit", "--pin-inputs",
+                   pin,        "--pin-outputs",
+                   pin,        "--format",
+                   "json"};
+    words.insert(words.end(), more.begin(), more.end());
+    const ProcessResult solved = run_shardlab(words, folder.path());
+    EXPECT_EQ(solved.exit_code, 0) << solved.err;
+    if (solved.exit_code != 0) return std::string();
+    folder.write("plan.json", solved.out);
+    const ProcessResult done =
+        run_shardlab({"simulate", "mini.json", "--plan", "plan.json", "--mesh", "2x2", "--stack",
+                      "alpha-beta", "--data", "on", "--format", "json"},
+                     folder.path());
+    EXPECT_EQ(done.exit_code, 0) << done.err << done.out;
+    return json::parse(solved.out)["assignment"][2]["layout_out"].get<std::string>();
+  };
+  EXPECT_EQ(rows_of("S(1)R", {"--strided"}), "_S(0,2)R");
+  EXPECT_EQ(rows_of("S(1)S(0)", {"--strided"}), "S(0)[1]S(0)[0]");
+  EXPECT_NE(rows_of("S(1)R", {}), "_S(0,2)R");
+}
+
 }  // namespace solve_program_test
 }  // namespace shardlab::testing_support

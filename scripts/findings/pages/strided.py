@@ -123,8 +123,8 @@ def body(pairs: list[Pair], cases: list[Any]) -> str:
 {tables}
 
 {nothing}Each row is two proved optima of one training step. `--strided` lists strided shards beside the shard orders (`S(0)[1]S(0)[0]`) that `solve` lists under a
-stack which plans moves as a whole, so that the best plan is never dearer. As it runs: the same plan with the steps that its moves take; AutoParallel prices each mesh dim of a move
-on its own, so that there the two differ.
+stack which plans moves as a whole, so that the best plan is never dearer. Strided shards that say the same as a shard order are printed, and counted, as that order. As it runs: the same
+plan with the steps that its moves take; AutoParallel prices each mesh dim of a move on its own, so that there the two differ.
 
 ## What goes wrong where code asks is_shard()
 

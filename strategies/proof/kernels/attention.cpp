@@ -271,6 +271,43 @@ LocalResult run_backward(const LocalCall& local, const OpKernel&) {
   return result;
 }
 
+// flex_attention without a mask, whose scores no function changes: flash attention, which returns the
+// greatest score of each row as well.
+LocalResult run_flex(const LocalCall& local, const OpKernel&) {
+  expect_inputs(local, 3, 3);
+  Scores scores(local, 0, nullptr, kDefault, false);
+  const Shape& q = scores.query.shape;
+  Block out = Block::zeros({q[0], q[1], q[2], scores.value.shape[3]});
+  Block sums = Block::zeros({q[0], q[1], q[2]});
+  Block greatest = Block::zeros({q[0], q[1], q[2]});
+  scores.for_each_row([&](std::int64_t b, std::int64_t h, std::int64_t row) {
+    if (scores.keys() == 0) return;
+    double most = -std::numeric_limits<double>::infinity();
+    for (std::int64_t key = 0; key < scores.keys(); ++key) {
+      most = std::max(most, scores.at(b, h, row, key));
+    }
+    double total = 0.0;
+    for (std::int64_t key = 0; key < scores.keys(); ++key) {
+      total += std::exp(scores.at(b, h, row, key) - most);
+    }
+    for (std::int64_t key = 0; key < scores.keys(); ++key) {
+      const double share = std::exp(scores.at(b, h, row, key) - most) / total;
+      for (std::int64_t d = 0; d < out.shape[3]; ++d) {
+        out.at(b, h, row, d) += share * scores.value.at(b, h / scores.group, key, d);
+      }
+    }
+    sums.at(b, h, row, 0) = most + std::log(total);
+    greatest.at(b, h, row, 0) = most;
+  });
+  const DType dtype = local.inputs[0].dtype();
+  const DType wide = dtype == DType::kF64 ? dtype : DType::kF32;
+  LocalResult result;
+  result.outputs.push_back(tensor_of(local, dtype, out));
+  result.outputs.push_back(tensor_of(local, wide, sums));
+  result.outputs.push_back(tensor_of(local, wide, greatest));
+  return result;
+}
+
 constexpr OpKernel kKernels[] = {
     {.name = "_scaled_dot_product_cudnn_attention",
      .run = run_forward,
@@ -282,6 +319,7 @@ constexpr OpKernel kKernels[] = {
     {.name = "_scaled_dot_product_efficient_attention_backward", .run = run_backward},
     {.name = "_scaled_dot_product_flash_attention", .run = run_forward},
     {.name = "_scaled_dot_product_flash_attention_backward", .run = run_backward},
+    {.name = "higher_order.flex_attention", .run = run_flex},
 };
 
 }  // namespace attention_kernels

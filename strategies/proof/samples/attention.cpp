@@ -5,6 +5,10 @@ namespace shardlab {
 namespace attention_samples {
 
 constexpr OpSample kSamples[] = {
+    {"higher_order.flex_attention", "f32[2,6,2,4] unit | f32[2,6,3,4] unit | f32[2,6,3,4] unit",
+     "[]"},
+    {"higher_order.flex_attention", "f32[2,6,2,4] unit | f32[2,3,3,4] unit | f32[2,3,3,4] unit",
+     "[]"},
     {"aten._scaled_dot_product_cudnn_attention.default",
      "f32[2,6,2,4] unit | f32[2,6,3,4] unit | f32[2,6,3,2] unit | none", "[true]"},
     {"aten._scaled_dot_product_cudnn_attention.default",

@@ -502,6 +502,11 @@ Rows flex_rows(const OpCall& call, const OpRule&) {
   return all;
 }
 
+std::string_view flex_excuse(const OpCall&, const Row&) {
+  return "what the functions do to scores is not known: it may depend on rows, and need not be "
+         "linear";
+}
+
 // The forward op computes two products (queries with keys, scores with values), the backward op
 // five.
 double products_flops(std::span<const Shape> local, std::size_t first, double products) {
@@ -602,6 +607,7 @@ constexpr OpRule kRules[] = {
      .outputs = flex_outputs,
      .rows = flex_rows,
      .filter = has_whole_groups,
+     .excuse = flex_excuse,
      .kernel = Kernel::kAttention,
      .flops = forward_flops,
      .shape = flex_shape},

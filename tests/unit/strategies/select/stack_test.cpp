@@ -77,7 +77,7 @@ TEST(Stack, EveryKeyIsRead) {
 
 TEST(Stack, ToJsonFillsEveryDefaultAndReadsBackToTheSame) {
   const json filled = read(kLeast).to_json();
-  EXPECT_EQ(filled.size(), 17U);
+  EXPECT_EQ(filled.size(), 19U);
   EXPECT_EQ(filled["collective_model"]["params"]["base_latency_us"], 6.6);
   EXPECT_EQ(read(filled).to_json(), filled);
 }
