@@ -46,7 +46,7 @@ class WithAllToAllPenalty final : public SemanticsUpon {
                                             const StepQuery& step) const override {
     PricedTransition result = base()->price_step(models, step);
     const bool is_strided = step.from.is_strided() || step.to.is_strided();
-    if (!step.from.is_shard_like() || !step.to.is_shard_like()) return result;
+    if (!step.from.cuts() || !step.to.cuts() || !result.price.is_possible()) return result;
     if (is_strided && !base()->prices_strided_shards()) return result;
     // A penalty that the base has already added cannot be taken off again without rounding. Versions
     // with a penalty price nothing but the collective, so that it is asked once more.

@@ -500,7 +500,9 @@ StepExecution Executor::run_step(const PlanStep& step, DistributedTensor& tensor
   }
   std::int64_t size = 1;
   for (const int m : step.mesh_dims) size *= mesh_.size(m);
-  if (size == 1 || step.from == step.to || tensor.layout == before) return {};
+  // A registered placement may give a part other dims, even that of a single rank.
+  const bool reshapes = step.from.is_registered() || step.to.is_registered();
+  if ((size == 1 && !reshapes) || step.from == step.to || tensor.layout == before) return {};
   const StepExecution execution = run_groups(step, before, tensor);
   const bool rounds = (step.from.is_partial() && step.from.reduce_op() != ReduceOp::kMax &&
                        step.from.reduce_op() != ReduceOp::kMin) ||

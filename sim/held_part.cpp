@@ -75,7 +75,8 @@ HeldPart held_part(const TensorMeta& meta, const Layout& layout, const DeviceMes
     registered = &layout[m];
     held.parts = saturating_product(held.parts, mesh.size(m));
     held.part = held.part * mesh.size(m) + coordinate[to_index(m)];
-    held.is_listed = layout[m].registered().dims() == 1;
+    held.joins_dims = layout[m].registered().dims() > 1;
+    held.is_listed = !held.joins_dims;
   }
   for (int m = 0; m < layout.ndim(); ++m) {
     held.is_listed = held.is_listed &&

@@ -39,6 +39,7 @@ struct HeldPart {
   // False if a strided shard has more than kMostPieces pieces, or if a registered placement cuts
   // several tensor dims together; `ranges` is then empty.
   bool is_listed = true;
+  bool joins_dims = false;  // whether a registered placement cuts several tensor dims together
   std::vector<Summand> summands;  // empty: the values are final
 
   static constexpr std::int64_t kMostPieces = 1024;

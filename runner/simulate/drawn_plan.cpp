@@ -98,11 +98,16 @@ std::optional<Shape> shape_of(const HeldPart& held) {
 std::string pieces_text(const std::vector<DrawnDevice>& devices, DType dtype) {
   const std::optional<Shape> first = shape_of(devices.front().held);
   if (!first) return {};
+  Shape largest = *first;  // the first device's, except for registered placements
+  for (const DrawnDevice& one : devices) {
+    const Shape shape = shape_of(one.held).value_or(largest);
+    if (element_count(shape) > element_count(largest)) largest = shape;
+  }
   const bool all_same = std::all_of(devices.begin(), devices.end(), [&](const DrawnDevice& one) {
     return shape_of(one.held) == first;
   });
   return (all_same ? " of " : " of at most ") +
-         TensorMeta{.dtype = dtype, .shape = *first, .strides = {}}.text();
+         TensorMeta{.dtype = dtype, .shape = largest, .strides = {}}.text();
 }
 
 std::string holds_text(const HeldPart& first, std::int64_t devices, const std::string& pieces) {
@@ -302,6 +307,7 @@ std::string partial_label(const HeldPart& held) {
 }
 
 std::string slice_text(const TensorMeta& meta, const HeldPart& held) {
+  if (held.joins_dims) return "elements of several dims together";
   if (!held.is_listed) return "too many pieces to list";
   std::string out;
   for (int d = 0; d < meta.ndim(); ++d) {

@@ -95,6 +95,26 @@ bool is_product(const Placement& p) {
   return p.kind() == Placement::Kind::kPartial && p.reduce_op() == ReduceOp::kProduct;
 }
 
+// Why a right combination with a registered placement is not listed; empty if there is no reason. Rules
+// propose one registered placement for the same dims of all tensors, and never beside a shard.
+std::string_view reason_of_registered(const Combination& outputs, const Combination& inputs) {
+  const Placement* registered = nullptr;
+  bool differs = false;
+  bool shards = false;
+  for (const Combination* side : {&outputs, &inputs}) {
+    for (const Placement& p : *side) {
+      shards = shards || p.is_shard_like();
+      if (!p.is_registered()) continue;
+      differs = differs || (registered != nullptr && *registered != p);
+      registered = &p;
+    }
+  }
+  if (registered == nullptr) return "";
+  if (shards) return "a shard and a registered placement hold the same rows of this shape";
+  if (differs) return "a registered placement is proposed for the same tensor dims of all tensors";
+  return "";
+}
+
 // Collects what the sample calls of an op show about its rule.
 class RuleProver {
  public:
@@ -186,6 +206,8 @@ class RuleProver {
   [[nodiscard]] std::string reason_to_omit(const OpCall& call, const Combination& outputs,
                                            const Combination& inputs) const {
     std::string reason;
+    reason = reason_of_registered(outputs, inputs);
+    if (!reason.empty()) return reason;
     if (rule_.excuse != nullptr) reason = rule_.excuse(call, as_row(outputs, inputs));
     const bool product = std::any_of(inputs.begin(), inputs.end(), is_product) ||
                          std::any_of(outputs.begin(), outputs.end(), is_product);

@@ -55,8 +55,8 @@ TEST(RegisteredPlacementCommands, SimulateThemOnRealData) {
 }
 
 TEST(RegisteredPlacementCommands, SelectAndProveRules) {
-  const json selected = json_of({"select", "--op", "aten.add.Tensor", "--mesh", "2", "--input",
-                                 "f32[8,4] RG(0:1,3)", "--input", "f32[8,4] RG(0:1,3)"});
+  const json selected = json_of({"select", "--op", "aten.add.Tensor", "--mesh", "2", "--inputs",
+                                 "f32[8,4] RG(0:1,3)", "f32[8,4] RG(0:1,3)"});
   EXPECT_NE(selected.dump().find("\"RG(0:1,3)\""), std::string::npos) << selected;
   const json proof = json_of({"rules", "aten.add.Tensor", "--placement", "ragged_shard"});
   EXPECT_EQ(proof.at("unsound"), 0);

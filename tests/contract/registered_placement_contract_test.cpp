@@ -82,7 +82,7 @@ TEST(RegisteredPlacementContract, EveryRowHasOneHolder) {
           }
         }
         EXPECT_EQ(holders, std::vector<int>(holders.size(), 1)) << p.text();
-        if (own.is_contiguous()) EXPECT_TRUE(contiguous) << p.text();
+        EXPECT_TRUE(contiguous || !own.is_contiguous()) << p.text();
       });
 }
 
@@ -156,7 +156,7 @@ TEST(RegisteredPlacementContract, PassThePointwiseOpsThatTheyNameSoundly) {
       ADD_FAILURE() << op << ": " << finding.row << finding.detail;
     for (const RuleFinding& finding : proof.missing)
       ADD_FAILURE() << op << " lacks " << finding.row << " in " << finding.call;
-    if (rule.is_pointwise) EXPECT_GT(proof.accepted, plain.accepted) << op;
+    EXPECT_TRUE(proof.accepted > plain.accepted || !rule.is_pointwise) << op;
   }
 }
 

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "costmodel/base/error.h"
+#include "sim/all_to_all_penalty.h"
 #include "sim/bounds.h"
 #include "sim/executor.h"
 #include "sim/held_part.h"
@@ -283,6 +284,20 @@ TEST(RaggedShardPrices, OfAnExchangeCountTheLargestPart) {
   Bench bench({.mesh = "4"});
   EXPECT_DOUBLE_EQ(bench.cost("f32[262144]", "RG(0:1,3,2,2)", "RG(0:5,1,1,1)"),
                    all_to_all(4, kMiB * 5 / 8, kInHost) + 1.0);
+}
+
+TEST(RaggedShardPrices, OfAnExchangeTakeTheStacksPenalty) {
+  Bench bench({.mesh = "4"});
+  const auto semantics = with_all_to_all_penalty(edge_semantics("v3"), Micros(2.5));
+  const auto collectives = collective_model("dtensor", bench.topology());
+  const auto kernels = compute_model("none", bench.topology());
+  const TransitionPricer pricer(bench.mesh(), bench.topology(), semantics, *collectives, *kernels);
+  const auto price = [&](const char* from, const char* to) {
+    return pricer.price(ragged(from), ragged(to), 0, kMiB * 3 / 8, DType::kF32).price;
+  };
+  EXPECT_DOUBLE_EQ(price("RG(0:1,3,2,2)", "RG(0:5,1,1,1)").total.value(),
+                   all_to_all(4, kMiB * 5 / 8, kInHost) + 2.5);
+  EXPECT_FALSE(price("RG(0:1,3,2,2)", "S(0)").is_possible());
 }
 
 // The bytes after a step are those of the fullest rank, from which the next step starts.
