@@ -10,6 +10,7 @@ the processor, so that other work on the machine does not matter. Sizes are thos
 """
 
 import json
+import os
 import random
 import re
 import signal
@@ -51,6 +52,56 @@ def opinfo_name(name):
     return next((info.aten_name for info in op_db if info.name == name), name)
 
 
+def judged(validation, name):
+    """What the validator says of one operator."""
+    import torch
+
+    start, entry = time.process_time(), {}
+    captured = {}
+    check = validation._validate_aten_op_for_sample
+
+    def note(func, *arguments, **keywords):
+        captured[str(func)] = captured.get(str(func), 0) + 1
+        return check(func, *arguments, **keywords)
+
+    validation._validate_aten_op_for_sample = note
+    signal.setitimer(signal.ITIMER_PROF, PATIENCE_S)
+    try:
+        stats = validation.compare_operator(name, "cpu", torch.float32, RANKS, MAX_SAMPLES)
+        entry |= {"samples": stats.total_samples, "combinations": stats.total_combinations,
+                  "skipped": "no support" if stats.no_dtensor_support else None,
+                  "incorrect": rows(stats.false_positives), "missing": rows(stats.false_negatives)}
+    except Endless:
+        entry["skipped"] = "stopped"
+    except Exception as error:  # noqa: BLE001: whatever PyTorch raises is its answer
+        entry["skipped"] = f"error: {str(error).splitlines()[0][:120] if str(error) else type(error).__name__}"
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+    return entry | {"seconds": round(time.process_time() - start, 2), "overloads": sorted(captured)}
+
+
+def judged_apart(judge):
+    """What `judge` returns, asked in a process of its own: some operators end the one that asks."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            os.close(reader)
+            with os.fdopen(writer, "w") as answer:
+                json.dump(judge(), answer)
+            status = 0
+        finally:
+            os._exit(status)
+    os.close(writer)
+    with os.fdopen(reader) as answer:
+        text = answer.read()
+    _, status, used = os.wait4(child, 0)
+    if status == 0:
+        return json.loads(text)
+    return {"skipped": "ended the process", "seconds": round(used.ru_utime + used.ru_stime, 2), "overloads": []}
+
+
 def main():
     torch = require_torch()
     torch.set_num_threads(1)
@@ -67,35 +118,14 @@ def main():
     unsound = {op.split(".")[1] for op in re.findall(r"^  unsound (\S+)", RULES.read_text(), re.M)}
     suspected = [name for name in names if name.split(".")[-1] in unsound or opinfo_name(name) in unsound]
     names = suspected + [name for name in names if name not in suspected]
-    begin, ops = time.process_time(), []
+    seconds, ops = 0.0, []
     for name in names:
-        if time.process_time() - begin > float(sys.argv[1]):
+        if seconds > float(sys.argv[1]):
             break
-        start, entry = time.process_time(), {"op": name}
-        captured = {}
-        check = validation._validate_aten_op_for_sample
-
-        def note(func, *arguments, **keywords):
-            captured[str(func)] = captured.get(str(func), 0) + 1
-            return check(func, *arguments, **keywords)
-
-        validation._validate_aten_op_for_sample = note
-        signal.setitimer(signal.ITIMER_PROF, PATIENCE_S)
-        try:
-            stats = validation.compare_operator(name, "cpu", torch.float32, RANKS, MAX_SAMPLES)
-            entry |= {"samples": stats.total_samples, "combinations": stats.total_combinations,
-                      "skipped": "no support" if stats.no_dtensor_support else None,
-                      "incorrect": rows(stats.false_positives), "missing": rows(stats.false_negatives)}
-        except Endless:
-            entry["skipped"] = "stopped"
-        except Exception as error:  # noqa: BLE001: whatever PyTorch raises is its answer
-            entry["skipped"] = f"error: {str(error).splitlines()[0][:120] if str(error) else type(error).__name__}"
-        finally:
-            signal.setitimer(signal.ITIMER_PROF, 0)
-            validation._validate_aten_op_for_sample = check
-        entry |= {"seconds": round(time.process_time() - start, 2), "overloads": sorted(captured)}
+        entry = {"op": name} | judged_apart(lambda name=name: judged(validation, name))
+        seconds += entry["seconds"]
         ops.append(entry)
-        # Written after each operator, since some of them end the process.
+        # Written after each operator, so that an interrupted run leaves what it has.
         Path(sys.argv[2]).write_text(json.dumps({
             "torch": torch.__version__, "registered": len(names), "suspected": suspected, "patience_s": PATIENCE_S,
             "max_samples": MAX_SAMPLES, "ranks": RANKS, "ops": ops}, indent=1) + "\n")
