@@ -248,7 +248,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadCommand{"UnknownPlacement", plan_of("2x4", "f32[8,8]", "XR", "RR"),
                    "--from: layout \"XR\": at position 0: expected a placement: R, S(d), _S(d,f), "
                    "P(op), MP or "
-                   "NP(p)"},
+                   "NP(p); or one that is registered: RG(DIMS:UNITS)"},
         BadCommand{"TensorDimOutOfRange", plan_of("2x4", "f32[8,8]", "S(2)R", "RR"),
                    "--from: layout \"S(2)R\": at position 0: expected shards of tensor dims 0 to "
                    "1, found S(2)"},
@@ -355,7 +355,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadCommand{"RegistryMissing",
                    {"list"},
                    "list: what is required: which registry "
-                   "{stacks,models,topologies,ops,suites,regressions,programs,recipes,experiments,"
+                   "{stacks,models,topologies,ops,placements,suites,regressions,programs,recipes,"
+                   "experiments,"
                    "measurements}"},
         BadCommand{"TwoRegistries",
                    {"list", "stacks", "ops"},
@@ -365,7 +366,8 @@ INSTANTIATE_TEST_SUITE_P(
             {"describe", "modl", "alpha_beta"},
             "describe: what: found \"modl\" (did you mean \"model\"?); valid: stack, model, "
             "topology, "
-            "op, suite, regression, program, recipe, experiment, measurement, models, tuner"},
+            "op, placement, suite, regression, program, recipe, experiment, measurement, models, "
+            "tuner"},
         BadCommand{"DescribeWithoutName",
                    {"describe", "stack"},
                    "describe stack: a name is required; valid: the names that `shardlab list "

@@ -61,7 +61,7 @@ std::vector<Placement> block_cyclic_samples(const Shape& shape, std::int64_t /*r
   for (int d = 0; d < static_cast<int>(shape.size()); ++d) {
     all.push_back(Placement::registered(std::make_unique<BlockCyclic>(d, 1)));
   }
-  all.push_back(Placement::registered(std::make_unique<BlockCyclic>(0, 2)));
+  if (!shape.empty()) all.push_back(Placement::registered(std::make_unique<BlockCyclic>(0, 2)));
   return all;
 }
 

@@ -19,11 +19,13 @@ using namespace testing_support;
 template <class Check>
 void for_each_sample(Check&& check) {
   for (const PlacementEntry* entry : registered_entries()) {
+    EXPECT_TRUE(entry->samples(Shape{}, 2).empty()) << entry->name << ": a tensor without dims";
     int samples = 0;
     for (const char* size : {"1", "2", "3", "4"}) {
       const DeviceMesh mesh = DeviceMesh::parse(size);
       for (const Shape& shape : {Shape{6}, Shape{4, 6}, Shape{5, 2, 3}, Shape{1, 7}}) {
         for (const Placement& p : entry->samples(shape, mesh.size())) {
+          EXPECT_LE(p.dim() + p.registered().dims(), static_cast<int>(shape.size())) << p.text();
           ++samples;
           check(*entry, p, shape, mesh);
         }
