@@ -15,7 +15,8 @@
 //   _MaskPartial(reduce_op=sum, offset_shape=None, offset_dim=0) MaskP(sum, None, 0)   MP
 //
 // and what people write in a program: Shard(0), Partial('sum'), Partial(reduce_op="sum"), and
-// _StridedShard(0, split_factor=2). A layout may stand in brackets or parentheses, and a shard order
+// _StridedShard(0, split_factor=2). What a registered placement is read as, its entry says
+// (registered_placement.h). A layout may stand in brackets or parentheses, and a shard order
 // may follow it as DTensorSpec prints it:
 //
 //   (Shard(dim=0), Shard(dim=0)), shard_order=(ShardOrderEntry(tensor_dim=0, mesh_dims=(1, 0)),)

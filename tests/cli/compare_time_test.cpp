@@ -92,7 +92,7 @@ TEST(CompareTime, OfOpsFullNothingChangesFromV3ToV4) {
   EXPECT_TRUE(compared.out.starts_with(
       "Changing dtensor-v3 to dtensor-v4 changes nothing in time: the choices of ops-full take "))
       << compared.out.substr(0, 300);
-  EXPECT_LT(compared.out.find(" as before (-0.001 %, -3."), compared.out.find('\n'))
+  EXPECT_LT(compared.out.find(" as before (-0.0008 %, -2."), compared.out.find('\n'))
       << compared.out.substr(0, 300);
   // The first flip is the one that moves most time, not the one that moves the largest share of itself.
   double last = INFINITY;

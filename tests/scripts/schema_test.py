@@ -85,7 +85,7 @@ class Schemas(unittest.TestCase):
         schema = schemas()["stack"]
         words = {key: part["enum"] for key, part in schema["properties"].items() if "enum" in part}
         words["transitions"] = schema["definitions"]["transitions"]["enum"]
-        self.assertEqual(set(words), {"rules", "transitions", "planner", "merge", "policy", "search"})
+        self.assertEqual(set(words), {"rules", "transitions", "planner", "merge", "merge_rule", "policy", "search", "strided_kernels"})
         for key, valid in words.items():
             with self.subTest(key):
                 document = {**load(CONFIGS / "stacks" / "dtensor-v3.json"), key: UNKNOWN}

@@ -135,9 +135,10 @@ TEST(EagerStep, GradientsEndInTheLayoutOfTheirParameters) {
       find_built_in_program("llama3-8b")
           ->make({.layers = 1, .batch = 8, .seqlen = 512, .matmul = MatmulForm::kNative});
   const DeviceMesh mesh = DeviceMesh::parse("4");
+  const Topology topology = topology_with(8);
   EagerStep eager(program, mesh, sources_of(program, mesh, "S(0)", "S(0)"),
-                  stack_with("alpha-beta"), topology_with(8), {});
-  EagerStack stack(stack_with("dtensor-v4"), topology_with(8));
+                  stack_with("alpha-beta"), topology, {});
+  EagerStack stack(stack_with("dtensor-v4"), topology);
   std::size_t reductions = 0;
   for (const AskedQuestion& asked : eager.run(stack).questions) {
     if (asked.decision->question.kind != Question::Kind::kPlan) continue;
@@ -157,10 +158,10 @@ TEST(EagerStep, RefusesWhatItCannotPrice) {
   const Program program = two_ops();
   const DeviceMesh mesh = DeviceMesh::parse("8");
   const auto sources = sources_of(program, mesh, "R", "S(0)");
-  EXPECT_THROW(EagerStep(program, mesh, sources, stack_with("dtensor-v3"), topology_with(8), {}),
+  const Topology topology = topology_with(8);
+  EXPECT_THROW(EagerStep(program, mesh, sources, stack_with("dtensor-v3"), topology, {}),
                InputError);
-  EXPECT_THROW(EagerStep(program, mesh, {}, stack_with("alpha-beta"), topology_with(8), {}),
-               InputError);
+  EXPECT_THROW(EagerStep(program, mesh, {}, stack_with("alpha-beta"), topology, {}), InputError);
 }
 
 }  // namespace eager_step_test

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "costmodel/base/error.h"
@@ -50,14 +51,27 @@ TEST(ModelBlocks, AreTheLayersOfTheModel) {
 
 // A program written by hand may name no outputs. Its kernels still run in the forward pass.
 TEST(ModelBlocks, WhatNothingReadsIsAnOutputWhereNoneIsNamed) {
-  Program program = llama(1);
-  std::erase_if(program.nodes, [](const ProgramNode& node) {
-    return node.leaves() || node.phase == Phase::kBackward;
-  });
-  const ModelBlocks blocks = blocks_of(program);
-  for (std::size_t n = 0; n < program.nodes.size(); ++n) {
-    EXPECT_EQ(blocks.pass[n], Phase::kForward) << program.nodes[n].name;
-  }
+  const auto written = [](bool names_outputs) {
+    nlohmann::json nodes = nlohmann::json::parse(R"([
+        {"name": "x", "kind": "input", "outputs": [{"dtype": "f32", "shape": [4, 4]}]},
+        {"name": "y", "op": "aten.relu.default", "inputs": ["x"],
+         "outputs": [{"dtype": "f32", "shape": [4, 4]}]},
+        {"name": "z", "op": "aten.neg.default", "inputs": ["x"],
+         "outputs": [{"dtype": "f32", "shape": [4, 4]}]}])");
+    if (names_outputs) {
+      nodes.push_back({{"name", "out"},
+                       {"kind", "output"},
+                       {"inputs", {"y"}},
+                       {"outputs", nodes[1]["outputs"]}});
+    }
+    return Program::from_json({{"schema", "shardlab/program/1"}, {"name", "p"}, {"nodes", nodes}},
+                              {"p.json", ""});
+  };
+  EXPECT_EQ(blocks_of(written(false)).pass, std::vector<Phase>(3, Phase::kForward));
+  // Where an output is named, what it does not need runs with the backward pass.
+  const std::vector<Phase> named = blocks_of(written(true)).pass;
+  EXPECT_EQ(named[1], Phase::kForward);
+  EXPECT_EQ(named[2], Phase::kBackward);
 }
 
 // How many values of the blocks the backward pass reads that are not computed again.
