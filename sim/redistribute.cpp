@@ -50,17 +50,6 @@ unsigned reduce_ops(const Layout& layout) {
   return ops;
 }
 
-// Calls emit(mesh dim, from, to) for each step of the edges that the graph planner does not plan.
-template <class Emit>
-void for_each_planned_step(const Layout& from, const Layout& to, bool source_is_sharded,
-                           Emit&& emit) {
-  if (is_edge_of_registered(from, to)) [[unlikely]] {
-    for_each_registered_step(from.placements, to.placements, source_is_sharded, emit);
-  } else {
-    for_each_greedy_step(from.placements, to.placements, source_is_sharded, emit);
-  }
-}
-
 std::string why_unexecutable(const PlanStep& step) {
   if ((step.from.is_registered() || step.to.is_registered()) && !is_one_step(step.from, step.to)) {
     return step.from.text() + "->" + step.to.text() + " can't run in one step; the way over R does";
@@ -314,24 +303,33 @@ void Redistributor::forget_prices() {
 
 void Redistributor::add_greedy_steps(Plan& plan, std::int64_t rank) const {
   const std::vector<std::int64_t> coordinate = mesh_.coordinate(rank);
-  const std::vector<Shape> shapes = greedy_logical_shapes(plan, mesh_, coordinate);
+  const bool is_sharded = num_shards(plan.from.placements, mesh_, true) > 1;
   Layout layout = plan.from;
-  const bool of_registered = is_edge_of_registered(plan.from, plan.to);
-  for_each_planned_step(plan.from, plan.to, num_shards(plan.from.placements, mesh_, true) > 1,
-                        [&](int mesh_dim, const Placement& from, const Placement& to) {
-                          const Layout before = layout;
-                          layout = layout_after(layout, mesh_dim, to);
-                          PlanStep step;
-                          step.mesh_dims = {mesh_dim};
-                          step.from = from;
-                          step.to = to;
-                          step.logical_shape =
-                              of_registered ? logical_shape_without(plan.meta.shape, before,
-                                                                    mesh_dim, mesh_, coordinate)
-                                            : shapes[to_index(mesh_dim)];
-                          step.after = layout;
-                          plan.steps.push_back(std::move(step));
-                        });
+  const auto add = [&](int mesh_dim, const Placement& from, const Placement& to,
+                       const Shape& logical_shape) {
+    layout = layout_after(layout, mesh_dim, to);
+    PlanStep step;
+    step.mesh_dims = {mesh_dim};
+    step.from = from;
+    step.to = to;
+    step.logical_shape = logical_shape;
+    step.after = layout;
+    plan.steps.push_back(std::move(step));
+  };
+  if (is_edge_of_registered(plan.from, plan.to)) [[unlikely]] {
+    for_each_registered_step(
+        plan.from.placements, plan.to.placements, is_sharded,
+        [&](int mesh_dim, const Placement& from, const Placement& to) {
+          add(mesh_dim, from, to,
+              logical_shape_without(plan.meta.shape, layout, mesh_dim, mesh_, coordinate));
+        });
+    return;
+  }
+  const std::vector<Shape> shapes = greedy_logical_shapes(plan, mesh_, coordinate);
+  for_each_greedy_step(plan.from.placements, plan.to.placements, is_sharded,
+                       [&](int mesh_dim, const Placement& from, const Placement& to) {
+                         add(mesh_dim, from, to, shapes[to_index(mesh_dim)]);
+                       });
 }
 
 void Redistributor::add_graph_steps(Plan& plan, const Layout& to, std::int64_t rank,
@@ -399,14 +397,16 @@ Plan Redistributor::plan(const TensorMeta& meta, const Layout& from, const Layou
                          const PlanOptions& plan_options) {
   SHARDLAB_CHECK(from.ndim() == mesh_.ndim() && to.ndim() == mesh_.ndim(), "layouts ", from.text(),
                  " and ", to.text(), " on mesh ", mesh_.text());
-  expect_registered(meta, from, mesh_);
-  expect_registered(meta, to, mesh_);
-  Plan plan(meta, from, to);
   const bool of_registered = is_edge_of_registered(from, to);
-  if (of_registered && from != to) plan.impossible = why_unplanned(from, to);
-  if (!plan.impossible.empty()) {
-    plan.price = Price::make_impossible("a registered placement beside an unusual shard order");
-    return plan;
+  Plan plan(meta, from, to);
+  if (of_registered) [[unlikely]] {
+    expect_registered(meta, from, mesh_);
+    expect_registered(meta, to, mesh_);
+    if (from != to) plan.impossible = why_unplanned(from, to);
+    if (!plan.impossible.empty()) {
+      plan.price = Price::make_impossible("a registered placement beside an unusual shard order");
+      return plan;
+    }
   }
   const std::optional<Ends> ends =
       of_registered ? std::nullopt
