@@ -135,8 +135,7 @@ std::unique_ptr<const RegisteredPlacement> parse(TextCursor& cursor, std::string
     skip_python(cursor, "local_units=");
   }
   const std::size_t units_start = cursor.position();
-  std::vector<std::int64_t> units =
-      parse_list(cursor, ")", "the units of a rank, a number from 0 on", kMostUnits);
+  std::vector<std::int64_t> units = parse_list(cursor, ")", "the units of a rank", kMostUnits);
   if (std::all_of(units.begin(), units.end(), [](std::int64_t unit) { return unit == 0; })) {
     cursor.fail_at(units_start, "units of which at least one is not 0");
   }
