@@ -39,9 +39,9 @@ TEST(ShippedMeasurements, AreABroadMix) {
     rows += set.rows.size();
     for (const MeasuredRow& row : set.rows) collectives.insert(row.collective);
   }
-  EXPECT_EQ(sets.size(), 259U);
-  EXPECT_EQ(rows, 5152U);
-  EXPECT_EQ(healthy, 230U);
+  EXPECT_EQ(sets.size(), 253U);
+  EXPECT_EQ(rows, 4961U);
+  EXPECT_EQ(healthy, 225U);
   EXPECT_EQ(topologies, (std::set<std::string_view>{"", "a100", "b200", "gb200", "h100", "h200",
                                                     "mi300x", "mi355x"}));
   EXPECT_GE(scales.size(), 20U);
