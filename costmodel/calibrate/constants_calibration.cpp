@@ -32,34 +32,104 @@ double prior_of(const ModelEntry& model, const ParamSpec& spec, const Topology& 
   return model.prior(spec.name, topology, rows.front().query.group);
 }
 
-// What the rows ask, each question once: repeated rows are priced once in each step of a fit.
-struct Questions {
-  std::vector<CollectiveQuery> queries;
-  std::vector<std::size_t> of_row;  // index into the queries
-};
+// Of more questions than this, some are not priced themselves, so that a fit of 100,000 rows takes
+// seconds: each price takes a microsecond, and a fit asks for all of them up to a thousand times.
+constexpr std::size_t kMostQuestions = 8192;
+constexpr std::size_t kLeastSizes = 32;  // of one collective and group that are priced
 
-Questions questions_of(std::span<const Observation> rows) {
-  const auto key_of = [](const CollectiveQuery& query) {
-    const GroupSpan& group = query.group;
-    return std::tuple(query.kind, query.full_bytes, group.ranks, group.hosts, group.domains,
-                      group.ranks_per_host, group.extent, group.walk);
-  };
-  std::map<decltype(key_of(CollectiveQuery())), std::size_t> known;
-  Questions questions;
-  for (const Observation& row : rows) {
-    const auto [at, is_new] = known.try_emplace(key_of(row.query), questions.queries.size());
-    if (is_new) questions.queries.push_back(row.query);
-    questions.of_row.push_back(at->second);
+// What the rows ask, each question once: repeated rows are priced once in each step of a fit. Of too many
+// questions, each collective and group keeps evenly spaced ones of its sizes, the smallest and the largest
+// among them; a row between two of them gets the price on the straight line between theirs. Models' prices
+// are straight lines in the bytes wherever the algorithm stays the same.
+class Questions {
+ public:
+  explicit Questions(std::span<const Observation> rows) {
+    std::map<Group, std::vector<std::size_t>> groups;
+    for (std::size_t i = 0; i < rows.size(); ++i) groups[group_of(rows[i].query)].push_back(i);
+    std::size_t questions = 0;
+    for (auto& [group, members] : groups) {
+      std::stable_sort(members.begin(), members.end(), [&](std::size_t a, std::size_t b) {
+        return rows[a].query.full_bytes < rows[b].query.full_bytes;
+      });
+      questions += distinct(rows, members).size();
+    }
+    const std::size_t most = questions <= kMostQuestions
+                                 ? questions
+                                 : std::max(kLeastSizes, kMostQuestions / groups.size());
+    of_row_.resize(rows.size());
+    for (const auto& [group, members] : groups) add(rows, members, most);
   }
-  return questions;
-}
+
+  // A price for each row, from one for each question.
+  [[nodiscard]] VectorXd row_prices(const CostModel& model) const {
+    std::vector<double> prices;
+    for (const CollectiveQuery& query : queries_) {
+      prices.push_back(model.price(query).total.value());
+    }
+    VectorXd of_rows(static_cast<Eigen::Index>(of_row_.size()));
+    for (std::size_t i = 0; i < of_row_.size(); ++i) {
+      const Between& row = of_row_[i];
+      const double below = prices[row.question];
+      // Where the share is 0, there may be no next question.
+      of_rows[static_cast<Eigen::Index>(i)] =
+          row.share == 0.0 ? below : below + row.share * (prices[row.question + 1] - below);
+    }
+    return of_rows;
+  }
+
+ private:
+  using Group = std::tuple<Collective, std::int64_t, std::int64_t, std::int64_t, std::int64_t,
+                           std::int64_t, std::int64_t>;
+  struct Between {
+    std::size_t question = 0;  // the one of the row's size, or the next smaller one
+    double share = 0.0;        // of the way from it to the next
+  };
+
+  static Group group_of(const CollectiveQuery& query) {
+    const GroupSpan& group = query.group;
+    return {query.kind,           group.ranks,  group.hosts, group.domains,
+            group.ranks_per_host, group.extent, group.walk};
+  }
+  // The first row of each size.
+  static std::vector<std::size_t> distinct(std::span<const Observation> rows,
+                                           std::span<const std::size_t> sorted) {
+    std::vector<std::size_t> firsts;
+    for (const std::size_t i : sorted) {
+      if (firsts.empty() || rows[firsts.back()].query.full_bytes != rows[i].query.full_bytes) {
+        firsts.push_back(i);
+      }
+    }
+    return firsts;
+  }
+  // Adds the questions of one collective and group, whose rows are sorted by size.
+  void add(std::span<const Observation> rows, std::span<const std::size_t> sorted,
+           std::size_t most) {
+    const std::vector<std::size_t> firsts = distinct(rows, sorted);
+    const std::size_t kept = std::min(firsts.size(), most);
+    std::size_t at = queries_.size();
+    for (std::size_t q = 0; q < kept; ++q) {
+      const std::size_t first = kept == firsts.size() ? q : q * (firsts.size() - 1) / (kept - 1);
+      queries_.push_back(rows[firsts[first]].query);
+    }
+    for (const std::size_t i : sorted) {
+      const Bytes bytes = rows[i].query.full_bytes;
+      while (at + 1 < queries_.size() && queries_[at + 1].full_bytes <= bytes) ++at;
+      const Bytes below = queries_[at].full_bytes;
+      of_row_[i] = {at,
+                    bytes == below ? 0.0 : (bytes - below) / (queries_[at + 1].full_bytes - below)};
+    }
+  }
+
+  std::vector<CollectiveQuery> queries_;
+  std::vector<Between> of_row_;
+};
 
 // The constants of a model. The fit sees the logarithms of the free ones; the others stay at their
 // priors.
 class Constants {
  public:
   Constants(const ModelEntry& model, std::span<const Observation> rows, const Topology& topology)
-      : model_(model), rows_(rows), questions_(questions_of(rows)), topology_(topology) {
+      : model_(model), rows_(rows), questions_(rows), topology_(topology) {
     for (const std::string_view name : model.fitted) {
       const auto spec = std::find_if(model.params.begin(), model.params.end(),
                                      [&](const ParamSpec& s) { return s.name == name; });
@@ -85,13 +155,10 @@ class Constants {
   [[nodiscard]] RobustFit fit(std::span<const std::size_t> free) const {
     const Residuals residuals = [&](const VectorXd& x) {
       const auto model = make_collective_model(choice(free, x), topology_);
-      std::vector<double> prices;
-      for (const CollectiveQuery& query : questions_.queries) {
-        prices.push_back(model->price(query).total.value());
-      }
-      VectorXd r(static_cast<Eigen::Index>(rows_.size()));
+      VectorXd r = questions_.row_prices(*model);
       for (std::size_t i = 0; i < rows_.size(); ++i) {
-        r[static_cast<Eigen::Index>(i)] = prices[questions_.of_row[i]] / rows_[i].time_us - 1.0;
+        double& residual = r[static_cast<Eigen::Index>(i)];
+        residual = residual / rows_[i].time_us - 1.0;
       }
       return r;
     };

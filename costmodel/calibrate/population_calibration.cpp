@@ -126,19 +126,32 @@ std::optional<MeasuredRange> range_of(const CollectiveQuery& curve,
   return range;
 }
 
-// The bends at which a row has points.
+// Sorts the bends and leaves out those that are too close to the one before.
+void keep_distinct(std::vector<double>& bends) {
+  std::sort(bends.begin(), bends.end());
+  bends.erase(
+      std::unique(bends.begin(), bends.end(), [](double a, double b) { return b - a < kLeastGap; }),
+      bends.end());
+}
+
+// The bends at which a row has points. Of many own rows, as many points are kept as the fit uses rows,
+// evenly spaced: each point costs as much as a row of the fit.
 std::vector<double> bends_of(const PhysicalCurve& physical, std::span<const Observation> own) {
+  std::vector<double> own_bends;
+  for (const Observation& row : own) own_bends.push_back(physical.bend(row.query.full_bytes));
+  keep_distinct(own_bends);
   std::vector<double> bends;
-  for (const Observation& row : own) bends.push_back(physical.bend(row.query.full_bytes));
+  const std::size_t kept = std::min(own_bends.size(), PopulationPosterior::kRowsOfCluster);
+  for (std::size_t i = 0; i < kept; ++i) {
+    bends.push_back(kept == own_bends.size() ? own_bends[i]
+                                             : own_bends[i * (own_bends.size() - 1) / (kept - 1)]);
+  }
   for (int bend = kFirstBend; bend <= kLastBend; ++bend) {
     const bool near = std::any_of(bends.begin(), bends.end(),
                                   [&](double other) { return std::abs(other - bend) < kNearBend; });
     if (!near && bend > physical.bend(0.0)) bends.push_back(bend);
   }
-  std::sort(bends.begin(), bends.end());
-  bends.erase(
-      std::unique(bends.begin(), bends.end(), [](double a, double b) { return b - a < kLeastGap; }),
-      bends.end());
+  keep_distinct(bends);
   return bends;
 }
 

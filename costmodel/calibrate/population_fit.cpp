@@ -53,6 +53,7 @@ std::vector<Observation> thinned(std::span<const Observation> rows, std::size_t 
     curves[{row.set, static_cast<int>(row.query.kind), group.ranks, group.hosts, group.domains}]
         .push_back(row);
   }
+  constexpr std::size_t kTwo = 2;
   std::vector<Observation> out;
   for (auto& [key, curve] : curves) {
     std::stable_sort(curve.begin(), curve.end(), [](const Observation& a, const Observation& b) {
@@ -62,11 +63,26 @@ std::vector<Observation> thinned(std::span<const Observation> rows, std::size_t 
     for (std::size_t i = 0; i < kept; ++i) {
       const double at = kept == curve.size() ? static_cast<double>(i)
                                              : static_cast<double>((curve.size() - 1) * i) /
-                                                   static_cast<double>(kept - 1);
+                                                   static_cast<double>(std::max(kept, kTwo) - 1);
       out.push_back(curve[static_cast<std::size_t>(std::nearbyint(at))]);
     }
   }
   return out;
+}
+
+// The same for a cluster's own rows, of which all curves together give at most kMostRowsOfCluster.
+std::vector<Observation> thinned_own(std::span<const Observation> rows) {
+  std::size_t most = PopulationPosterior::kRowsOfCluster;
+  std::vector<Observation> out = thinned(rows, most);
+  while (out.size() > PopulationPosterior::kMostRowsOfCluster && most > 1) {
+    most /= 2;
+    out = thinned(rows, most);
+  }
+  constexpr std::size_t kMost = PopulationPosterior::kMostRowsOfCluster;
+  if (out.size() <= kMost) return out;
+  std::vector<Observation> some;  // one row of each of some curves
+  for (std::size_t i = 0; i < kMost; ++i) some.push_back(out[i * out.size() / kMost]);
+  return some;
 }
 
 // Numbers of things by their keys, in the order of their first mention.
@@ -183,7 +199,7 @@ std::vector<CollectiveQuery> PopulationFit::asked_of_device(std::string_view dev
 PopulationPosterior::PopulationPosterior(const PopulationFit& fit, PopulationSystem system,
                                          std::span<const Observation> rows)
     : fit_(fit), system_(std::move(system)), device_(fit.device_number(system_.device)) {
-  const std::vector<Observation> used = thinned(rows, kRowsOfCluster);
+  const std::vector<Observation> used = thinned_own(rows);
   VectorXd misses(size_of(used));
   for (std::size_t i = 0; i < used.size(); ++i) {
     known_.push_back(place(used[i].query));

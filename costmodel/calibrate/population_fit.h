@@ -77,7 +77,8 @@ class PopulationFit {
 
 class PopulationPosterior {
  public:
-  // Keeps a reference to `fit`. At most kRowsOfCluster rows of each curve are used, evenly spaced.
+  // Keeps a reference to `fit`. At most kRowsOfCluster rows of each curve are used, evenly spaced, and
+  // fewer if all curves together would give more than kMostRowsOfCluster.
   PopulationPosterior(const PopulationFit& fit, PopulationSystem system,
                       std::span<const Observation> rows);
 
@@ -88,7 +89,11 @@ class PopulationPosterior {
   [[nodiscard]] Figures at(std::span<const CollectiveQuery> queries) const;
   [[nodiscard]] const PopulationSystem& system() const { return system_; }
 
+  // The rows that are used.
+  [[nodiscard]] std::size_t rows() const { return known_.size(); }
+
   static constexpr std::size_t kRowsOfCluster = 64;
+  static constexpr std::size_t kMostRowsOfCluster = 1024;
 
  private:
   [[nodiscard]] PopulationPlace place(const CollectiveQuery& query) const;

@@ -177,6 +177,64 @@ TEST_P(RepeatedRows, GiveTheModelOfTheRowsThemselves) {
 INSTANTIATE_TEST_SUITE_P(Models, RepeatedRows, testing::Values("alpha_beta", "nccl", "piecewise"),
                          [](const auto& test) { return std::string(test.param); });
 
+// What a fit asks of a model: how many of its instances were asked for more prices than `bound`.
+struct AskedPrices {
+  static inline std::size_t bound = 0;
+  static inline std::size_t instances = 0;
+  static inline std::size_t beyond = 0;
+};
+
+class CountedModel final : public CostModel {
+ public:
+  explicit CountedModel(std::unique_ptr<CostModel> model) : model_(std::move(model)) {}
+  ~CountedModel() override {
+    ++AskedPrices::instances;
+    AskedPrices::beyond += asked_ > AskedPrices::bound ? 1U : 0U;
+  }
+  [[nodiscard]] Price price(const CollectiveQuery& query) const override {
+    ++asked_;
+    return model_->price(query);
+  }
+
+ private:
+  std::unique_ptr<CostModel> model_;
+  mutable std::size_t asked_ = 0;
+};
+
+// In each step of a fit, the model prices some thousands of sizes, however many there are.
+TEST(Calibrate, ManyDistinctSizesAndGroupsArePricedInPart) {
+  SHARDLAB_TRACE_SEED();
+  Random random(80);
+  const Topology topology = topology_with(8);
+  const auto truth = make_collective_model(choice_of("nccl", truths()[1].params), topology);
+  ModelEntry counted = *find_cost_model("nccl");
+  counted.make_collective = [](const ModelInput& input) -> std::unique_ptr<CostModel> {
+    return std::make_unique<CountedModel>(find_cost_model("nccl")->make_collective(input));
+  };
+  for (const int groups : {2, 60}) {
+    std::vector<CollectiveQuery> asked;
+    for (int g = 0; g < groups; ++g) {
+      for (int i = 0; i < 24'000 / groups; ++i) {
+        asked.push_back({Collective::kAllReduce,
+                         std::floor(1024 * std::exp(15.0 * i * groups / 24'000)),
+                         group_of(8 * (g + 1), g + 1)});
+      }
+    }
+    const std::vector<Observation> rows = measured(*truth, asked, random, 0.03);
+    AskedPrices::bound = 8192;
+    AskedPrices::instances = AskedPrices::beyond = 0;
+    const Calibration fit = calibrate(counted, rows, topology);
+    EXPECT_EQ(fit.rows_used, rows.size());
+    EXPECT_GT(AskedPrices::instances, 10U);
+    EXPECT_EQ(AskedPrices::beyond, 1U) << "the errors of the finished fit are those of all rows";
+    const auto fitted = make_collective_model(fit.choice(), topology);
+    for (std::size_t i = 0; i < asked.size(); i += 97) {
+      const double us = truth->price(asked[i]).total.value();
+      EXPECT_NEAR(fitted->price(asked[i]).total.value() / us, 1.0, 0.03) << asked[i].full_bytes;
+    }
+  }
+}
+
 TEST(Calibrate, SixRowsAtOneRankCountLeaveOneConstantAtItsPrior) {
   const Topology topology = topology_with(8);
   const ModelChoice choice = choice_of("alpha_beta", truths()[0].params);

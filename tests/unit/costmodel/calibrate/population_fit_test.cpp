@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <Eigen/Eigenvalues>
+#include <algorithm>
 #include <cmath>
 
 #include "costmodel/calibrate/population_calibration.h"
@@ -227,6 +228,69 @@ TEST(PopulationCalibration, TheModelIsWhatThePosteriorSays) {
   EXPECT_EQ(smallest.name, "all_reduce.16x2.smallest_us");
   EXPECT_LT(smallest.low_95, smallest.value);
   EXPECT_GT(smallest.high_95, smallest.value);
+}
+
+// Rows of `sizes` distinct sizes among each of `groups` groups.
+std::vector<Observation> many_rows(int groups, int sizes, const Topology& topology) {
+  std::vector<Observation> rows;
+  for (int g = 0; g < groups; ++g) {
+    const GroupSpan group = span(8 * (g + 2), g + 2);
+    for (int i = 0; i < sizes; ++i) {
+      const double bytes = std::floor(1024 * std::exp(13.0 * i / sizes));
+      const CollectiveQuery query{Collective::kAllReduce, bytes, group};
+      rows.push_back({query, 2.0 * physical_us(query, topology), 0});
+    }
+  }
+  return rows;
+}
+
+std::size_t most_points(const Calibration& calibration) {
+  std::size_t most = 0;
+  for (const nlohmann::json& row : calibration.rows) most = std::max(most, row["points"].size());
+  return most;
+}
+
+// The work grows with the cube of the rows that are used, and with the points of the curves.
+TEST(PopulationCalibration, ManyDistinctSizesAndGroupsAreThinnedOut) {
+  const std::vector<PopulationLog> logs = {log_of("a", 1.2), log_of("b", 1.5)};
+  const PopulationFit fit(logs);
+  const PopulationSystem system{"h100", topology_with(8)};
+  const auto used = [&](int groups, int sizes) {
+    return PopulationPosterior(fit, system, many_rows(groups, sizes, system.topology)).rows();
+  };
+  EXPECT_EQ(used(2, 50), 100U);
+  EXPECT_EQ(used(2, 5000), 2 * PopulationPosterior::kRowsOfCluster);
+  EXPECT_EQ(used(40, 200), 40 * PopulationPosterior::kRowsOfCluster / 4);
+  EXPECT_EQ(used(2000, 5), PopulationPosterior::kMostRowsOfCluster);
+
+  constexpr std::size_t kGrid = 21;
+  const std::vector<Observation> rows = many_rows(3, 3000, system.topology);
+  const Calibration calibration = calibrate_population(fit, system, rows);
+  EXPECT_EQ(calibration.rows_used, rows.size());
+  EXPECT_LT(calibration.median_ape_percent, 1.0);
+  EXPECT_GE(most_points(calibration), PopulationPosterior::kRowsOfCluster);
+  EXPECT_LE(most_points(calibration), PopulationPosterior::kRowsOfCluster + kGrid);
+}
+
+// Rows that are repeated leave the sizes of the curves, and their times, as they are.
+TEST(PopulationCalibration, RepeatedRowsGiveTheModelOfTheRowsThemselves) {
+  const std::vector<PopulationLog> logs = {log_of("a", 1.2), log_of("b", 1.5)};
+  const PopulationFit fit(logs);
+  const PopulationSystem system{"h100", topology_with(8)};
+  const std::vector<Observation> rows = many_rows(1, 32, system.topology);
+  std::vector<Observation> repeated;
+  while (repeated.size() < 32'000) repeated.insert(repeated.end(), rows.begin(), rows.end());
+  const Calibration once = calibrate_population(fit, system, rows);
+  const Calibration often = calibrate_population(fit, system, repeated);
+  EXPECT_EQ(often.rows_used, repeated.size());
+  EXPECT_EQ(most_points(often), most_points(once));
+  const auto of_few = make_collective_model(once.choice(), system.topology);
+  const auto of_many = make_collective_model(often.choice(), system.topology);
+  for (const Observation& row : rows) {
+    EXPECT_NEAR(of_many->price(row.query).total.value() / of_few->price(row.query).total.value(),
+                1.0, 0.05)
+        << row.query.full_bytes;
+  }
 }
 
 // Once both ends of a curve are known, the times are least sure where protocols change.
