@@ -86,8 +86,9 @@ TEST_P(DamagedRecords, AreRefusedOrShown) {
   const json record = shortened(json::parse(read_text(folder.path() / "run/record.json")));
   ASSERT_EQ(report(record), "");
 
-  const std::vector<json> numbers = {-1,      1e308, -1e308,    1e-308,    nullptr,
-                                     -1e-308, 0,     INT64_MAX, UINT64_MAX};
+  constexpr std::int64_t kLargestExact = std::int64_t{1} << 53;  // beyond it, double skips integers
+  const std::vector<json> numbers = {-1, 1e308,       -1e308,        1e-308,    nullptr,   -1e-308,
+                                     0,  100'000'000, kLargestExact, INT64_MAX, UINT64_MAX};
   const std::vector<json> texts = {"", nullptr, "\x1b[2J\n|`]("};
   std::size_t refused = 0;
   for (const json::json_pointer& leaf : leaves_of(record)) {
@@ -124,6 +125,9 @@ INSTANTIATE_TEST_SUITE_P(
         Run{"Plan",
             {"plan", "--mesh", "2x4", "--tensor", "bf16[8192,4096]", "--from", "S(0)S(0)", "--to",
              "RS(0)", "--stack", "dtensor-v3g", "--against", "dtensor-v3"}},
+        Run{"PlanOfPartials",
+            {"plan", "--mesh", "2x4", "--tensor", "bf16[8192,4096]", "--from", "PP", "--to",
+             "RS(0)", "--stack", "dtensor-v3"}},
         Run{"Solve", {"solve", "mlp", "--mesh", "4"}},
         Run{"SolveAnswers",
             {"solve", "mlp", "--mesh", "4", "--budget-curve", "4", "--greedy", "--sensitivity"}},
