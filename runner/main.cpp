@@ -9,6 +9,7 @@
 #include <iostream>
 
 #include "costmodel/base/error.h"
+#include "runner/base/lined_error.h"
 #include "runner/base/terminal.h"
 #include "runner/command_line.h"
 
@@ -39,8 +40,10 @@ int run(int argc, char** argv, Session& session) {
 // Prints an error. Its message may quote what was typed or read.
 int report(const Session& session, std::string_view kind, const std::exception& error, int code) {
   const TextStyle style{.has_colour = wants_colour(session.colour, OutputStream::kErrors)};
+  const bool has_lines = dynamic_cast<const LinedMessage*>(&error) != nullptr;
+  const std::string message = with_short_values(error.what());
   std::cerr << style.painted(Tone::kBad, "shardlab:") << " " << kind
-            << printable(with_short_values(error.what())) << "\n";
+            << (has_lines ? printable_lines(message) : printable(message)) << "\n";
   return code;
 }
 

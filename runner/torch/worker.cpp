@@ -14,7 +14,9 @@
 #include <utility>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/printable.h"
 #include "costmodel/base/text.h"
+#include "runner/base/lined_error.h"
 #include "runner/config/read_json.h"
 
 extern char** environ;
@@ -52,8 +54,21 @@ std::string last_lines(const std::string& text) {
   }
   std::string out;
   const std::size_t first = lines.size() > kShownLines ? lines.size() - kShownLines : 0;
-  for (std::size_t i = first; i < lines.size(); ++i) out += "\n  " + std::string(lines[i]);
+  for (std::size_t i = first; i < lines.size(); ++i) out += "\n  " + printable(lines[i]);
   return out;
+}
+
+// A mistake in a file of the user's is bad input; anything else that keeps a worker from starting is
+// missing on this machine.
+[[noreturn]] void throw_start_error(const std::string& name, const nlohmann::json& error) {
+  std::string text = printable(describe_python_error(error));
+  if (const auto lines = error.find("traceback"); lines != error.end()) {
+    for (const nlohmann::json& line : *lines) {
+      if (line.is_string()) text += "\n  " + printable(line.get<std::string>());
+    }
+  }
+  if (error.value("of_user", false)) throw LinedConfigError(name, text);
+  throw LinedEnvironmentError(name + ": " + text);
 }
 
 // Waits until the descriptor is ready for `events` or has hung up; false when time is up.
@@ -111,13 +126,7 @@ TorchWorker::TorchWorker(TorchLaunch launch) : launch_(std::move(launch)) {
     send(request.dump() + "\n", deadline_in(launch_.start_s));
     const nlohmann::json answer = receive_answer(last_id_, launch_.start_s);
     if (answer.contains("error")) {
-      std::string text = launch_.name + ": " + describe_python_error(answer["error"]);
-      if (answer["error"].contains("traceback")) {
-        for (const nlohmann::json& line : answer["error"]["traceback"]) {
-          if (line.is_string()) text += "\n  " + line.get<std::string>();
-        }
-      }
-      throw EnvironmentError(text);
+      throw_start_error(printable(launch_.name), answer["error"]);
     }
     hello_ = answer.at("ok");
   } catch (...) {
@@ -184,7 +193,7 @@ void TorchWorker::end_process() {
 void TorchWorker::fail(const std::string& what) {
   end_process();  // also lets the reader read to the end
   const std::lock_guard lock(text_lock_);
-  throw EnvironmentError(launch_.name + ": " + what + last_lines(text_));
+  throw LinedEnvironmentError(printable(launch_.name + ": " + what) + last_lines(text_));
 }
 
 void TorchWorker::send(const std::string& line, Deadline deadline) {

@@ -10,8 +10,10 @@
 // and by itself when this process dies. A worker may be shared between threads, which take turns.
 //
 // Throws EnvironmentError when there is no such interpreter, when it has no PyTorch or one that is
-// too old, when an import fails, and when the process ends, hangs or writes what is no answer; the
-// message closes with the last lines that the process wrote to stderr.
+// too old, when PyTorch's import fails, and when the process ends, hangs or writes what is no answer; the
+// message closes with the last lines that the process wrote to stderr. Throws ConfigError when a file of
+// the user's is missing, is no Python, or fails when it is executed; the message closes with the lines of
+// the user's files that led there. Such messages have several lines (runner/base/lined_error.h).
 #pragma once
 
 #include <sys/types.h>

@@ -303,7 +303,7 @@ TEST_F(LiveComparison, APlannerThatIsNotKnownPlansItself) {
 TEST_F(LiveTorch, ShowsWhereAPatchFails) {
   folder_.write("patch.py", "import torch\n\nraise RuntimeError('not on my machine')\n");
   const ProcessResult result = run_shardlab(select(stack_ + "+patch=patch.py"), folder_.path());
-  EXPECT_EQ(result.exit_code, 4);
+  EXPECT_EQ(result.exit_code, 3);
   EXPECT_NE(result.err.find("RuntimeError: not on my machine"), std::string::npos) << result.err;
   EXPECT_NE(result.err.find("patch.py, line 3"), std::string::npos) << result.err;
 }
@@ -406,8 +406,8 @@ TEST_F(CostFunction, ThatFailsIsNamedWithTheCall) {
         "mine.py, line "}},
       {"negative", 3, {"mine.py:negative", "gave -1.0 as the price, which is negative"}},
       {"endless", 3, {"endless('all_reduce', 1024.0", "gave an infinite price"}},
-      {"two", 4, {"two takes 2 parameters"}},
-      {"constant", 4, {"has no function constant"}},
+      {"two", 3, {"two takes 2 parameters"}},
+      {"constant", 3, {"has no function constant"}},
   };
   for (const Failure& failure : failures) {
     const ProcessResult result = select_with(failure.function);
@@ -419,9 +419,44 @@ TEST_F(CostFunction, ThatFailsIsNamedWithTheCall) {
   }
 }
 
+// The message names the file, the line and the error, and shows the lines of the user's file alone.
+TEST_F(CostFunction, OfAFileWithAMistakeShowsItsLines) {
+  const std::string file = (folder_.path() / "mine.py").string();
+  const std::map<std::string, std::string> messages = {
+      {"def ring(a, b, c):\n    return 1.0 +\n",
+       "SyntaxError: invalid syntax (" + file + ", line 2)\n  " + file +
+           ", line 2\n    return 1.0 +\n                ^\n"},
+      {"import no_such_module\n", "ModuleNotFoundError: No module named 'no_such_module' (" + file +
+                                      ", line 1)\n  " + file +
+                                      ", line 1, in <module>\n    import no_such_module\n"},
+      {"def f():\n    raise ValueError('a\\x1b[31m\\nb')\n\n\nf()\n",
+       "ValueError: a\\x1b[31m\\x0ab (" + file + ", line 2)\n  " + file +
+           ", line 5, in <module>\n    f()\n  " + file +
+           ", line 2, in f\n    raise ValueError('a\\x1b[31m\\nb')\n"},
+      {std::string("x = 1\n\0", 7), "SyntaxError: source code string cannot contain null bytes (" +
+                                        file + ")\n  " + file + "\n"},
+  };
+  for (const auto& [source, message] : messages) {
+    folder_.write("mine.py", source);
+    const ProcessResult result = select_with("ring");
+    EXPECT_EQ(result.exit_code, 3) << result.err;
+    EXPECT_EQ(result.out, "");
+    EXPECT_EQ(result.err, "shardlab: dtensor-2.13+cost=mine.py:ring: " + message);
+  }
+}
+
+TEST_F(CostFunction, OfAFileThatNeedsAMissingTorchIsForTheEnvironment) {
+  folder_.write("torch_free/mine.py", "import torch\n\ndef ring(a, b, c):\n    return 1.0\n");
+  const ProcessResult result =
+      run_shardlab(select("dtensor-2.13+cost=torch_free/mine.py:ring"), folder_.path());
+  if (result.exit_code == 0) GTEST_SKIP() << "python3 has PyTorch";
+  EXPECT_EQ(result.exit_code, 4) << result.err;
+  EXPECT_NE(result.err.find("No module named 'torch'"), std::string::npos) << result.err;
+}
+
 TEST_F(CostFunction, NeedsAFileAndFollowsAStackAlone) {
   ProcessResult result = select_with("ring");
-  EXPECT_EQ(result.exit_code, 4);
+  EXPECT_EQ(result.exit_code, 3);
   EXPECT_NE(result.err.find("There is no file"), std::string::npos) << result.err;
   result = run_shardlab(select("dtensor-2.13+patch=a.py+cost=mine.py:ring"), folder_.path());
   EXPECT_EQ(result.exit_code, 2);

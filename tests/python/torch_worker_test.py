@@ -554,11 +554,12 @@ def test_a_file_that_imports_torch_gets_pytorchs_own_placements(starting, tmp_pa
 @pytest.mark.parametrize(("start", "kind", "words"), [
     ({"overlay": "/nowhere/at/all"}, "OverlayError", "not a folder"),
     ({"overlay": str(ROOT / "tests")}, "OverlayError", "neither a PyTorch checkout"),
-    ({"patches": ["/nowhere/patch.py"]}, "FileNotFoundError", "/nowhere/patch.py"),
+    ({"patches": ["/nowhere/patch.py"]}, "MissingFileError", "/nowhere/patch.py"),
     ({"cost": "mine.py"}, "CostError", "FILE.py:FUNCTION")])
 def test_what_is_not_there_is_named(starting, start, kind, words):
     worker = starting(**start)
     assert worker.started["error"]["type"] == kind and words in worker.started["error"]["message"]
+    assert worker.started["error"]["of_user"]
     assert "has not started" in worker.error("rows", calls=[{}])["message"]
     assert worker.close() == 0
 

@@ -1,4 +1,4 @@
-"""Errors as the protocol tells them: type, message, the place in the user's file, and the last lines of a traceback."""
+"""Errors as the protocol tells them: type, message, the place in the user's file, and the lines that led there."""
 
 import os
 import traceback
@@ -19,11 +19,19 @@ class ReleaseError(Sentence):
     """This PyTorch is older than the first release that can be asked."""
 
 
-class OverlayError(Sentence):
+class UserError(Sentence):
+    """What the user named or wrote is wrong."""
+
+
+class MissingFileError(UserError):
+    """There is no such file of the user's."""
+
+
+class OverlayError(UserError):
     """The overlay's folder holds no torch.distributed.tensor."""
 
 
-class CostError(Sentence):
+class CostError(UserError):
     """The cost function cannot be found, or has a number of parameters that is neither three nor five."""
 
 
@@ -88,16 +96,55 @@ def place_of(error, user_files):
 def message_of(error):
     if isinstance(error, KeyError) and error.args:
         text = f"The key {error.args[0]!r} is missing."
+    elif isinstance(error, SyntaxError):
+        text = error.msg or str(error)  # Without the place, which is told beside the message.
     else:
         text = str(error)
     return text[:LONGEST_MESSAGE]
 
 
+def lacks_torch(error):
+    """Whether the error says that there is no PyTorch, whoever asked for it."""
+    return isinstance(error, ModuleNotFoundError) and error.name == "torch"
+
+
+def is_of_user(error, user_files):
+    """Whether a file of the user's is what has to be mended: it is missing, it is no Python, or it fails."""
+    if isinstance(error, UserError):
+        return True
+    chain = chain_of(error)
+    if any(lacks_torch(one) for one in chain):
+        return False
+    return any(file and user_files.holds(file) for one in chain for file, _ in frames_of(one))
+
+
+def lines_of(error, user_files):
+    """The frames in files of the user's, outermost first, each with its line of the source. A syntax error shows its
+    own line. Where no file of the user's took part, the last lines of the whole traceback."""
+    lines = []
+    for one in reversed(chain_of(error)):
+        for frame in traceback.extract_tb(one.__traceback__):
+            if user_files.holds(frame.filename):
+                lines.append(f"{frame.filename}, line {frame.lineno}, in {frame.name}")
+                lines.append(f"  {frame.line}")
+        if isinstance(one, SyntaxError) and one.filename and user_files.holds(one.filename):
+            source = (one.text or "").rstrip().expandtabs()
+            lines.append(one.filename + (f", line {one.lineno}" if one.lineno else ""))
+            if source:
+                lines.append(f"  {source.lstrip()}")
+            if one.offset and source:
+                indent = len(source) - len(source.lstrip())
+                lines.append("  " + " " * max(one.offset - 1 - indent, 0) + "^")
+    if not lines:
+        lines = "".join(traceback.format_exception(type(error), error, error.__traceback__)).rstrip().splitlines()
+    return [line[:400] for line in lines[-TRACEBACK_LINES:]]
+
+
 def described(error, user_files):
     """The error as an object of the protocol."""
     if isinstance(error, Sentence):
-        return {"type": type(error).__name__, "message": message_of(error), "file": None, "line": None, "traceback": []}
+        return {"type": type(error).__name__, "message": message_of(error), "file": None, "line": None,
+                "of_user": is_of_user(error, user_files), "traceback": []}
     file, line = place_of(error, user_files)
-    lines = "".join(traceback.format_exception(type(error), error, error.__traceback__)).rstrip().splitlines()
     return {"type": type(error).__name__, "message": message_of(error), "file": file, "line": line,
-            "traceback": [text[:400] for text in lines[-TRACEBACK_LINES:]]}
+            "of_user": is_of_user(error, user_files), "traceback": lines_of(error, user_files)}

@@ -6,7 +6,7 @@ import importlib.util
 import os
 import sys
 
-from .errors import OverlayError
+from .errors import MissingFileError, OverlayError
 
 PACKAGE = "torch.distributed.tensor"
 
@@ -17,7 +17,12 @@ class FreshSource(importlib.machinery.SourceFileLoader):
 
     def get_code(self, fullname):
         path = self.get_filename(fullname)
-        return self.source_to_code(self.get_data(path), path)
+        try:
+            return self.source_to_code(self.get_data(path), path)
+        except (SyntaxError, ValueError) as error:  # Python does not name the file if a NUL is in it.
+            if getattr(error, "filename", None):
+                raise
+            raise SyntaxError(str(error), (path, None, None, None)) from None
 
 
 class Overlay(importlib.abc.MetaPathFinder):
@@ -69,7 +74,7 @@ def execute(path, name, user_files):
     path = os.path.abspath(path)
     user_files.add_file(path)
     if not os.path.isfile(path):
-        raise FileNotFoundError(f"There is no file {path}.")
+        raise MissingFileError(f"There is no file {path}.")
     folder = os.path.dirname(path)
     if folder not in sys.path:
         sys.path.append(folder)

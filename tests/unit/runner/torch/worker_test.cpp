@@ -11,6 +11,7 @@
 
 #include "costmodel/base/error.h"
 #include "tests/support/process.h"
+#include "tests/support/reference_messages.h"
 
 namespace shardlab {
 namespace worker_test {
@@ -122,12 +123,19 @@ say(id=999, ok={})
 }
 
 TEST_F(Worker, WhoseStartFailsShowsTheErrorAndItsPlace) {
-  const std::string error = error_of(R"py(
+  const auto failing = [](const char* of_user) {
+    return std::string(R"py(
 first = next(requests())
-say(id=first["id"], error={"type": "SyntaxError", "message": "invalid syntax", "file": "patch.py",
-                           "line": 7, "traceback": ["  return return"]})
-)py");
-  EXPECT_EQ(error, "torch: SyntaxError: invalid syntax (patch.py, line 7)\n    return return");
+say(id=first["id"], error={"type": "SyntaxError", "message": "invalid\nsyntax", "file": "patch.py",
+                           "line": 7, "traceback": ["  return \x1b[31mreturn\nFORGED"],
+                           "of_user": )py") +
+           of_user + "})\n";
+  };
+  const std::string message =
+      "torch: SyntaxError: invalid\\x0asyntax (patch.py, line 7)\n"
+      "    return \\x1b[31mreturn\\x0aFORGED";
+  EXPECT_THROW_MSG(TorchWorker(launch(failing("False"))), EnvironmentError, message);
+  EXPECT_THROW_MSG(TorchWorker(launch(failing("True"))), ConfigError, message);
 }
 
 TEST_F(Worker, ThatCannotBeStartedIsNamed) {
