@@ -74,20 +74,21 @@ std::string script_safe(EmbeddedFile file) {
 }
 
 // In JSON, "<" and letters beyond ASCII occur only within strings, where an escape of "<" means the
-// same character. Letters that are not to act are shown as in html_escape().
+// same character. Letters and control characters that are not to act are shown as in html_escape().
 std::string json_script_safe(const std::string& json) {
   std::string text;
   text.reserve(json.size());
   for (std::string_view rest = json; !rest.empty();) {
-    const std::size_t length = std::max<std::size_t>(1, letter_length(rest));
-    const std::string_view letter = rest.substr(0, length);
-    const std::string shown = length > 1 ? printable(letter) : std::string(letter);
+    // The line breaks between values are the only control characters of one byte below DEL.
+    const std::size_t length = rest[0] == '\x7f' ? 0 : letter_length(rest);
+    const std::string_view letter = rest.substr(0, std::max<std::size_t>(1, length));
+    const std::string shown = length != 1 ? printable(letter) : std::string(letter);
     if (letter == "<") {
       text += "\\u003c";
     } else {
       text += (shown == letter ? "" : "\\") + shown;
     }
-    rest.remove_prefix(length);
+    rest.remove_prefix(letter.size());
   }
   return text;
 }

@@ -101,8 +101,8 @@ void run_apply(const ApplyArguments& arguments, Session& session) {
                    {"notes", written.notes}});
     return;
   }
-  std::string text = printable(program.name) + " on " + mesh.text() + ": " + arguments.out +
-                     "\n  forward: " + counts_text(written, false) +
+  std::string text = printable(program.name) + " on " + mesh.text() + ": " +
+                     printable(arguments.out) + "\n  forward: " + counts_text(written, false) +
                      "\n  backward: " + counts_text(written, true) + "\n";
   for (const std::string& note : written.notes) text += "  not as planned: " + note + "\n";
   session.print(text);

@@ -789,8 +789,9 @@ void add_demo_command(const Command& root, Session& session) {
     }
     run_compare(arguments, session);
     if (!session.json() && session.interruption.empty()) {
-      session.print("the same: shardlab " + join(session.command_line, " ") + " --out " +
-                    session.out + "\n");
+      session.print(printable("the same: shardlab " + join(session.command_line, " ") + " --out " +
+                              session.out) +
+                    "\n");
     }
   });
 }

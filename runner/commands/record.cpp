@@ -170,12 +170,13 @@ void run_record(const RecordArguments& arguments, Session& session) {
     return;
   }
   std::string text = std::to_string(file.choices.size()) + " choices of " + printable(stack.name) +
-                     " for " + std::to_string(questions.size()) + " questions: " + arguments.out +
-                     "\n";
+                     " for " + std::to_string(questions.size()) +
+                     " questions: " + printable(arguments.out) + "\n";
   if (!refused.empty()) {
     text += "  " + std::to_string(refused.size()) + " questions have no answer; the first is " +
-            refused[0]["question"].get<std::string>() + ": " +
-            refused[0]["reason"].get<std::string>() + "\n";
+            printable(refused[0]["question"].get<std::string>() + ": " +
+                      refused[0]["reason"].get<std::string>()) +
+            "\n";
   }
   session.print(text);
 }

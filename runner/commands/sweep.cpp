@@ -111,7 +111,7 @@ void run_sweep(const SweepArguments& arguments, Session& session) {
   }
   if (resumed > 0) text += ", " + std::to_string(resumed) + " of them from an earlier run";
   if (merged) {
-    text += ", all in " + sweep.results().string() + "\n" +
+    text += ", all in " + printable(sweep.results().string()) + "\n" +
             summary_text(json["summary"], session.style());
   } else {
     text += session.interruption.empty() ? "; other parts are not complete yet\n"

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "costmodel/base/parallel.h"
+#include "costmodel/base/printable.h"
 #include "runner/base/version.h"
 #include "runner/base/write_file.h"
 #include "runner/session/command.h"
@@ -115,7 +116,8 @@ void write_run(const Session& session, RunResult run) {
 
 std::string report_line(const Session& session) {
   if (session.out.empty()) return {};
-  return "report: " + (std::filesystem::path(session.out) / "report.html").string() + "\n";
+  const std::filesystem::path page = std::filesystem::path(session.out) / "report.html";
+  return "report: " + printable(page.string()) + "\n";
 }
 
 }  // namespace shardlab

@@ -167,6 +167,52 @@ TEST_F(HostileNames, AreNoLinksInReports) {
   }
 }
 
+// The codes of a terminal that stand between 0x7f and 0x9f, as one letter of UTF-8 each.
+TEST_F(HostileNames, OfControlCharactersBeyondAsciiDoNotReachReports) {
+  const std::string controls = "\u007f\u0080\u0085\u009b31m\u009f";
+  json program = json::parse(read_text(folder.path() / "program.json"));
+  program["name"] = "g" + controls;
+  write("controls.json", json::parse(replaced(program.dump(), json("n" + kHostile).dump(),
+                                              json("n" + controls).dump())));
+  json topology = json::parse(read_text(folder.path() / "topology.json"));
+  topology["name"] = "h" + controls;
+  write("topology.json", topology);
+  json suite = json::parse(read_text(folder.path() / "suite.json"));
+  suite["name"] = "u" + controls;
+  for (json& question : suite["questions"])
+    question["id"] = question["kind"].get<std::string>() + controls;
+  write("suite.json", suite);
+  for (const Words& words : {Words{"solve", "controls.json", "--mesh", "2x4"}, kCompare,
+                             with({"ties", "--suite", "suite.json"}, kStack)}) {
+    output_of(with(words, {"--summary", "--out", "report"}));
+    for (const char* file : {"report/report.html", "report/report.md"}) {
+      const std::string text = read_text(folder.path() / file);
+      EXPECT_EQ(text.find('\x7f'), std::string::npos) << file << " of " << join(words, " ");
+      EXPECT_THAT(text, HasSubstr("\\xc2\\x9b31m")) << file << " of " << join(words, " ");
+      for (const char* control : {"\u0080", "\u0085", "\u009b", "\u009f"}) {
+        EXPECT_EQ(text.find(control), std::string::npos) << file << " of " << join(words, " ");
+      }
+    }
+  }
+}
+
+// The names of files are typed, or come from a shell's pattern.
+TEST_F(HostileNames, OfFilesDoNotActOnATerminal) {
+  const std::string folder_name = "q\x1b[31m\nFORGED\u202e";
+  EXPECT_THAT(output_of(with(kCompare, {"--out", folder_name})),
+              HasSubstr("report: q\\x1b[31m\\x0aFORGED\\u{202e}/report.html\n"));
+  const std::string record = "e\x1b[31m\nFORGED\u202e.json";
+  folder.write(record, read_text(folder.path() / folder_name / "record.json"));
+  std::filesystem::copy(folder.path() / record, folder.path() / "other.json");
+  output_of({"report", record, "--out", folder_name});
+  output_of({"report", record, "other.json", "--out", folder_name});
+  output_of({"sweep", "experiment.json", "--out", folder_name + "s"});
+  output_of(with({"record", "--suite", "suite.json"}, with(kStack, {"--out", folder_name + "c"})));
+  const ProcessResult gone = run_shardlab({"report", "gone" + record, "--out", "r"}, folder.path());
+  EXPECT_EQ(gone.exit_code, 3);
+  expect_safe(gone.err, {"report"});
+}
+
 // A label is a comment in the file that `apply` writes, and a name is a key. Neither ends its line.
 TEST_F(HostileNames, AreNoCodeInPython) {
   const std::string hostile = std::string("a\nimport os\"\"\"\\\0b\u202e", 20) + "\U0001f600";
