@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <fstream>
@@ -97,6 +99,34 @@ TEST_F(WriteFile, AWriterThatFailsLeavesNothing) {
                           }),
                std::runtime_error);
   EXPECT_EQ(files(), 0U);
+}
+
+// A temporary file of a killed writer goes when the next file is written beside it. One whose writer is at
+// work stays, as does whatever else has such a name.
+TEST_F(WriteFile, RemovesWhatAKilledWriterLeft) {
+  const fs::path path = folder.path() / "f";
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    write_file(path, [](std::ostream& out) {
+      out << "half" << std::flush;
+      raise(SIGKILL);
+    });
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  EXPECT_FALSE(fs::exists(path));
+  EXPECT_EQ(files(), 1U) << "the killed writer left its file";
+  fs::create_directory(folder.path() / ".shardlab-folder.tmp");
+  write_file(path, [&](std::ostream& out) {
+    write_file(folder.path() / "g", "inner");
+    out << "outer";
+  });
+  EXPECT_EQ(read_text(path), "outer");
+  EXPECT_EQ(read_text(folder.path() / "g"), "inner");
+  EXPECT_EQ(files(), 3U);
 }
 
 TEST_F(WriteFile, ALinkStaysAndAReplacedFileKeepsItsPermissions) {
