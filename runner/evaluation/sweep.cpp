@@ -292,8 +292,9 @@ void Sweep::expect_no_other() const {
       for (const char* key : {"part", "parts", "rows"}) head->erase(key);
     }
     if (head != nlohmann::json(own)) {
-      throw InputError(path.string() + ": line 1: found another sweep, " + line +
-                       "; valid: " + own.dump() + ", or another --out");
+      throw ConfigError(
+          path.string(), "",
+          "line 1: found another sweep, " + line + "; valid: " + own.dump() + ", or another --out");
     }
   }
 }
@@ -301,8 +302,8 @@ void Sweep::expect_no_other() const {
 void Sweep::check_row(const fs::path& path, std::size_t line, std::string_view text,
                       std::size_t row) {
   const auto fail = [&](const std::string& found, const std::string& valid) {
-    throw InputError(path.string() + ": line " + std::to_string(line) + ": found " + found +
-                     "; valid: " + valid);
+    throw ConfigError(path.string(), "",
+                      "line " + std::to_string(line) + ": found " + found + "; valid: " + valid);
   };
   if (!text.starts_with(row_begin(row))) {
     fail(std::string(text.substr(0, 40)), "row " + std::to_string(row));
@@ -330,13 +331,15 @@ std::size_t Sweep::run(int threads, bool resume, const Advance& advance,
   std::size_t done = 0;
   const std::string head = part_head(part_.part);
   if (!lines.empty() && lines[0] != head) {
-    throw InputError(path.string() + ": line 1: found another sweep, " + std::string(lines[0]) +
-                     "; valid: " + head + ", or another --out");
+    throw ConfigError(path.string(), "",
+                      "line 1: found another sweep, " + std::string(lines[0]) + "; valid: " + head +
+                          ", or another --out");
   }
   for (std::size_t i = 0; i < lines.size(); ++i) {
     if (i > rows_.size()) {
-      throw InputError(path.string() + ": line " + std::to_string(i + 1) + ": found " +
-                       std::string(lines[i].substr(0, 40)) + "; valid: nothing more");
+      throw ConfigError(path.string(), "",
+                        "line " + std::to_string(i + 1) + ": found " +
+                            std::string(lines[i].substr(0, 40)) + "; valid: nothing more");
     }
     if (i > 0) check_row(path, i + 1, lines[i], rows_[i - 1]);
     kept_bytes += lines[i].size() + 1;
@@ -387,12 +390,23 @@ bool Sweep::is_merged() const {
   return fs::exists(results(), error) && read_first_line(results()) == merged_head();
 }
 
+bool Sweep::has_whole_results() const {
+  if (!is_merged()) return false;
+  const std::string text = read_text_file(results());
+  const std::vector<std::string_view> lines = whole_lines(text);
+  if (!text.ends_with('\n') || lines.size() != total_ + 1) return false;
+  for (std::size_t row = 0; row < total_; ++row) {
+    if (!lines[row + 1].starts_with(row_begin(row)) || !is_whole(lines[row + 1])) return false;
+  }
+  return true;
+}
+
 Sweep::Merge Sweep::merge() const {
   for (int part = 0; part < part_.parts; ++part) {
     if (!is_complete(part)) return Merge::kPartsMissing;
   }
   const LockedFile alone(folder_ / "results.lock", LockedFile::Wait::kYes);
-  if (is_merged()) return Merge::kWasThere;
+  if (has_whole_results()) return Merge::kWasThere;
   std::vector<std::string> texts;
   std::vector<std::size_t> at;  // where the next row of each part begins
   for (int part = 0; part < part_.parts; ++part) {
@@ -430,8 +444,9 @@ nlohmann::json Sweep::summary() const {
   const std::string text = read_text_file(results());
   const std::vector<std::string_view> lines = whole_lines(text);
   if (lines.size() != total_ + 1) {
-    throw InputError(results().string() + ": found " + std::to_string(lines.size()) +
-                     " lines; valid: " + std::to_string(total_ + 1));
+    throw ConfigError(
+        results().string(), "",
+        "found " + std::to_string(lines.size()) + " lines; valid: " + std::to_string(total_ + 1));
   }
   for (std::size_t row = 0; row < total_; ++row) {
     check_row(results(), row + 2, lines[row + 1], row);

@@ -45,16 +45,17 @@ class Sweep {
 
   [[nodiscard]] std::size_t rows() const { return rows_.size(); }  // number of rows in this part
   // Answers the rows that are missing, and calls `advance` once per row, from any thread. Once `*stop`
-  // is set, no more rows are begun. Returns how many rows were there already. Throws InputError if the file exists and `resume` is false,
-  // or if it belongs to another sweep. Throws EnvironmentError if the file can't be written or
-  // another process writes it.
+  // is set, no more rows are begun. Returns how many rows were there already. Throws InputError if the
+  // file exists and `resume` is false, and ConfigError if it is damaged or belongs to another sweep. Throws
+  // EnvironmentError if the file can't be written or another process writes it.
   using Advance = std::function<void(std::size_t rows)>;
   [[nodiscard]] std::size_t run(int threads, bool resume, const Advance& advance,
                                 const std::atomic<bool>* stop = nullptr);
 
-  // Writes results.jsonl if all parts are complete and it does not exist yet.
+  // Writes results.jsonl if all parts are complete, unless it is there and whole.
   enum class Merge : std::uint8_t { kPartsMissing, kMade, kWasThere };
   [[nodiscard]] Merge merge() const;
+  // Whether results.jsonl is there and begins as that of this sweep.
   [[nodiscard]] bool is_merged() const;
   [[nodiscard]] std::filesystem::path results() const { return folder_ / "results.jsonl"; }
   // Summarises the merged file: questions, ties, flips against the first stack, and regret for each
@@ -74,11 +75,12 @@ class Sweep {
   [[nodiscard]] std::string merged_head() const;
   [[nodiscard]] std::size_t part_rows(int part) const;
   [[nodiscard]] bool is_complete(int part) const;
+  [[nodiscard]] bool has_whole_results() const;
   class Answers;
   [[nodiscard]] std::string row_text(std::size_t row, Answers& answers) const;
-  // Throws InputError if the folder holds a part, or results, of another sweep.
+  // Throws ConfigError if the folder holds a part, or results, of another sweep.
   void expect_no_other() const;
-  // Throws InputError unless this line of a file is that row, and has its checksum.
+  // Throws ConfigError unless this line of a file is that row, and has its checksum.
   static void check_row(const std::filesystem::path& path, std::size_t line, std::string_view text,
                         std::size_t row);
 

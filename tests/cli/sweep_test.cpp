@@ -186,14 +186,14 @@ TEST_F(Sweeps, WhatCannotGoOnSaysWhy) {
   const std::string part = "whole/part-0001-of-0001.jsonl";
   EXPECT_EQ(error({"--out", "whole"}, 2),
             "shardlab: " + part + ": exists already; valid: --resume, or another --out\n");
-  EXPECT_NE(error({"--out", "whole", "--resume", "--set", "stack.transition_us=2"}, 2)
+  EXPECT_NE(error({"--out", "whole", "--resume", "--set", "stack.transition_us=2"}, 3)
                 .find(part + ": line 1: found another sweep, {\"schema\":\"shardlab/sweep/1\""),
             std::string::npos);
   std::string text = read_text(folder_.path() / part);
   const std::size_t second = text.find('\n', text.find('\n') + 1) + 1;
   folder_.write(part, text.substr(0, text.find('\n') + 1) + text.substr(second));
   EXPECT_EQ(
-      error({"--out", "whole", "--resume"}, 2),
+      error({"--out", "whole", "--resume"}, 3),
       "shardlab: " + part + ": line 2: found " + text.substr(second, 40) + "; valid: row 0\n");
   for (const char* bad : {"0/2", "3/2", "1", "1/", "a/b", "1/99999", "-1/2"}) {
     EXPECT_EQ(error({"--out", "x", "--part", bad}, 2),
@@ -225,7 +225,7 @@ TEST_F(Sweeps, AFlippedBitInAFinishedRowIsFound) {
       folder_.write(part, flipped.substr(0, bytes));
       fs::remove(folder_.path() / "whole/results.jsonl");
       const ProcessResult run = sweep({"--out", "whole", "--resume"});
-      EXPECT_EQ(run.exit_code, 2);
+      EXPECT_EQ(run.exit_code, 3);
       EXPECT_EQ(run.err, "shardlab: " + part +
                              ": line 3: found row 1, whose bytes do not have its checksum; valid: "
                              "the row as it was written, or another --out\n");
@@ -239,16 +239,31 @@ TEST_F(Sweeps, AFlippedBitInAFinishedRowIsFound) {
   flipped[flipped.size() / 2] = static_cast<char>(flipped[flipped.size() / 2] ^ 4);
   folder_.write(other, flipped);
   const ProcessResult run = sweep({"--out", "two", "--part", "2/2"});
-  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_EQ(run.exit_code, 3);
   EXPECT_TRUE(run.err.starts_with("shardlab: " + other + ": line ")) << run.err;
   EXPECT_FALSE(fs::exists(folder_.path() / "two/results.jsonl"));
+}
+
+// The results are made again from the parts, whose rows have checksums of their own.
+TEST_F(Sweeps, DamagedResultsAreMadeAgainFromTheParts) {
+  const std::string text = whole("small.json");
+  std::string flipped = text;
+  flipped[text.size() / 2] = static_cast<char>(flipped[text.size() / 2] ^ 1);
+  const std::size_t last = text.rfind('\n', text.size() - 2) + 1;
+  for (const std::string& damaged :
+       {text.substr(0, last), text.substr(0, last + 10), flipped, text + "{}\n"}) {
+    folder_.write("whole/results.jsonl", damaged);
+    const ProcessResult run = sweep({"--out", "whole", "--resume"});
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_EQ(results("whole"), text);
+  }
 }
 
 TEST_F(Sweeps, AFolderHoldsOneSweep) {
   folder_.write("other.json", replaced(kSmall, "\"transition_us\": 1", "\"transition_us\": 2"));
   const auto refused = [&](const Words& words, const std::string& file) {
     const ProcessResult run = sweep(words, "other.json");
-    EXPECT_EQ(run.exit_code, 2);
+    EXPECT_EQ(run.exit_code, 3);
     EXPECT_TRUE(run.err.starts_with("shardlab: " + file + ": line 1: found another sweep, {"))
         << run.err;
     EXPECT_NE(run.err.find("; valid: {\"schema\":\"shardlab/sweep/1\""), std::string::npos)
@@ -322,7 +337,7 @@ TEST_F(Sweeps, ARunThatAsksForOtherCountsIsAnother) {
   EXPECT_EQ(sweep({"--out", "out"}, "e.json").exit_code, 0);
   EXPECT_EQ(sweep({"--out", "out", "--resume"}, "e.json").exit_code, 0);
   folder_.write("one.json", replaced(suite, "COUNT", "5"));
-  EXPECT_EQ(sweep({"--out", "out", "--resume"}, "e.json").exit_code, 2);
+  EXPECT_EQ(sweep({"--out", "out", "--resume"}, "e.json").exit_code, 3);
 }
 
 TEST_F(Sweeps, ASeedDrawsOtherQuestions) {
