@@ -49,7 +49,7 @@ class InputFile {
       text.reserve(size);
     }
     std::array<char, 1 << 16> buffer;
-    while (const std::size_t count = read_some(buffer)) {
+    while (const std::size_t count = read_some(buffer, is_pipe)) {
       if (text.size() + count > limit) fail_size(limit);
       text.append(buffer.data(), count);
       if (first_line_only && text.find('\n', text.size() - count) != std::string::npos) break;
@@ -59,12 +59,14 @@ class InputFile {
   }
 
  private:
-  // How many bytes were read; 0 at the end. Waits for a pipe whose writer has nothing to say yet.
-  std::size_t read_some(std::span<char> buffer) const {
+  // How many bytes were read; 0 at the end. Waits for a pipe whose writer has nothing to say yet. What
+  // counts as a regular file and still has nothing to say is no file: /proc/kmsg is one.
+  std::size_t read_some(std::span<char> buffer, bool is_pipe) const {
     while (true) {
       const ssize_t count = ::read(fd_, buffer.data(), buffer.size());
       if (count >= 0) return static_cast<std::size_t>(count);
       if (errno == EAGAIN) {
+        if (!is_pipe) fail("is a special file that has no data now; valid: a file");
         pollfd waited = {.fd = fd_, .events = POLLIN, .revents = 0};
         if (::poll(&waited, 1, -1) < 0 && errno != EINTR) fail_read();
       } else if (errno != EINTR) {

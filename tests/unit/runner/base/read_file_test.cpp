@@ -49,6 +49,16 @@ TEST_F(ReadFile, RefusesWhatIsNoFile) {
   }
 }
 
+// The kernel's log counts as a regular file, and a reader waits for its next message.
+TEST_F(ReadFile, DoesNotWaitForASpecialFile) {
+  if (access("/proc/kmsg", R_OK) != 0) GTEST_SKIP() << "only root may read the kernel's log";
+  try {
+    (void)read_text_file("/proc/kmsg");
+  } catch (const ConfigError& error) {
+    EXPECT_TRUE(std::string(error.what()).starts_with("/proc/kmsg: ")) << error.what();
+  }
+}
+
 TEST_F(ReadFile, APipeNeedsData) {
   const std::string path = (folder.path() / "pipe").string();
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
