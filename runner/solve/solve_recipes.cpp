@@ -205,6 +205,12 @@ double tokens_per_s_per_gpu(const PricedProgram& priced, const StepFigures& step
          static_cast<double>(priced.mesh.size());
 }
 
+// Every row has the same keys: what a recipe that does not fit lacks is null.
+constexpr std::array<std::string_view, 5> kPlanKeys = {"above_optimum_percent", "kernels_us",
+                                                       "moves_us", "kept_bytes", "greedy_us"};
+constexpr std::array<std::string_view, 5> kStepKeys = {
+    "executed_us", "step_us", "tokens_per_s_per_gpu", "peak_bytes", "fits"};
+
 nlohmann::json rows_json(std::span<const Compared> rows, const PricedProgram& priced,
                          bool has_eager) {
   nlohmann::json list = nlohmann::json::array();
@@ -213,6 +219,10 @@ nlohmann::json rows_json(std::span<const Compared> rows, const PricedProgram& pr
                            {"title", row.title},
                            {"objective_us", finite_or_null(row.objective_us)},
                            {"misfit", text_or_null(row.misfit)}};
+    for (const std::string_view key : kPlanKeys) json[std::string(key)] = nullptr;
+    for (const std::string_view key : kStepKeys) json[std::string(key)] = nullptr;
+    json["collectives"] = nullptr;
+    if (has_eager) json["eager"] = nullptr;
     if (row.misfit.empty()) {
       if (!row.optimal) json["optimal"] = false;
       json["above_optimum_percent"] =
@@ -223,11 +233,10 @@ nlohmann::json rows_json(std::span<const Compared> rows, const PricedProgram& pr
       }
       json["kept_bytes"] = row.kept_bytes;
       json["greedy_us"] = finite_or_null(row.greedy_us);
-      if (has_eager) {
-        json["eager"] = row.eager ? nlohmann::json{{"stack", kEagerStack},
-                                                   {"step_us", row.eager->step_us},
-                                                   {"peak_bytes", row.eager->peak_bytes}}
-                                  : nlohmann::json(nullptr);
+      if (has_eager && row.eager) {
+        json["eager"] = {{"stack", kEagerStack},
+                         {"step_us", row.eager->step_us},
+                         {"peak_bytes", row.eager->peak_bytes}};
       }
       if (row.step) {
         double count = 0.0;
@@ -242,11 +251,6 @@ nlohmann::json rows_json(std::span<const Compared> rows, const PricedProgram& pr
         json["peak_bytes"] = row.step->memory.peak_bytes;
         json["fits"] = row.step->fits();
         json["collectives"] = {{"count", count}, {"bytes", bytes}};
-      } else {
-        for (const char* key : {"executed_us", "step_us", "tokens_per_s_per_gpu", "peak_bytes",
-                                "fits", "collectives"}) {
-          json[key] = nullptr;
-        }
       }
     }
     list.push_back(std::move(json));
@@ -261,10 +265,15 @@ nlohmann::json rows_record(const nlohmann::json& rows) {
     nlohmann::json& own = list.emplace_back(row);
     own["recipe"] = own.at("name");
     for (const char* key : {"name", "collectives"}) own.erase(key);
-    if (!own.contains("step_us")) continue;
+    if (!own.at("misfit").is_null()) {  // the record of such a recipe has no figures
+      for (const std::string_view key : kPlanKeys) own.erase(std::string(key));
+      for (const std::string_view key : kStepKeys) own.erase(std::string(key));
+      own.erase("eager");
+      continue;
+    }
     own["step"] = nullptr;
-    for (const char* key :
-         {"executed_us", "step_us", "tokens_per_s_per_gpu", "peak_bytes", "fits"}) {
+    for (const std::string_view name : kStepKeys) {
+      const std::string key(name);
       if (!own.at(key).is_null()) own["step"][key] = own.at(key);
       own.erase(key);
     }

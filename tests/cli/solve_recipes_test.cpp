@@ -164,7 +164,14 @@ TEST_F(SolveRecipes, MayNotBreakAParameterBudget) {
   const json found = solved({"mlp", "--mesh", "8", "--compare-recipes", "--parameter-budget", "0.5",
                              "--stack", "calibrated-h100"});
   for (const json& row : found["recipes"]) {
+    // A row that has no figures says so under each key.
+    for (const auto& [key, value] : found["recipes"][0].items()) {
+      EXPECT_TRUE(row.contains(key)) << key << " of " << row;
+    }
     if (row["name"] == "dp") {
+      for (const char* key : {"executed_us", "step_us", "kernels_us", "fits"}) {
+        EXPECT_EQ(row[key], nullptr) << key;
+      }
       EXPECT_EQ(row["misfit"],
                 "a device keeps 100.0 % of the parameters, each counted alike; valid: at most "
                 "50.0 % (--parameter-budget)");
