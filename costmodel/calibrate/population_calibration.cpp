@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -55,19 +56,24 @@ GroupSpan span_of(std::int64_t ranks, std::int64_t domains, const Topology& topo
   return span;
 }
 
-// The groups of every shipped stack: inside a domain, and whole domains, hosts or single devices of
-// several.
+// The groups of every shipped stack: parts of a domain, and equal parts of several domains. A group in
+// between takes its prices from those that are nearest (models/population.cpp), so that the parts stand
+// close enough for hosts of which one, two, four or all devices take part.
 std::vector<GroupSpan> usual_groups(const Topology& topology) {
   const std::int64_t host = topology.devices_per_host();
   const std::int64_t domain = std::max(host, topology.domain_devices());
   std::vector<GroupSpan> spans;
-  for (const std::int64_t ranks : {2, 4, 8, 16, 36, 72}) {
+  for (const std::int64_t ranks : {2, 3, 4, 6, 8, 16, 36, 72}) {
     if (ranks <= domain) spans.push_back(span_of(ranks, 1, topology));
   }
-  for (const std::int64_t domains : {2, 4, 8, 32, 128}) {
-    spans.push_back(span_of(domains, domains, topology));
-    if (host > 1) spans.push_back(span_of(domains * host, domains, topology));
-    if (domain > host) spans.push_back(span_of(domains * domain, domains, topology));
+  std::set<std::int64_t> parts = {host, domain};
+  for (const std::int64_t part : {1, 2, 4, 16}) {
+    if (part < domain) parts.insert(part);
+  }
+  for (const std::int64_t domains : {2, 3, 4, 8, 16, 32, 128, 512}) {
+    for (const std::int64_t part : parts) {
+      spans.push_back(span_of(domains * part, domains, topology));
+    }
   }
   return spans;
 }

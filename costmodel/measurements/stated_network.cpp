@@ -16,7 +16,7 @@ struct Fabric {
 };
 // Longer words come first.
 constexpr std::array<Fabric, 5> kFabrics = {
-    {{"EFA", 2.2}, {"TCPXO", 3.0}, {"TCPX", 20.0}, {"TCP", 3.0}, {"Slingshot", 1.6}}};
+    {{"EFA", 2.2}, {"TCPXO", 3.0}, {"TCPX", 20.0}, {"TCP", 3.0}, {"Slingshot", 1.2}}};
 
 struct PortRate {
   std::string_view word;

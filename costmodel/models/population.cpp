@@ -7,7 +7,8 @@
 //   a collective and group with a row   that row's factor
 //   other groups                        the mean of ln f over the rows of the collective on the
 //                                       same side of the boundary of domains, weighed by 1 over
-//                                       the squared distance in (ln ranks, ln domains)
+//                                       the fourth power of the distance in (ln ranks, ln domains),
+//                                       so that the nearest rows decide
 //   collectives without rows there      f = 1; scatter without rows of its own uses those of
 //                                       broadcast
 // Where one process drives several GPUs, as `-g 8` of nccl-tests does, the floor is that of
@@ -187,7 +188,8 @@ class Population final : public CostModel {
       }
       const double ranks = row.log_ranks - log_ranks;
       const double domains = row.log_domains - log_domains;
-      const double weight = 1.0 / (ranks * ranks + domains * domains);
+      const double squared_distance = ranks * ranks + domains * domains;
+      const double weight = 1.0 / (squared_distance * squared_distance);
       near.rows.emplace_back(&row, weight);
       near.weights += weight;
     }
