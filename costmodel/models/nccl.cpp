@@ -477,7 +477,9 @@ class NcclModel final : public CostModel {
       if (reduces_all) inside *= 2;
     }
     if (!reduces_all) inside *= (g.ppn - 1) / g.ppn;
-    const bool collnet = has_collnet(g);
+    // Gathers and scatters need a network interface for each device.
+    const bool collnet = has_collnet(g) &&
+                         (reduces_all || topology_.nics_per_host() >= topology_.devices_per_host());
     if (nvls_ && channels > 0 && (g.nodes == 1 || collnet)) {
       double between = graph.inter;
       if (constants_.nvls_is_five_sixths && !reduces_all) between *= 0.9;
