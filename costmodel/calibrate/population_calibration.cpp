@@ -318,7 +318,8 @@ Calibration calibrate_population(const PopulationFit& fit, const PopulationSyste
   const LinkLevel& network = topology.links().back();
   if (network.joins == LinkScope::kAll) {
     calibration.params = {{"network_bandwidth_gb_per_s", network.bandwidth.value()},
-                          {"network_latency_us", network.latency.value()}};
+                          {"network_latency_us", network.latency.value()},
+                          {"network_reduces", network.reduces ? 1.0 : 0.0}};
   }
   add_advice(calibration, posterior, kept);
   add_fit_errors(calibration, kept, topology);

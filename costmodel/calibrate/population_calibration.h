@@ -6,8 +6,8 @@
 //
 // The result has a row for each of the six collectives of the shipped logs and each of many groups,
 // and for every collective and group of the cluster's own rows. With own rows, the parameters
-// `network_bandwidth_gb_per_s` and `network_latency_us` are those of the topology, so that the
-// prices stay what was measured on whatever topology they are asked for.
+// `network_bandwidth_gb_per_s`, `network_latency_us` and `network_reduces` are those of the topology,
+// so that the prices stay what was measured on whatever topology they are asked for.
 //
 // Between the sizes of at least kRowsOfOwnCurve own rows of one collective and group, the times are
 // the weighted geometric mean of what the population and a curve of these rows alone (curve_fit.h)

@@ -71,6 +71,8 @@ constexpr ParamSpec kParams[] = {
      "to; default: the topology's"},
     {"network_latency_us", std::nullopt, 0.0, 1e6,
      "latency of one network step on that system; default: the topology's"},
+    {"network_reduces", std::nullopt, 0.0, 1.0,
+     "1: the switches of that system's network add up (SHARP); default: the topology's"},
 };
 
 struct Row {
@@ -90,6 +92,9 @@ class Population final : public CostModel {
     }
     if (const auto latency = input.params.get("network_latency_us")) {
       network_.latency = Micros(*latency);
+    }
+    if (const auto reduces = input.params.get("network_reduces")) {
+      network_.reduces = *reduces >= 0.5;
     }
     for (std::size_t i = 0; i < input.rows.size(); ++i) {
       PopulationCurve curve = PopulationCurve::from_json(input.rows[i], input.rows_place.at(i));

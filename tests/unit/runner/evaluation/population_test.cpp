@@ -50,6 +50,43 @@ TEST(PopulationLogs, AGpuWithoutATopologyIsLeftOut) {
   EXPECT_TRUE(is_in_population(set));
 }
 
+// The mean of |ln of predicted over measured time| of a set on a topology.
+double mean_error(const ModelChoice& choice, const MeasurementSet& set, const Topology& topology) {
+  const auto model = make_collective_model(choice, topology);
+  const auto rows = predict_set(*model, span_on(set, topology), set, 0);
+  double sum = 0.0;
+  for (const RowPrediction& row : rows) {
+    sum +=
+        std::abs(std::log(row.predicted_us / row.measured_us)) / static_cast<double>(rows.size());
+  }
+  return sum;
+}
+
+// Both logs that name SHARP, predicted from the logs of all other sources: the network that adds up
+// brings the prices nearer than one that does not.
+TEST(ShippedPopulation, SharpExplainsTheLogsThatNameIt) {
+  const ConfigStore store = shipped();
+  const std::vector<MeasurementSet> sets = healthy_measurements(store);
+  PopulationPriors priors(store, sets);
+  std::size_t compared = 0;
+  for (const MeasurementSet& set : sets) {
+    const Topology topology = topology_for(store, "", set).topology;
+    if (!topology.links().back().reduces) continue;
+    ++compared;
+    nlohmann::json json = topology.to_json();
+    json["links"].back()["reduces"] = false;
+    const Topology plain = Topology::from_json(json, {"plain.json", ""});
+    const PopulationSystem system{gpu_model(set.gpu),
+                                  store.topology(std::string(topology_of_gpu(set.gpu)))};
+    const ModelChoice choice =
+        calibrate_population(priors.without(source_of(set)), system, {}).choice();
+    const double with_sharp = mean_error(choice, set, topology);
+    EXPECT_LT(with_sharp, mean_error(choice, set, plain)) << set.name;
+    EXPECT_LT(with_sharp, 0.25) << set.name;
+  }
+  EXPECT_EQ(compared, 2U);
+}
+
 // The stacks of the files, fitted again. Other compilers may round differently.
 TEST(ShippedPopulation, TheStacksAreFresh) {
   const ConfigStore store = shipped();
