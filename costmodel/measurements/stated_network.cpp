@@ -16,8 +16,14 @@ struct Fabric {
   double delay;
 };
 // Longer words come first.
-constexpr std::array<Fabric, 5> kFabrics = {
-    {{"EFA", 2.2}, {"TCPXO", 3.0}, {"TCPX", 20.0}, {"TCP", 3.0}, {"Slingshot", 1.2}}};
+constexpr std::array<Fabric, 8> kFabrics = {{{"EFA", 2.2},
+                                             {"TCPXO", 3.0},
+                                             {"TCPX", 20.0},
+                                             {"TCP", 3.0},
+                                             {"Slingshot", 1.2},
+                                             {"gIB", 1.5},
+                                             {"GCP A3 Ultra", 1.5},
+                                             {"GCP A4", 1.5}}};
 
 struct PortRate {
   std::string_view word;

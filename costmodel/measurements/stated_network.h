@@ -23,8 +23,9 @@ namespace shardlab {
 struct StatedNetwork {
   std::optional<GBps> bandwidth_of_device;  // nothing if the text states none
   // How many times as long as on InfiniBand or RoCE one step takes: 2.2 on AWS's EFA, 20 on
-  // GPUDirect-TCPX, 3 on TCPXO and other TCP, 1.2 on Slingshot, 1 elsewhere. Source: ratios of small
-  // messages in configs/measurements. Status: fitted, to few clusters.
+  // GPUDirect-TCPX, 3 on TCPXO and other TCP, 1.2 on Slingshot, 1.5 on the RoCE of Google's A3 Ultra and
+  // A4 (its plugin is called gIB), 1 elsewhere. Source: ratios of small messages in
+  // configs/measurements. Status: fitted, to few clusters.
   double delay = 1.0;
   bool reduces = false;  // SHARP: the switches of the network add up
 };

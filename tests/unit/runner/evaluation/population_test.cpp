@@ -79,7 +79,7 @@ TEST(ShippedPopulation, SharpExplainsTheLogsThatNameIt) {
     const PopulationSystem system{gpu_model(set.gpu),
                                   store.topology(std::string(topology_of_gpu(set.gpu)))};
     const ModelChoice choice =
-        calibrate_population(priors.without(source_of(set)), system, {}).choice();
+        calibrate_for_any_cluster(priors.without(source_of(set)), system).choice();
     const double with_sharp = mean_error(choice, set, topology);
     EXPECT_LT(with_sharp, mean_error(choice, set, plain)) << set.name;
     EXPECT_LT(with_sharp, 0.25) << set.name;
@@ -94,7 +94,7 @@ TEST(ShippedPopulation, TheStacksAreFresh) {
   const PopulationFit fit(population_logs(store, sets));
   for (const std::string gpu : {"a100", "h100", "h200", "b200", "gb200", "mi300x", "mi355x"}) {
     const Topology topology = store.topology(gpu);
-    const nlohmann::json fitted = calibrate_population(fit, {gpu, topology}, {}).rows;
+    const nlohmann::json fitted = calibrate_for_any_cluster(fit, {gpu, topology}).rows;
     const nlohmann::json& rows = store.stack("calibrated-" + gpu).collective_model.rows;
     ASSERT_EQ(rows.size(), fitted.size()) << gpu;
     for (std::size_t i = 0; i < rows.size(); ++i) {
