@@ -10,11 +10,11 @@ namespace shardlab {
 namespace {
 
 // Standard deviations of ln t, except where a comment says otherwise.
-constexpr double kClusterFloor = 0.234;
-constexpr double kClusterPlateau = 0.147;
-constexpr double kWalkVariance = 0.0828;   // a variance
-constexpr double kWalkSpeed = 5.2;         // multiplies the clock
-constexpr double kCurveSharpness = 0.042;  // of ln p of physical_curve.h
+constexpr double kClusterFloor = 0.152;
+constexpr double kClusterPlateau = 0.0532;
+constexpr double kWalkVariance = 0.0388;   // a variance
+constexpr double kWalkSpeed = 2.74;         // multiplies the clock
+constexpr double kCurveSharpness = 0.0582;  // of ln p of physical_curve.h
 
 constexpr double squared(double x) { return x * x; }
 

@@ -262,10 +262,11 @@ NcclGraphs nccl_graphs(const NcclHost& host, std::int64_t devices, bool several_
   }
   graphs.ring = ring(tried, several_hosts ? open_room : room, host.compute_capability);
   graphs.tree = tree(tried, open_room, graphs.ring);
-  // Status: assumed. CollNet has the channels of the ring, one per network interface.
-  graphs.collnet = graphs.ring;
-  const bool has_nvls =
-      host.compute_capability >= 90 && host.kind == LinkKind::kNvswitch && devices > 2;
+  // CollNet's chain is searched as a tree that has as many channels as the ring. Source:
+  // src/init.cc. Status: derived for the chain, assumed for CollNet direct.
+  graphs.collnet = graphs.tree;
+  const bool has_nvls = host.compute_capability >= kNvlsComputeCapability &&
+                        host.kind == LinkKind::kNvswitch && host.reduces && devices > 2;
   if (has_nvls) graphs.nvls = nvls(tried, room, n);
   return graphs;
 }

@@ -106,6 +106,7 @@ struct NcclGraphs {
 struct NcclHost {
   std::int64_t compute_capability = kDefaultComputeCapability;
   LinkKind kind = LinkKind::kNvswitch;
+  bool reduces = true;       // whether NVSwitch adds up, as NVLS needs, on GPUs that have NVLS
   double device_gbps = 0.0;  // GB/s of all links of one device together, as NCCL counts them
   double nics_per_device = 1.0;
   double nic_gbps = 0.0;  // GB/s of one network interface

@@ -16,7 +16,7 @@ constexpr double kReachedShareInHopperSwitch = 1.06;
 constexpr double kReachedShareOfTwoSwitches = 1.04;   // joined by the network
 constexpr double kReachedShareOfMoreSwitches = 0.80;  // joined by the network
 constexpr double kLeastRanksOfSwitch = 8.0;           // in a domain
-constexpr std::int64_t kHopper = 90;
+constexpr double kMostLevelsOfSharp = 3.0;            // of a tree that takes as long
 constexpr std::int64_t kBlackwell = 100;
 constexpr double kBytesPerUsOfGBps = 1e3;
 
@@ -40,6 +40,26 @@ double network_volume(const PhysicalGroup& group) {
   return volume_factor({group.kind, group.ranks, group.domains});
 }
 
+double floor_between_domains(const PhysicalGroup& group, double latency) {
+  return 24.0 * std::pow(latency, 0.7) * std::max(group.network_delay, 1e-3);
+}
+
+// A network that adds up takes each device's share once and returns the sum once; a chain inside
+// each domain brings the shares together.
+PhysicalCurve curve_with_sharp(const PhysicalGroup& group) {
+  const double devices = devices_per_domain(group);
+  const double levels = std::min(std::log2(static_cast<double>(group.domains)), kMostLevelsOfSharp);
+  PhysicalCurve curve;
+  curve.floor_us = floor_between_domains(group, levels + 0.1 * devices);
+  curve.bytes_per_us = kReachedShareOfNetwork * group.network.value() * kBytesPerUsOfGBps * devices;
+  if (devices > 1.0) {
+    const double chain = 2.0 * (devices - 1.0) / devices;
+    curve.bytes_per_us = std::min(curve.bytes_per_us,
+                                  kReachedShare * group.host.value() * kBytesPerUsOfGBps / chain);
+  }
+  return curve;
+}
+
 }  // namespace
 
 PhysicalGroup physical_group(Collective kind, const GroupSpan& span, const Topology& topology,
@@ -59,10 +79,13 @@ PhysicalGroup physical_group(Collective kind, const GroupSpan& span, const Topol
     group.host = link.bandwidth;
   }
   const LinkLevel& inner = group.domains > 1 ? topology.host_link() : link;
-  const auto capability = topology.device().compute_capability.value_or(0);
-  group.switch_reduces = kind == Collective::kAllReduce && inner.kind == LinkKind::kNvswitch &&
-                         capability >= kHopper && devices_per_domain(group) >= kLeastRanksOfSwitch;
-  group.is_hopper = capability >= kHopper && capability < kBlackwell;
+  const auto capability = topology.device().compute_capability.value_or(kDefaultComputeCapability);
+  const bool adds = kind == Collective::kAllReduce;
+  group.switch_reduces = adds && inner.kind == LinkKind::kNvswitch && inner.reduces &&
+                         devices_per_domain(group) >= kLeastRanksOfSwitch;
+  group.network_reduces = adds && group.domains > 1 && link.kind == LinkKind::kNetwork &&
+                          network.reduces.value_or(link.reduces);
+  group.is_hopper = capability >= kNvlsComputeCapability && capability < kBlackwell;
   return group;
 }
 
@@ -79,8 +102,13 @@ PhysicalCurve physical_curve(const PhysicalGroup& group) {
   }
   const double network =
       kReachedShareOfNetwork * group.network.value() * kBytesPerUsOfGBps / network_volume(group);
-  curve.floor_us = 24.0 * std::pow(latency, 0.7) * std::max(group.network_delay, 1e-3);
+  curve.floor_us = floor_between_domains(group, latency);
   curve.bytes_per_us = std::min(host, network);
+  if (group.network_reduces) {
+    const PhysicalCurve sharp = curve_with_sharp(group);
+    curve.floor_us = std::min(curve.floor_us, sharp.floor_us);
+    curve.bytes_per_us = std::max(curve.bytes_per_us, sharp.bytes_per_us);
+  }
   return curve;
 }
 

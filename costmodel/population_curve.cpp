@@ -78,6 +78,9 @@ PopulationCurve PopulationCurve::from_json(const nlohmann::json& json, const Jso
         json_number((*range)[2], at.at(std::size_t{2}), {.min = smallest, .max = 1e18});
     curve.measured = {curve.kind, curve.ranks, hosts, smallest, largest};
   }
+  if (reader.find("network_delay") != nullptr) {
+    curve.network_delay = reader.number("network_delay", {.min = 1e-3, .max = 1e3});
+  }
   if (const nlohmann::json* by_launch = reader.find("by_launch")) {
     const JsonPlace at = reader.place("by_launch");
     if (!by_launch->is_array() || by_launch->size() != 2) {
@@ -109,6 +112,7 @@ nlohmann::json PopulationCurve::to_json() const {
                         {"domains", domains},
                         {"points", std::move(triples)}};
   if (measured) out["measured"] = {measured->hosts, measured->smallest, measured->largest};
+  if (network_delay) out["network_delay"] = rounded(*network_delay);
   if (rounded(floor_by_launch) != 0.0) out["by_launch"] = {launch, rounded(floor_by_launch)};
   return out;
 }

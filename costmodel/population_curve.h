@@ -10,6 +10,8 @@
 // are level. `measured` holds
 // the hosts, the smallest and the largest bytes of the rows of the same collective and group that
 // the row was fitted to; it is absent if there were none.
+// `network_delay` is the delay of the network (physical_curve.h) that the row was fitted for, relative to
+// InfiniBand's; a row without it is for every network. Rows of one collective and group may differ in it.
 // `by_launch` says how the floor changes where a process drives several GPUs: the launch_of for
 // which the points are, and how fast ln of the floor rises with it. It is absent if it does not.
 #pragma once
@@ -41,6 +43,7 @@ struct PopulationCurve {
   std::int64_t domains = 1;
   std::vector<PopulationPoint> points;  // by rising bend, at least one
   std::optional<MeasuredRange> measured;
+  std::optional<double> network_delay;
   double launch = 0.0;           // for which the points are
   double floor_by_launch = 0.0;  // derivative of ln of the floor by the launch
 

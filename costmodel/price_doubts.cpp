@@ -33,8 +33,14 @@ double received_by_rank(Collective kind, double ranks) {
   }
 }
 
+// Whether the switches between the domains of a group add up.
+bool network_reduces(const CollectiveQuery& query, const Topology& topology) {
+  const LinkLevel& level = topology.link(query.group);
+  return query.group.domains > 1 && level.kind == LinkKind::kNetwork && level.reduces;
+}
+
 // The bytes that must enter one of several scale-up domains, as a part of full_bytes.
-double received_by_domain(Collective kind, double ranks, double domains) {
+double received_by_domain(Collective kind, double ranks, double domains, bool reduces) {
   const double members = ranks / domains;
   switch (kind) {
     case Collective::kAllGather:
@@ -42,8 +48,9 @@ double received_by_domain(Collective kind, double ranks, double domains) {
     case Collective::kAllToAll:
       return members * (1.0 - members / ranks);
     case Collective::kReduceScatter:
-    case Collective::kAllReduce:
       return 1.0 / domains;
+    case Collective::kAllReduce:
+      return reduces ? 1.0 : 2.0 * (domains - 1.0) / domains;
     case Collective::kBroadcast:
       return 1.0;
     default:
@@ -65,8 +72,9 @@ double least_us(const CollectiveQuery& query, const Topology& topology) {
     const auto domains = static_cast<double>(query.group.domains);
     const double interfaces = static_cast<double>(topology.domain_devices()) *
                               topology.links().back().nominal_bandwidth.value();
-    us = std::max(us, query.full_bytes * received_by_domain(query.kind, ranks, domains) /
-                          (kBytesInAUs * interfaces));
+    const double received =
+        received_by_domain(query.kind, ranks, domains, network_reduces(query, topology));
+    us = std::max(us, query.full_bytes * received / (kBytesInAUs * interfaces));
   }
   return us;
 }
@@ -102,7 +110,8 @@ std::optional<PriceDoubt> PriceDoubts::of(const CollectiveQuery& query) const {
   if (us < (1.0 - kRounding) * least) {
     return PriceDoubt{DoubtKind::kFasterThanLinks, query, us, least, {}};
   }
-  if (query.kind == Collective::kAllReduce && query.full_bytes >= kBandwidthBound) {
+  if (query.kind == Collective::kAllReduce && query.full_bytes >= kBandwidthBound &&
+      !network_reduces(query, topology_)) {
     CollectiveQuery gather = query;
     gather.kind = Collective::kAllGather;
     const Price other = model_.price(gather);

@@ -10,14 +10,16 @@
 //                            of a scatter, S of a send_recv, otherwise S (n-1)/n. Per host with g of
 //                            the n ranks, on all of its interfaces together: S (1 - g/n) of an
 //                            all_gather, g times that of an all_to_all, S/h of a reduce_scatter
-//                            or an all_reduce on h hosts, and S of a broadcast. S is full_bytes. A
-//                            network that reduces (SHARP, NVLink SHARP) reaches these bounds, so
-//                            they are lower than a ring's. Source: the lower bounds of Chan et al.,
-//                            Collective communication: theory, practice, and experience, 2007,
-//                            section 3, with the reductions left to the network.
+//                            on h hosts, and S of a broadcast. An all_reduce brings 2 S (h-1)/h
+//                            into some host, or S where the network reduces (SHARP), since every
+//                            element of the sum depends on other hosts. S is full_bytes. Source:
+//                            the lower bounds of Chan et al., Collective communication: theory,
+//                            practice, and experience, 2007, section 3; those of ranks leave the
+//                            reductions to the switches (NVLink SHARP).
 //   below an all_gather      an all_reduce of at least kBandwidthBound bytes that takes less time
 //                            than this model's own all_gather of the same buffer, though every
-//                            rank has to receive as much and has to send its summands too.
+//                            rank has to receive as much and has to send its summands too. Not
+//                            where the network reduces: its tree has fewer steps than the ring.
 //   unlike what was measured a price that differs from that of a model which was fitted to runs on
 //                            this GPU by more than kUnlike times, either way.
 //

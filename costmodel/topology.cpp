@@ -20,6 +20,25 @@ LinkKind default_kind(LinkScope joins) {
   return joins < LinkScope::kRail ? LinkKind::kNvswitch : LinkKind::kNetwork;
 }
 
+// Decides whether the switches of a level add up, once the device is known. `place` is that of the
+// level.
+void settle_reduction(LinkLevel& level, std::int64_t capability, const JsonPlace& place) {
+  const bool has_nvls = level.kind == LinkKind::kNvswitch && capability >= kNvlsComputeCapability;
+  if (!level.reduces_is_given) {
+    level.reduces = has_nvls;
+    return;
+  }
+  if (!level.reduces || has_nvls || level.kind == LinkKind::kNetwork) return;
+  const std::string valid =
+      "; valid: true on a network, and on an nvswitch from compute capability " +
+      std::to_string(kNvlsComputeCapability) + " on";
+  const std::string kind(name_of(level.kind));
+  place.at("reduces").fail(level.kind == LinkKind::kNvswitch
+                               ? "found true on an " + kind + " of compute capability " +
+                                     std::to_string(capability) + valid
+                               : "found true on a level of kind \"" + kind + "\"" + valid);
+}
+
 // Whether a ring through the group enters and leaves each host on the same rail: it does if all
 // members have the same position on their hosts, or if the group fills its hosts.
 bool stays_on_rails(const GroupSpan& group, std::int64_t devices_per_host) {
@@ -70,6 +89,8 @@ Topology Topology::from_json(const nlohmann::json& json, const JsonPlace& place)
       level.oversubscription = link.number_or("oversubscription", 1.0, {.min = 1.0, .max = 1e6});
     }
     level.bandwidth = GBps(level.nominal_bandwidth.value() / level.oversubscription);
+    level.reduces_is_given = link.find("reduces") != nullptr;
+    level.reduces = link.boolean_or("reduces", false);
     link.finish();
     topology.links_.push_back(level);
   }
@@ -112,6 +133,11 @@ Topology Topology::from_json(const nlohmann::json& json, const JsonPlace& place)
   }
   device.finish();
   reader.finish();
+  for (std::size_t i = 0; i < topology.links_.size(); ++i) {
+    settle_reduction(topology.links_[i],
+                     topology.device_.compute_capability.value_or(kDefaultComputeCapability),
+                     reader.place("links").at(i));
+  }
   return topology;
 }
 
@@ -125,6 +151,7 @@ nlohmann::json Topology::to_json() const {
     if (level.kind_is_given) links.back()["kind"] = name_of(level.kind);
     if (level.devices > 0) links.back()["devices"] = level.devices;
     if (level.oversubscription != 1.0) links.back()["oversubscription"] = level.oversubscription;
+    if (level.reduces_is_given) links.back()["reduces"] = level.reduces;
   }
   nlohmann::json json = {{"schema", "shardlab/topology/1"},
                          {"name", name_},

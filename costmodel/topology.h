@@ -64,11 +64,18 @@ struct LinkLevel {
   GBps nominal_bandwidth;  // the bandwidth in the file, before oversubscription
   double oversubscription = 1.0;
   bool kind_is_given = false;
+  // The switches of this level add up what an all_reduce sends through them: NVLink SHARP (NVLS) of
+  // NVSwitch, SHARP of an InfiniBand network. If the file does not say, only NVSwitch of GPUs with a
+  // compute capability of 90 or more does.
+  bool reduces = false;
+  bool reduces_is_given = false;
 };
 
 // The compute capability that is assumed if a file states none: Hopper's. Capabilities are NVIDIA's
 // times ten: 70 Volta, 80 Ampere, 90 Hopper, 100 Blackwell.
 inline constexpr std::int64_t kDefaultComputeCapability = 90;
+// The compute capability from which on NVSwitch adds up (NVLink SHARP).
+inline constexpr std::int64_t kNvlsComputeCapability = 90;
 
 struct DeviceFigures {
   // NVIDIA's compute capability times ten; absent if the file does not say.

@@ -20,7 +20,7 @@ fitted() {
   generated_file "configs/stacks/$1.json" print_stack "$@"
 }
 
-for gpu in a100 h100 h200 b200 gb200; do
+for gpu in a100 h100 h200 b200 gb200 mi300x mi355x; do
   fitted "calibrated-$gpu" --gpu "$gpu"
 done
 exit "$stale"

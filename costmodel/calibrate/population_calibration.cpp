@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -23,6 +24,10 @@ constexpr Collective kTabled[] = {Collective::kAllGather, Collective::kReduceSca
 // A row's points lie at these bends, and at those of its own rows.
 constexpr int kFirstBend = -12;
 constexpr int kLastBend = 8;
+constexpr int kBendStepOfNetworks =
+    2;  // of the rows for other networks, whose files would be large
+// The delays of the networks that logs tell apart (measurements/stated_network.h).
+constexpr double kNetworkDelays[] = {1.0, 1.2, 1.5, 2.2, 3.0, 20.0};
 constexpr double kLeastGap = 0.01;  // between two points
 constexpr double kNearBend = 0.3;   // an own row this near replaces a point
 constexpr std::size_t kAdvised = 3;
@@ -30,7 +35,10 @@ constexpr std::size_t kAdvised = 3;
 // a kink there, which no other log shows. Their deviation grows by a share of it, and by more in
 // squares, both times the share of the floor. Status: fitted, to a coverage of 95 %.
 constexpr double kFloorTailShare = 0.2;
-constexpr double kFloorTail = 0.07;      // standard deviation of ln t
+constexpr double kFloorTail = 0.07;  // standard deviation of ln t
+// Clusters that are unlike all others are more frequent than a normal distribution has them. Status:
+// fitted, as above.
+constexpr double kUnknownTail = 1.1;     // multiplies the deviation where few rows are known
 constexpr double kOwnCurveWeight = 0.4;  // of the curve of the own rows alone. Status: fitted.
 
 // A collective and group as the model tells them apart.
@@ -55,8 +63,7 @@ GroupSpan span_of(std::int64_t ranks, std::int64_t domains, const Topology& topo
   return span;
 }
 
-// The groups of every shipped stack: inside a domain, and whole domains, hosts or single devices of
-// several.
+// Groups inside a domain, and equal parts of several domains: of each domain one device, a host or all.
 std::vector<GroupSpan> usual_groups(const Topology& topology) {
   const std::int64_t host = topology.devices_per_host();
   const std::int64_t domain = std::max(host, topology.domain_devices());
@@ -72,8 +79,46 @@ std::vector<GroupSpan> usual_groups(const Topology& topology) {
   return spans;
 }
 
+// The groups that a stack for all clusters has besides. A group in between takes its prices from the
+// nearest ones (models/population.cpp), so these also have hosts of which two or four devices take part,
+// as on hosts of four.
+std::vector<GroupSpan> other_groups(const Topology& topology) {
+  const std::int64_t host = topology.devices_per_host();
+  const std::int64_t domain = std::max(host, topology.domain_devices());
+  std::vector<GroupSpan> spans;
+  for (const std::int64_t ranks : {3, 6}) {
+    if (ranks <= domain) spans.push_back(span_of(ranks, 1, topology));
+  }
+  std::set<std::int64_t> parts = {1, host, domain};
+  for (const std::int64_t part : {2, 4, 16}) {
+    if (part < domain) parts.insert(part);
+  }
+  for (const std::int64_t domains : {2, 3, 4, 8, 16, 32, 128, 512}) {
+    for (const std::int64_t part : parts) {
+      spans.push_back(span_of(domains * part, domains, topology));
+    }
+  }
+  return spans;
+}
+
+// The groups that such a stack has for each other network.
+std::vector<GroupSpan> groups_of_networks(const Topology& topology) {
+  const std::int64_t host = topology.devices_per_host();
+  std::set<std::int64_t> parts = {1, host, std::max(host, topology.domain_devices())};
+  if (host > 4) parts.insert(4);
+  std::vector<GroupSpan> spans;
+  for (const std::int64_t domains : {2, 8, 64}) {
+    for (const std::int64_t part : parts) {
+      spans.push_back(span_of(domains * part, domains, topology));
+    }
+  }
+  return spans;
+}
+
 // The collectives and groups that get a row.
 std::vector<CollectiveQuery> tabled_curves(std::span<const CollectiveQuery> measured,
+                                           std::span<const GroupSpan> groups,
+                                           std::span<const Collective> kinds,
                                            const Topology& topology) {
   std::vector<CollectiveQuery> curves;
   const auto add = [&](CollectiveQuery query) {
@@ -86,10 +131,21 @@ std::vector<CollectiveQuery> tabled_curves(std::span<const CollectiveQuery> meas
   };
   // Measured groups come first, since their spans say how the ranks lie.
   for (const CollectiveQuery& query : measured) add(query);
-  for (const GroupSpan& span : usual_groups(topology)) {
-    for (const Collective kind : kTabled) add({kind, 0.0, span});
+  for (const GroupSpan& span : groups) {
+    for (const Collective kind : kinds) add({kind, 0.0, span});
   }
   return curves;
+}
+
+// The topology with a network of another delay (physical_curve.h).
+Topology with_delay(const Topology& topology, double delay) {
+  nlohmann::json json = topology.to_json();
+  for (nlohmann::json& link : json["links"]) {
+    if (link["joins"] == name_of(LinkScope::kAll)) {
+      link["latency_us"] = delay * kInfinibandLatency.value();
+    }
+  }
+  return Topology::from_json(json, {topology.name(), ""});
 }
 
 // The deviation that is stated for one of variance `variance` at a bend between own rows.
@@ -136,7 +192,8 @@ void keep_distinct(std::vector<double>& bends) {
 
 // The bends at which a row has points. Of many own rows, as many points are kept as the fit uses rows,
 // evenly spaced: each point costs as much as a row of the fit.
-std::vector<double> bends_of(const PhysicalCurve& physical, std::span<const Observation> own) {
+std::vector<double> bends_of(const PhysicalCurve& physical, std::span<const Observation> own,
+                             int step) {
   std::vector<double> own_bends;
   for (const Observation& row : own) own_bends.push_back(physical.bend(row.query.full_bytes));
   keep_distinct(own_bends);
@@ -146,7 +203,7 @@ std::vector<double> bends_of(const PhysicalCurve& physical, std::span<const Obse
     bends.push_back(kept == own_bends.size() ? own_bends[i]
                                              : own_bends[i * (own_bends.size() - 1) / (kept - 1)]);
   }
-  for (int bend = kFirstBend; bend <= kLastBend; ++bend) {
+  for (int bend = kFirstBend; bend <= kLastBend; bend += step) {
     const bool near = std::any_of(bends.begin(), bends.end(),
                                   [&](double other) { return std::abs(other - bend) < kNearBend; });
     if (!near && bend > physical.bend(0.0)) bends.push_back(bend);
@@ -241,10 +298,10 @@ void add_advice(Calibration& calibration, const PopulationPosterior& posterior,
 }  // namespace
 
 PopulationCurve population_curve(const PopulationPosterior& posterior, CollectiveQuery curve,
-                                 std::span<const Observation> own) {
+                                 std::span<const Observation> own, int bend_step) {
   const PhysicalGroup group = physical_group(curve.kind, curve.group, posterior.system().topology);
   const PhysicalCurve physical = physical_curve(group);
-  const std::vector<double> bends = bends_of(physical, own);
+  const std::vector<double> bends = bends_of(physical, own, bend_step);
   std::vector<CollectiveQuery> queries;
   for (const double bend : bends) {
     curve.full_bytes = std::exp(bend - physical.bend(0.0));
@@ -262,8 +319,9 @@ PopulationCurve population_curve(const PopulationPosterior& posterior, Collectiv
     const auto at = static_cast<Eigen::Index>(i);
     const double variance =
         std::max(0.0, figures.covariance(at, at)) + kPopulationNoise * kPopulationNoise;
+    const double deviation = own.empty() ? std::sqrt(variance) : with_tails(variance, bends[i]);
     row.points.push_back({bends[i], std::exp(figures.log_us[at]) / physical.us_at_bend(bends[i]),
-                          own.empty() ? std::sqrt(variance) : with_tails(variance, bends[i])});
+                          own.size() < kRowsOfOwnCurve ? kUnknownTail * deviation : deviation});
   }
   return row;
 }
@@ -294,8 +352,48 @@ std::vector<NextSize> choose_next_sizes(const PopulationPosterior& posterior,
   return chosen;
 }
 
+Calibration calibrate_for_any_cluster(const PopulationFit& fit, const PopulationSystem& system,
+                                      std::span<const Collective> kinds) {
+  Calibration calibration;
+  calibration.model = find_cost_model("population");
+  calibration.noise_percent = 100 * kPopulationNoise;
+  if (kinds.empty()) kinds = kTabled;
+  std::vector<CollectiveQuery> measured = fit.asked_of_device(system.device);
+  std::erase_if(measured, [&](const CollectiveQuery& query) {
+    return std::find(kinds.begin(), kinds.end(), query.kind) == kinds.end();
+  });
+  std::vector<GroupSpan> groups = usual_groups(system.topology);
+  const std::vector<GroupSpan> others = other_groups(system.topology);
+  groups.insert(groups.end(), others.begin(), others.end());
+  const LinkLevel& network = system.topology.links().back();
+  const bool has_network = network.joins == LinkScope::kAll;
+  const double own_delay = network.latency.value() / kInfinibandLatency.value();
+
+  const PopulationPosterior posterior(fit, system, {});
+  for (const CollectiveQuery& curve : tabled_curves(measured, groups, kinds, system.topology)) {
+    PopulationCurve row = population_curve(posterior, curve, {});
+    row.measured = range_of(curve, measured, system.topology);
+    if (has_network && row.domains > 1) row.network_delay = own_delay;
+    calibration.rows.push_back(row.to_json());
+  }
+  if (!has_network) return calibration;
+  for (const double delay : kNetworkDelays) {
+    if (std::abs(delay / own_delay - 1.0) < 0.01) continue;
+    const Topology topology = with_delay(system.topology, delay);
+    const PopulationPosterior other(fit, {system.device, topology}, {});
+    const std::vector<GroupSpan> spans = groups_of_networks(topology);
+    for (const CollectiveQuery& curve : tabled_curves({}, spans, kinds, topology)) {
+      PopulationCurve row = population_curve(other, curve, {}, kBendStepOfNetworks);
+      row.network_delay = delay;
+      calibration.rows.push_back(row.to_json());
+    }
+  }
+  return calibration;
+}
+
 Calibration calibrate_population(const PopulationFit& fit, const PopulationSystem& system,
                                  std::span<const Observation> rows) {
+  if (rows.empty()) throw InputError("calibrate: found no rows; valid: at least one row");
   Calibration calibration;
   calibration.model = find_cost_model("population");
   calibration.refused = contradictions(rows);
@@ -305,15 +403,13 @@ Calibration calibrate_population(const PopulationFit& fit, const PopulationSyste
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (!is_refused[i]) kept.push_back(rows[i]);
   }
-  if (kept.empty() && !rows.empty()) {
-    throw InputError("calibrate: every row contradicts another row");
-  }
+  if (kept.empty()) throw InputError("calibrate: every row contradicts another row");
   const Topology& topology = system.topology;
   const PopulationPosterior posterior(fit, system, kept);
   std::vector<CollectiveQuery> measured;
   for (const Observation& row : kept) measured.push_back(row.query);
-  if (kept.empty()) measured = fit.asked_of_device(system.device);
-  for (const CollectiveQuery& curve : tabled_curves(measured, topology)) {
+  const std::vector<GroupSpan> groups = usual_groups(topology);
+  for (const CollectiveQuery& curve : tabled_curves(measured, groups, kTabled, topology)) {
     const std::vector<Observation> own = rows_of(curve, kept, topology);
     PopulationCurve row = population_curve(posterior, curve, own);
     row.measured = range_of(curve, measured, topology);
@@ -321,11 +417,11 @@ Calibration calibrate_population(const PopulationFit& fit, const PopulationSyste
     if (!own.empty()) add_parameters(calibration, posterior, own);
   }
   calibration.noise_percent = 100 * kPopulationNoise;
-  if (kept.empty()) return calibration;
   const LinkLevel& network = topology.links().back();
   if (network.joins == LinkScope::kAll) {
     calibration.params = {{"network_bandwidth_gb_per_s", network.bandwidth.value()},
-                          {"network_latency_us", network.latency.value()}};
+                          {"network_latency_us", network.latency.value()},
+                          {"network_reduces", network.reduces ? 1.0 : 0.0}};
   }
   add_advice(calibration, posterior, kept);
   add_fit_errors(calibration, kept, topology);

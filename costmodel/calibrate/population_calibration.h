@@ -1,13 +1,13 @@
 // Fits the model `population`: to the logs of all clusters alone, or also to a cluster's own rows.
 //
 //   const PopulationFit fit(logs);
-//   Calibration general = calibrate_population(fit, {"h100", topology}, {});
+//   Calibration general = calibrate_for_any_cluster(fit, {"h100", topology});
 //   Calibration own = calibrate_population(fit, {"h100", topology}, observations);
 //
 // The result has a row for each of the six collectives of the shipped logs and each of many groups,
 // and for every collective and group of the cluster's own rows. With own rows, the parameters
-// `network_bandwidth_gb_per_s` and `network_latency_us` are those of the topology, so that the
-// prices stay what was measured on whatever topology they are asked for.
+// `network_bandwidth_gb_per_s`, `network_latency_us` and `network_reduces` are those of the topology,
+// so that the prices stay what was measured on whatever topology they are asked for.
 //
 // Between the sizes of at least kRowsOfOwnCurve own rows of one collective and group, the times are
 // the weighted geometric mean of what the population and a curve of these rows alone (curve_fit.h)
@@ -30,18 +30,25 @@
 
 namespace shardlab {
 
-// Throws InputError for rows that contradict each other too much to keep any.
+// Throws InputError if there are no rows, or if they contradict each other too much to keep any.
 [[nodiscard]] Calibration calibrate_population(const PopulationFit& fit,
                                                const PopulationSystem& system,
                                                std::span<const Observation> rows);
 
+// What the logs say of a GPU, whatever the cluster. Only the rows of `kinds` are made, which saves time
+// where few collectives are asked for; none means all. Beside the system's own network, the table has
+// rows for all networks that the logs tell apart.
+[[nodiscard]] Calibration calibrate_for_any_cluster(const PopulationFit& fit,
+                                                    const PopulationSystem& system,
+                                                    std::span<const Collective> kinds = {});
+
 inline constexpr std::size_t kRowsOfOwnCurve = 6;
 
 // The row of the model for one collective and group, whose bytes are ignored. `own` are the rows of
-// the posterior that belong to it.
+// the posterior that belong to it. Its points are `bend_step` apart.
 [[nodiscard]] PopulationCurve population_curve(const PopulationPosterior& posterior,
                                                CollectiveQuery curve,
-                                               std::span<const Observation> own);
+                                               std::span<const Observation> own, int bend_step = 1);
 
 // Which of `candidates` to measure next, one after the other, so that the mean variance of what is
 // predicted for all of them falls fastest. `known` and `taken` are not changed; at most `count`.

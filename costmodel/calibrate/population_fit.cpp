@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -21,9 +22,17 @@ constexpr int kOwn = -1;  // no cluster and no log of the population has this nu
 
 Index size_of(const auto& container) { return static_cast<Index>(container.size()); }
 
-// NVIDIA's generations: 0 Volta, 1 Ampere, 2 Hopper, 3 Blackwell.
-int generation_of(const Topology& topology) {
-  const auto capability = topology.device().compute_capability.value_or(kDefaultComputeCapability);
+// NVIDIA's generations are 0 Volta, 1 Ampere, 2 Hopper and 3 Blackwell, and AMD's 30 MI200, 31 MI300
+// and MI325, and 32 MI350 and MI355. The gap between them is so wide that the two share only what all
+// logs share.
+int generation_of(const PopulationSystem& system) {
+  constexpr int kMi200 = 30;
+  const std::string_view device = system.device;
+  if (device.starts_with("mi2")) return kMi200;
+  if (device.starts_with("mi35")) return kMi200 + 2;
+  if (device.starts_with("mi3")) return kMi200 + 1;
+  const auto capability =
+      system.topology.device().compute_capability.value_or(kDefaultComputeCapability);
   return static_cast<int>(capability / 10) - 7;
 }
 
@@ -111,7 +120,7 @@ PopulationFit::PopulationFit(std::span<const PopulationLog> logs) {
     }
     for (const Observation& row : thinned(log.rows, kRowsOfLogs)) {
       const PhysicalGroup group = group_of(row.query, topology);
-      PopulationPlace place = place_of(group, generation_of(topology), row.query.full_bytes);
+      PopulationPlace place = place_of(group, generation_of(log.system), row.query.full_bytes);
       place.launch = launch_of_log(row.query);
       place.device = device_number(device);
       place.cluster = clusters.of({log.source, device});
@@ -216,7 +225,7 @@ PopulationPosterior::PopulationPosterior(const PopulationFit& fit, PopulationSys
 
 PopulationPlace PopulationPosterior::place(const CollectiveQuery& query) const {
   const PhysicalGroup group = group_of(query, system_.topology);
-  PopulationPlace place = place_of(group, generation_of(system_.topology), query.full_bytes);
+  PopulationPlace place = place_of(group, generation_of(system_), query.full_bytes);
   place.launch = launch_of(query);
   place.device = device_;
   place.cluster = kOwn;

@@ -15,33 +15,37 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 
 // Standard deviations of ln t, except where a comment says otherwise.
-constexpr double kPlateau = 0.115;     // of all logs
-constexpr double kFloorSlope = 0.377;  // for each unit of ln ranks, ln domains, ln per domain
-constexpr double kPlateauSlope = 0.0279;
-constexpr double kSharedSlopes =
-    0.5;  // of the slopes of two collectives: a share. Status: assumed.
-constexpr double kShape = 0.0707;
-constexpr double kDelayFloor = 1.51;  // for each unit of ln delay
-constexpr double kDelayPlateau = 0.0701;
-constexpr double kDelayEverywhere = 0.0968;
-constexpr double kDelayDecay = 0.653;     // for each generation between two GPUs
-constexpr double kOtherDelayDecay = 0.5;  // of shapes and devices, for each unit of ln delay
-constexpr double kLaunchFloor = 0.19;     // for each unit of the launch
-constexpr double kLaunchKindDecay = 1.0;  // for each unit of the distance between collectives
-constexpr double kDeviceFloor = 0.162;
-constexpr double kDevicePlateau = 0.241;
-constexpr double kDeviceKindFloor = 0.181;   // of one collective and like groups on a device
-constexpr double kDeviceKindDecay = 3.42;    // for each unit of the distance between collectives
-constexpr double kDeviceGroupDecay = 0.115;  // for each unit of ln ranks and ln domains
-constexpr double kDeviceShape = 0.0915;
-constexpr double kGenerationShare = 0.425;  // correlation of two models of one generation
-constexpr double kSizeLength = 6.85;        // in ln bytes
-constexpr double kFine = 0.43;
-constexpr double kFineSizeLength = 3.01;
-constexpr double kFineBendLength = 4.85;
-constexpr double kFineKindDecay = 1.37;
-constexpr double kFineGroupDecay = 0.086;  // for each unit of ln ranks and ln domains
-constexpr double kFineGenerationDecay = 0.747;
+constexpr double kPlateau = 0.0578;     // of all logs
+constexpr double kFloorSlope = 0.308;  // for each unit of ln ranks, ln domains, ln per domain
+constexpr double kPlateauSlope = 0.0804;
+constexpr double kSharedSlopes = 0.241;  // of the slopes of two collectives: a share
+constexpr double kShape = 0.154;
+constexpr double kGroupFloor = 0.258;     // of like collectives on groups of like shapes
+constexpr double kGroupLength = 0.529;    // in ln ranks and ln domains
+constexpr double kGroupKindDecay = 0.323;  // for each unit of the distance between collectives
+constexpr double kDelayFloor = 3.38;      // for each unit of ln delay
+constexpr double kDelayPlateau = 0.18;
+constexpr double kDelayEverywhere = 0.317;
+constexpr double kDelayDecay = 1.31;       // for each generation between two GPUs
+constexpr double kOtherDelayDecay = 1.38;  // of shapes and devices, for each unit of ln delay
+constexpr double kLaunchFloor = 0.141;     // for each unit of the launch
+constexpr double kLaunchKindDecay = 2.73;  // for each unit of the distance between collectives
+constexpr double kLaunchPointToPoint =
+    0.328;  // of all_to_all and send_recv, for each unit of the launch
+constexpr double kDeviceFloor = 0.154;
+constexpr double kDevicePlateau = 0.21;
+constexpr double kDeviceKindFloor = 0.0648;   // of one collective and like groups on a device
+constexpr double kDeviceKindDecay = 4.18;     // for each unit of the distance between collectives
+constexpr double kDeviceGroupDecay = 0.0451;  // for each unit of ln ranks and ln domains
+constexpr double kDeviceShape = 0.0346;
+constexpr double kGenerationShare = 0.469;  // correlation of two models of one generation
+constexpr double kSizeLength = 8.78;        // in ln bytes
+constexpr double kFine = 0.321;
+constexpr double kFineSizeLength = 2.96;
+constexpr double kFineBendLength = 6.29;
+constexpr double kFineKindDecay = 0.541;
+constexpr double kFineGroupDecay = 0.0235;  // for each unit of ln ranks and ln domains
+constexpr double kFineGenerationDecay = 0.701;
 
 // The centres of the slopes: 12 ranks, 3 domains, 4 or 5 devices in each.
 constexpr double kCentreRanks = 2.5;
@@ -57,6 +61,9 @@ constexpr std::array<std::array<double, kKinds>, kKinds> kDistances = {{{0, .3, 
                                                                         {2, 2, 2, 0, 2, 1.5},
                                                                         {1, 1, 1, 2, 0, 2},
                                                                         {2, 2, 2, 1.5, 2, 0}}};
+
+// Whether NCCL runs the collective as sends and receives, each of which the host enqueues.
+bool is_point_to_point(int kind) { return kind == 3 || kind == 5; }
 
 int kind_index(Collective kind) {
   switch (kind) {
@@ -124,9 +131,14 @@ double covariance(const Prepared& a, const Prepared& b) {
             squared(kDelayEverywhere)) *
            p.log_delay * q.log_delay * std::exp(-kDelayDecay * generations);
   }
+  sum += squared(kGroupFloor) * floors *
+         std::exp(-0.5 * (squared(ranks) + squared(domains)) / squared(kGroupLength) -
+                  kGroupKindDecay * kinds);
   if (p.launch != 0.0 && q.launch != 0.0) {
-    sum +=
-        squared(kLaunchFloor) * floors * p.launch * q.launch * std::exp(-kLaunchKindDecay * kinds);
+    const double both = is_point_to_point(p.kind) && is_point_to_point(q.kind) ? 1.0 : 0.0;
+    sum += (squared(kLaunchFloor) * std::exp(-kLaunchKindDecay * kinds) +
+            squared(kLaunchPointToPoint) * both) *
+           floors * p.launch * q.launch;
   }
   if (generations == 0.0) {
     const double share = networks * (p.device == q.device ? 1.0 : kGenerationShare);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <span>
 #include <string>
 
 namespace shardlab {
@@ -15,8 +16,14 @@ struct Fabric {
   double delay;
 };
 // Longer words come first.
-constexpr std::array<Fabric, 5> kFabrics = {
-    {{"EFA", 2.2}, {"TCPXO", 3.0}, {"TCPX", 20.0}, {"TCP", 3.0}, {"Slingshot", 1.6}}};
+constexpr std::array<Fabric, 8> kFabrics = {{{"EFA", 2.2},
+                                             {"TCPXO", 3.0},
+                                             {"TCPX", 20.0},
+                                             {"TCP", 3.0},
+                                             {"Slingshot", 1.2},
+                                             {"gIB", 1.5},
+                                             {"GCP A3 Ultra", 1.5},
+                                             {"GCP A4", 1.5}}};
 
 struct PortRate {
   std::string_view word;
@@ -46,6 +53,38 @@ std::optional<double> take_number(std::string_view& text) {
   return value;
 }
 
+constexpr std::string_view kBetweenWords = " ,;:-()";
+
+std::string_view last_word(std::string_view text) {
+  text = text.substr(0, text.find_last_not_of(kBetweenWords) + 1);
+  const std::size_t space = text.find_last_of(kBetweenWords);
+  return space == std::string_view::npos ? text : text.substr(space + 1);
+}
+
+std::string_view first_word(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of(kBetweenWords), text.size()));
+  return text.substr(0, text.find_first_of(kBetweenWords));
+}
+
+// Whether the text says that the switches of the network add up.
+bool states_sharp(std::string_view inter) {
+  constexpr std::string_view kSharp = "SHARP";
+  constexpr std::array<std::string_view, 5> kOtherBefore = {"no", "non", "not", "without",
+                                                            "NVLink"};
+  constexpr std::array<std::string_view, 5> kDenialAfter = {"off", "disabled", "inactive", "not",
+                                                            "unavailable"};
+  const auto is_among = [](std::string_view word, std::span<const std::string_view> words) {
+    return std::find(words.begin(), words.end(), word) != words.end();
+  };
+  for (std::size_t at = inter.find(kSharp); at != std::string_view::npos;
+       at = inter.find(kSharp, at + kSharp.size())) {
+    const std::string_view before = last_word(inter.substr(0, at));
+    const std::string_view after = first_word(inter.substr(at + kSharp.size()));
+    if (!is_among(before, kOtherBefore) && !is_among(after, kDenialAfter)) return true;
+  }
+  return false;
+}
+
 // The number of links of a host: "8 x" before the rate, or "8 NICs/node" anywhere.
 std::optional<double> stated_links(std::string_view inter, std::string_view before_rate) {
   if (before_rate.ends_with('x')) {
@@ -68,6 +107,7 @@ StatedNetwork stated_network(std::string_view inter, std::int64_t devices_per_ho
     return inter.find(word) != std::string_view::npos;
   };
   StatedNetwork network;
+  network.reduces = states_sharp(inter);
   for (const Fabric& fabric : kFabrics) {
     if (!holds(fabric.word)) continue;
     network.delay = fabric.delay;

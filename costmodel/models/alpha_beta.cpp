@@ -10,7 +10,8 @@
 // host at the same time; the longer of the two counts.
 // Source: Hockney 1994, "The communication challenge for MPP"; volume factors of NCCL Tests,
 // doc/PERFORMANCE.md. Valid: for uniform link levels and large messages. Not: where NCCL switches
-// to LL, LL128, trees or NVLS. Status: derived; launch, alpha and beta are the topology's
+// to LL, LL128, trees or NVLS; switches that reduce (LinkLevel::reduces) change nothing for a ring.
+// Status: derived; launch, alpha and beta are the topology's
 // (datasheet figures) unless given as parameters.
 #include <algorithm>
 

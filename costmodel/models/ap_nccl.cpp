@@ -21,6 +21,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <optional>
 
 #include "costmodel/base/index.h"
 #include "costmodel/base/units.h"
@@ -516,7 +517,10 @@ class ApNcclModel final : public CostModel {
     config_.inter = params.get("inter_bandwidth_gb_per_s").value_or(figures.inter);
     config_.channels = std::floor(params.get("channels").value_or(figures.channels));
     config_.nvswitch = params.get("nvswitch").value_or(figures.nvswitch ? 1.0 : 0.0) != 0.0;
-    config_.collnet = params["collnet"] != 0.0;
+    const LinkLevel& outermost = input.topology.links().back();
+    const std::optional<double> collnet = params.get("collnet");
+    config_.collnet = collnet.value_or(0.0) != 0.0;
+    network_reduces_ = !collnet && outermost.kind == LinkKind::kNetwork && outermost.reduces;
     config_.net_latency = params["net_latency_us"];
     for (std::size_t i = 0; i < ring_correction_.size(); ++i) {
       ring_correction_[i] = ring_correction(std::int64_t{1} << i);
@@ -625,14 +629,18 @@ class ApNcclModel final : public CostModel {
         group.nodes > 1
             ? value_at(ring_correction_[to_index(log2_floor(group.nodes))], position_of(share))
             : 1.0;
+    // AutoParallel weighs CollNet for a group on one node too, if told that there is CollNet. Where
+    // only the topology tells, it is weighed where the group crosses the network.
+    Config config = config_;
+    if (network_reduces_ && group.nodes > 1) config.collnet = true;
     for (const Algorithm algorithm :
          {Algorithm::kTree, Algorithm::kRing, Algorithm::kCollNetDirect, Algorithm::kCollNetChain,
           Algorithm::kNvls, Algorithm::kNvlsTree}) {
       if (ring_only && algorithm != Algorithm::kRing) continue;
       for (const Protocol protocol : {Protocol::kLl, Protocol::kLl128, Protocol::kSimple}) {
-        if (!is_eligible(config_, group, all_reduce, algorithm, protocol)) continue;
+        if (!is_eligible(config, group, all_reduce, algorithm, protocol)) continue;
         const LoopTime time =
-            corrected_time(config_, group, all_reduce, algorithm, protocol, whole, ring_factor);
+            corrected_time(config, group, all_reduce, algorithm, protocol, whole, ring_factor);
         visit(Option{name_of(algorithm), name_of(protocol), time.latency, time.total});
       }
     }
@@ -669,6 +677,7 @@ class ApNcclModel final : public CostModel {
   }
 
   Config config_;
+  bool network_reduces_ = false;
   std::array<SizeTable, 63> ring_correction_;  // by the base-2 logarithm of the number of nodes
 };
 
@@ -685,7 +694,8 @@ constexpr ParamSpec kParams[] = {
      "number of NCCL's channels; default: 12 on Ampere GPUs, 16 on later ones"},
     {"nvswitch", std::nullopt, 0.0, 1.0,
      "1: the nodes have an NVSwitch; default: 0 on Ampere GPUs, 1 on later ones"},
-    {"collnet", 0.0, 0.0, 1.0, "1: the network itself reduces (SHARP)"},
+    {"collnet", std::nullopt, 0.0, 1.0,
+     "1: the network itself reduces (SHARP); default: between nodes, as the topology says"},
     {"net_latency_us", 0.0, 0.0, 1e6, "latency added to each step between nodes, twice for SIMPLE"},
 };
 

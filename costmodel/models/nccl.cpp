@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 
 #include "costmodel/base/index.h"
 #include "costmodel/nccl_tuning.h"
@@ -38,8 +39,11 @@ constexpr ParamSpec kParams[] = {
      kTuning, "derived"},
     {"ll128", 1, 0, 1, "1: LL128 is weighed if the links inside hosts are NVLink", kTuning,
      "derived"},
-    {"nvls", 1, 0, 1, "1: NVLS is weighed on NVSwitch of Hopper and Blackwell", kTuning, "derived"},
-    {"collnet", 0, 0, 1, "1: CollNet (SHARP in the network) is weighed, and NVLS between hosts",
+    {"nvls", 1, 0, 1, "1: NVLS is weighed on NVSwitch that reduces, as Hopper's and later ones do",
+     kTuning, "derived"},
+    {"collnet", std::nullopt, 0, 1,
+     "1: CollNet (SHARP in the network) is weighed, and NVLS between hosts; default: where the "
+     "topology's network reduces",
      kTuning, "derived"},
     {"pat", 1, 0, 1, "1: PAT is weighed for groups of one rank per host", kTuning, "derived"},
     {"copy_engine", 0, 0, 1,
@@ -217,7 +221,7 @@ class NcclModel final : public CostModel {
         constants_(constants_of(input.params, architecture_)),
         ll128_(input.params["ll128"] >= 0.5),
         nvls_(input.params["nvls"] >= 0.5),
-        collnet_(input.params["collnet"] >= 0.5),
+        collnet_(input.params.get("collnet")),
         pat_(input.params["pat"] >= 0.5),
         copy_engine_(input.params["copy_engine"] >= 0.5),
         intra_factor_(input.params["intra_bandwidth_factor"]),
@@ -285,6 +289,7 @@ class NcclModel final : public CostModel {
     NcclHost host;
     host.compute_capability = capability_;
     host.kind = inner.kind;
+    host.reduces = inner.reduces;
     host.device_gbps = nccl_device_gbps(inner.bandwidth.value(), inner.kind, architecture_);
     host.nics_per_device = static_cast<double>(topology_.nics_per_host()) /
                            static_cast<double>(topology_.devices_per_host());
@@ -446,6 +451,13 @@ class NcclModel final : public CostModel {
     }
   }
 
+  // Whether the network reduces: as the parameter says, or else the topology.
+  [[nodiscard]] bool has_collnet(const Group& g) const {
+    if (g.outer == nullptr) return false;
+    if (collnet_) return *collnet_ >= 0.5;
+    return g.outer->kind == LinkKind::kNetwork && g.outer->reduces;
+  }
+
   // Weighs NVLS and CollNet, which reduce in a switch and have only the protocol SIMPLE.
   void weigh_switches(const Group& g, const CollectiveQuery& query, Weighed& out) const {
     constexpr std::size_t p = to_index(NcclProtocol::kSimple);
@@ -465,7 +477,10 @@ class NcclModel final : public CostModel {
       if (reduces_all) inside *= 2;
     }
     if (!reduces_all) inside *= (g.ppn - 1) / g.ppn;
-    if (nvls_ && channels > 0 && (g.nodes == 1 || collnet_)) {
+    // Gathers and scatters need a network interface for each device.
+    const bool collnet = has_collnet(g) &&
+                         (reduces_all || topology_.nics_per_host() >= topology_.devices_per_host());
+    if (nvls_ && channels > 0 && (g.nodes == 1 || collnet)) {
       double between = graph.inter;
       if (constants_.nvls_is_five_sixths && !reduces_all) between *= 0.9;
       const double latency = intra_latency(g, NcclAlgorithm::kNvls, p) +
@@ -486,7 +501,7 @@ class NcclModel final : public CostModel {
               2 * log2_floor(g.nodes) * inter_latency(g, NcclAlgorithm::kNvlsTree, p),
           channels * rate * share);
     }
-    if (!collnet_ || g.nodes <= 1) return;
+    if (!collnet) return;
     const NcclGraph& net = g.graphs.collnet;
     if (g.inner->kind == LinkKind::kNvswitch) {
       constexpr auto kDirect = NcclAlgorithm::kCollnetDirect;
@@ -563,7 +578,7 @@ class NcclModel final : public CostModel {
   NcclConstants constants_;
   bool ll128_;
   bool nvls_;
-  bool collnet_;
+  std::optional<double> collnet_;
   bool pat_;
   bool copy_engine_;
   double intra_factor_;

@@ -7,7 +7,9 @@
 //   a collective and group with a row   that row's factor
 //   other groups                        the mean of ln f over the rows of the collective on the
 //                                       same side of the boundary of domains, weighed by 1 over
-//                                       the squared distance in (ln ranks, ln domains)
+//                                       the fourth power of the distance in (ln ranks, ln domains,
+//                                       4 ln delay), so that the nearest rows decide; the delay is that
+//                                       of the network, and counts where rows say theirs
 //   collectives without rows there      f = 1; scatter without rows of its own uses those of
 //                                       broadcast
 // Where one process drives several GPUs, as `-g 8` of nccl-tests does, the floor is that of
@@ -34,6 +36,8 @@ namespace {
 constexpr double kFirstBend = -24.0;
 constexpr double kLastBend = 24.0;
 constexpr int kStepsPerBend = 8;
+constexpr double kDelayWeight = 4.0;  // of ln delay beside ln ranks in a distance. Status: assumed.
+constexpr double kSameDelay = 0.01;   // in ln delay
 constexpr int kSteps = static_cast<int>(kLastBend - kFirstBend) * kStepsPerBend;
 
 // ln(t / a) of one row by bend, where a is the floor of the physical curve; rising.
@@ -70,6 +74,8 @@ constexpr ParamSpec kParams[] = {
      "to; default: the topology's"},
     {"network_latency_us", std::nullopt, 0.0, 1e6,
      "latency of one network step on that system; default: the topology's"},
+    {"network_reduces", std::nullopt, 0.0, 1.0,
+     "1: the switches of that system's network add up (SHARP); default: the topology's"},
 };
 
 struct Row {
@@ -90,13 +96,19 @@ class Population final : public CostModel {
     if (const auto latency = input.params.get("network_latency_us")) {
       network_.latency = Micros(*latency);
     }
+    if (const auto reduces = input.params.get("network_reduces")) {
+      network_.reduces = *reduces >= 0.5;
+    }
     for (std::size_t i = 0; i < input.rows.size(); ++i) {
       PopulationCurve curve = PopulationCurve::from_json(input.rows[i], input.rows_place.at(i));
       for (const Row& other : rows_) {
         if (other.curve.kind == curve.kind && other.curve.ranks == curve.ranks &&
-            other.curve.domains == curve.domains) {
+            other.curve.domains == curve.domains &&
+            other.curve.network_delay == curve.network_delay) {
           input.rows_place.at(i).fail(
-              "found a second row of the same collective, ranks and domains; valid: at most one");
+              "found a second row of the same collective, ranks, domains and network_delay; valid: "
+              "at "
+              "most one");
         }
       }
       has_scatter_ = has_scatter_ || curve.kind == Collective::kScatter;
@@ -177,17 +189,23 @@ class Population final : public CostModel {
     const Collective kind = borrows ? Collective::kBroadcast : group.kind;
     const double log_ranks = log_of(group.ranks);
     const double log_domains = log_of(group.domains);
+    const double log_delay = std::log(std::max(group.network_delay, 1e-3));
     Neighbours near;
     for (const Row& row : rows_) {
       if (row.curve.kind != kind || (row.curve.domains > 1) != (group.domains > 1)) continue;
-      if (row.curve.ranks == group.ranks && row.curve.domains == group.domains) {
+      const double delay =
+          row.curve.network_delay ? log_delay - std::log(*row.curve.network_delay) : 0.0;
+      if (row.curve.ranks == group.ranks && row.curve.domains == group.domains &&
+          std::abs(delay) < kSameDelay) {
         near.rows.assign(1, {&row, 1.0});
         near.weights = 1.0;
         return near;
       }
       const double ranks = row.log_ranks - log_ranks;
       const double domains = row.log_domains - log_domains;
-      const double weight = 1.0 / (ranks * ranks + domains * domains);
+      const double delays = kDelayWeight * delay;
+      const double squared_distance = ranks * ranks + domains * domains + delays * delays;
+      const double weight = 1.0 / (squared_distance * squared_distance);
       near.rows.emplace_back(&row, weight);
       near.weights += weight;
     }

@@ -428,7 +428,7 @@ void fit_gpu(const CalibrateArguments& arguments, const Session& session) {
   const PopulationFit population(logs);
   Result result;
   result.topology = topology;
-  result.fit = calibrate_population(population, {gpu, topology}, {});
+  result.fit = calibrate_for_any_cluster(population, {gpu, topology});
   result.fit.rows_used = population.rows();
   std::set<std::string> sources;
   for (const MeasurementSet& set : sets) {

@@ -13,8 +13,10 @@ namespace shardlab {
 namespace {
 
 // Longer names come first: "GH200" contains "H200" but is another machine.
-constexpr std::array<std::string_view, 9> kModels = {"gb200", "gb300", "gh200", "b200", "b300",
-                                                     "h200",  "h100",  "a100",  "v100"};
+// Of AMD's, those stand here whose topology is shipped.
+constexpr std::array<std::string_view, 13> kModels = {"gb200",  "gb300",  "gh200", "b200", "b300",
+                                                      "h200",   "h100",   "a100",  "v100", "mi300x",
+                                                      "mi325x", "mi350x", "mi355x"};
 
 std::string lower(std::string_view text) {
   std::string out(text);

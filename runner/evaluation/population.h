@@ -3,9 +3,9 @@
 //   const PopulationFit fit(population_logs(store, healthy_measurements(store)));
 //   calibrate_population(fit, population_system(set, topology), observations)
 //
-// A set takes part if it is healthy and its GPU is one of NVIDIA's data-centre GPUs from A100 on.
-// GH200, which has no topology of its own, is taken for an H100. The networks are those that the sources state
-// (stated_network.h).
+// A set takes part if it is healthy and its GPU is one of NVIDIA's data-centre GPUs from A100 on, or
+// AMD's MI300X, MI325X, MI350X or MI355X. GH200, which has no topology of its own, is taken for an
+// H100. The networks are those that the sources state (stated_network.h).
 #pragma once
 
 #include <map>
@@ -26,7 +26,8 @@ namespace shardlab {
 [[nodiscard]] std::string source_of(const MeasurementSet& set);
 
 // The model of GPU in the name of a GPU or a topology: "h100" for "H100-SXM5-80GB" and "h100-roce",
-// "a100-pcie" for "A100-PCIE-40GB"; "" for others than data-centre GPUs from V100 on.
+// "a100-pcie" for "A100-PCIE-40GB"; "" for others than NVIDIA's data-centre GPUs from V100 on and
+// AMD's from MI300X on whose topology is shipped.
 [[nodiscard]] std::string gpu_model(std::string_view name);
 
 // Whether the population has logs of that GPU, so that it can be a prior for it.

@@ -156,7 +156,7 @@ ModelChoice calibrated(const System& system, const PopulationPriors* priors) {
 ModelChoice general(const System& system, const PopulationPriors& priors) {
   const PopulationFit fit = priors.without(sources_of(system));
   return as_launched(
-      system, calibrate_population(fit, {gpu_model(system.sets.front().gpu), system.topology}, {})
+      system, calibrate_for_any_cluster(fit, {gpu_model(system.sets.front().gpu), system.topology})
                   .choice());
 }
 

@@ -153,7 +153,14 @@ std::vector<ByStack> stack_errors(const ConfigStore& store, std::span<const Log>
   std::map<std::pair<std::string, std::string>, ModelChoice> general;
   for (const Log& log : logs) general[{log.source, log.gpu}] = {};
   std::vector<std::pair<const PopulationFit*, PopulationSystem>> tasks;
+  std::vector<std::vector<Collective>> kinds;  // that the logs of each task ask for
   for (const auto& [key, choice] : general) {
+    std::set<Collective> asked;
+    for (const Log& log : logs) {
+      if (log.source != key.first || log.gpu != key.second) continue;
+      for (const Observation& row : log.rows) asked.insert(row.query.kind);
+    }
+    kinds.emplace_back(asked.begin(), asked.end());
     const auto log = std::find_if(logs.begin(), logs.end(), [&](const Log& l) {
       return l.source == key.first && l.gpu == key.second;
     });
@@ -164,7 +171,7 @@ std::vector<ByStack> stack_errors(const ConfigStore& store, std::span<const Log>
   parallel_for(
       tasks.size(), threads, [] { return std::make_unique<int>(0); },
       [&](int&, std::size_t i) {
-        choices[i] = calibrate_population(*tasks[i].first, tasks[i].second, {}).choice();
+        choices[i] = calibrate_for_any_cluster(*tasks[i].first, tasks[i].second, kinds[i]).choice();
       });
   std::size_t next = 0;
   for (auto& [key, choice] : general) choice = std::move(choices[next++]);

@@ -46,7 +46,9 @@ std::string until(std::string_view text, std::string_view ends) {
 Topology with_stated_network(const Topology& topology, const MeasurementSet& set) {
   const std::int64_t per_host = (set.ranks + set.hosts - 1) / set.hosts;
   const StatedNetwork network = stated_network(set.inter, per_host);
-  if (set.hosts < 2 || (!network.bandwidth_of_device && network.delay == 1.0)) return topology;
+  const bool says_nothing =
+      !network.bandwidth_of_device && network.delay == 1.0 && !network.reduces;
+  if (set.hosts < 2 || says_nothing) return topology;
   nlohmann::json json = topology.to_json();
   for (nlohmann::json& link : json["links"]) {
     if (link["joins"] != name_of(LinkScope::kAll)) continue;
@@ -54,6 +56,7 @@ Topology with_stated_network(const Topology& topology, const MeasurementSet& set
       link["bandwidth_gb_per_s"] = network.bandwidth_of_device->value();
     }
     link["latency_us"] = network.delay * link["latency_us"].get<double>();
+    if (network.reduces) link["reduces"] = true;
   }
   return Topology::from_json(json, {topology.name(), ""});
 }

@@ -20,6 +20,7 @@
 //   simulate  a redistribution run on virtual ranks: is the data right, and are replicas equal
 //   execute   an op run on virtual ranks in given layouts: its value, and whether the whole op's is the same
 //   solve     the best plan of a whole program: strategies, prices, optimum, its run on virtual ranks. With
+//             "strided", products and views keep strided shards, as with `solve --strided`. With
 //             "flaws", the problem is the one that another solver solves: which optimum that solver
 //             claims, and what its plan really costs
 //

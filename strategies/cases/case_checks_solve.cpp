@@ -268,6 +268,7 @@ class SolveCheck final : public Check {
     if (reader.find("parameter_budget") != nullptr) {
       options.parameter_budget = reader.number("parameter_budget", {.min = 0.0, .max = 1.0});
     }
+    check->strided_ = reader.boolean_or("strided", false);
     if (const nlohmann::json* flaws = reader.find("flaws")) {
       check->flaws_ = read_flaws(*flaws, reader.place("flaws"));
     }
@@ -277,7 +278,8 @@ class SolveCheck final : public Check {
 
   [[nodiscard]] std::string label() const override {
     return "solve " + program_.name + ", " + std::to_string(program_.nodes.size()) + " nodes, on " +
-           mesh_.text() + (flaws_.tied.empty() ? "" : ", layers tied as AutoParallel ties them") +
+           mesh_.text() + (strided_ ? ", with strided shards" : "") +
+           (flaws_.tied.empty() ? "" : ", layers tied as AutoParallel ties them") +
            (flaws_.first_argument_only ? ", first arguments tied only" : "");
   }
 
@@ -285,7 +287,8 @@ class SolveCheck final : public Check {
                                     const std::set<std::string>& asked) const override {
     StackEvaluator& evaluator = bench.evaluator();
     const ProgramStrategies strategies = enumerate_strategies(
-        program_, mesh_, {.rules = evaluator.stack().rules.set_for("a solve check")});
+        program_, mesh_,
+        {.rules = evaluator.stack().rules.set_for("a solve check"), .strided = strided_});
     const ProgramPrices prices(program_, strategies, evaluator, mesh_);
     const ShardingProblem problem = make_problem(program_, mesh_, strategies, prices, options_);
     Observation seen;
@@ -425,6 +428,7 @@ class SolveCheck final : public Check {
   DeviceMesh mesh_;
   Program program_;
   ProblemOptions options_;
+  bool strided_ = false;  // as `solve --strided`
   Flaws flaws_;
 };
 

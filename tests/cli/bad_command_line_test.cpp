@@ -633,6 +633,13 @@ INSTANTIATE_TEST_SUITE_P(
             "SetOutOfRange", with(kGoodPlan, {"--set", "devices_per_host=0"}),
             "--set devices_per_host=0: {configs}/topologies/h100.json:/devices_per_host: found 0; "
             "valid: an integer from 1 to 1099511627776"},
+        BadCommand{"SetPcieThatReduces",
+                   with(kGoodPlan,
+                        {"--set", "links.nvlink.kind=pcie", "--set", "links.nvlink.reduces=true"}),
+                   "--set links.nvlink.kind=pcie --set links.nvlink.reduces=true: "
+                   "{configs}/topologies/h100.json:/links/0/reduces: found true on a level of kind "
+                   "\"pcie\"; valid: true on a network, and on an nvswitch from compute "
+                   "capability 90 on"},
         BadCommand{"SetNaN", with(kGoodPlan, {"--set", "links.nvlink.latency_us=nan"}),
                    "--set links.nvlink.latency_us=nan: "
                    "{configs}/topologies/h100.json:/links/0/latency_us: "

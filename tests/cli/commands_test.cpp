@@ -320,12 +320,40 @@ TEST(ReplicaGate, RefusesPlansAfterWhichReplicasMayDiffer) {
   EXPECT_THAT(fine.out, testing::HasSubstr("  replicas of one value are equal to the last bit\n"));
 }
 
-TEST(ReplicaGate, SolveAndCompareNameTheFirstPlan) {
-  const ProcessResult solved =
-      run_shardlab({"solve", "mlp", "--mesh", "3x3", "--stack", "alpha-beta",
-                    "--require-bitwise-replicas", "--format", "json"});
-  ASSERT_TRUE(json::parse(solved.out).contains("replicas_may_differ")) << solved.err;
-  EXPECT_EQ(solved.exit_code, json::parse(solved.out)["replicas_may_differ"].empty() ? 0 : 1);
+// The greedy planner reduces the product over one mesh dim after the other; groups of 5 straddle hosts.
+TEST(ReplicaGate, SolveNamesTheNodeAndTheStep) {
+  const TemporaryFolder folder;
+  folder.write("product.json", R"({"schema": "shardlab/program/1", "name": "product", "nodes": [
+    {"name": "x", "kind": "input", "outputs": [{"dtype": "bf16", "shape": [64, 960]}]},
+    {"name": "w", "kind": "parameter", "outputs": [{"dtype": "bf16", "shape": [960, 64]}]},
+    {"name": "y", "op": "aten.mm.default", "inputs": ["x", "w"],
+     "outputs": [{"dtype": "bf16", "shape": [64, 64]}]},
+    {"name": "z", "kind": "output", "inputs": ["y"],
+     "outputs": [{"dtype": "bf16", "shape": [64, 64]}]}]})");
+  const auto solve = [&](const std::string& mesh, const Words& more) {
+    Words words = {"solve",   "product.json", "--mesh", mesh,
+                   "--stack", "dtensor-2.13", "--set",  "stack.compute_model=roofline",
+                   "--pin",   "x=S(1)S(1)",   "--pin",  "w=S(0)S(0)",
+                   "--pin",   "z=RR"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_shardlab(words, folder.path());
+  };
+  EXPECT_EQ(solve("ddp=8,fsdp=5", {}).exit_code, 0) << "nobody asked";
+  const ProcessResult refused = solve("ddp=8,fsdp=5", {"--require-bitwise-replicas"});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.out, testing::HasSubstr(
+                               "  replicas may differ: node z, input 0, P(sum)P(sum)->RP(sum)->RR: "
+                               "step 2, all_reduce P(sum)->R over mesh dim 1: "));
+  const ProcessResult as_json =
+      solve("ddp=8,fsdp=5", {"--require-bitwise-replicas", "--format", "json"});
+  EXPECT_EQ(as_json.exit_code, 1);
+  EXPECT_EQ(json::parse(as_json.out)["replicas_may_differ"].size(), 1U);
+  const ProcessResult fine = solve("ddp=5,fsdp=8", {"--require-bitwise-replicas"});
+  EXPECT_EQ(fine.exit_code, 0) << fine.err;
+  EXPECT_THAT(fine.out, testing::HasSubstr("  replicas of one value are equal to the last bit\n"));
+}
+
+TEST(ReplicaGate, CompareCountsAndNamesTheFirstChoice) {
   const ProcessResult compared =
       run_shardlab({"compare", "--baseline", "dtensor-v3", "--candidate", "dtensor-v4", "--suite",
                     "ops-small", "--require-bitwise-replicas", "--set", "devices_per_host=3"});

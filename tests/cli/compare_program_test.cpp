@@ -1,6 +1,8 @@
 // `compare --program`: what a change of stack costs in the training step of a real program.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "tests/cli/messages.h"
@@ -74,6 +76,32 @@ TEST_F(CompareProgram, SaysWhatAFlipChangesLater) {
   EXPECT_LT(flip["delta_sum_us"].get<double>(), 0.0);
   EXPECT_GT(flip["delta_step_us"].get<double>(), 0.0);
   EXPECT_GT(flip["followers"].get<int>(), 0);
+}
+
+// The aliases keep a partial sum, which is cheaper than to scatter it before; each of their readers reduces
+// it for itself later, which costs more than that.
+TEST_F(CompareProgram, SaysWhichCheaperChoicesAreDearerLater) {
+  const Words words = {"compare",   "--baseline",  "dtensor-legacy", "--candidate",  "dtensor-2.13",
+                       "--program", "llama.json",  "--mesh",         "2x4",          "--recipe",
+                       "fsdp-tp",   "--reference", "alpha-beta",     "--downstream", "--no-timing"};
+  const ProcessResult text = run_shardlab(words, folder.path());
+  ASSERT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_THAT(
+      text.out,
+      testing::HasSubstr("  4 of 6 flips are cheaper on their own, and 3 of these cost more than "
+                         "they save with what follows\n"));
+  Words with_json = words;
+  with_json.insert(with_json.end(), {"--format", "json"});
+  const json report = json::parse(run_shardlab(with_json, folder.path()).out);
+  const json& flips = report["steps"][0]["flips"];
+  const auto found = std::find_if(flips.begin(), flips.end(), [](const json& flip) {
+    return flip["node"] == "alias_default_14";
+  });
+  ASSERT_NE(found, flips.end());
+  EXPECT_EQ((*found)["candidate"], "S(0)P(sum) -> S(0)P(sum)");
+  EXPECT_LT((*found)["delta_local_us"].get<double>(), -1000.0);
+  EXPECT_GT((*found)["delta_sum_us"].get<double>(), 1000.0);
+  EXPECT_GT((*found)["delta_step_us"].get<double>(), 1000.0);
 }
 
 TEST_F(CompareProgram, WhatFollowsNeedsAProgram) {

@@ -20,6 +20,14 @@ class Links(unittest.TestCase):
         for page in (site_pages.ROOT / "docs").glob("*.md"):
             self.assertIn(f": {page.name}\n", site_map, page.name)
 
+    def test_every_finding_has_a_link_in_the_docs(self):
+        pages = [site_pages.ROOT / "README.md", *(site_pages.ROOT / "docs").rglob("*.md")]
+        linked = {(page.parent / link.group(2).split("#")[0]).resolve() for page in pages for link in site_pages.links(page.read_text())}
+        findings = list((site_pages.ROOT / "reports" / "findings").glob("*.md"))
+        self.assertGreater(len(findings), 10)
+        unread = sorted(each.name for each in findings if each.resolve() not in linked)
+        self.assertEqual(unread, [], "a sentence of docs, or of README.md, has to lead to each finding")
+
     def test_a_dead_link_and_a_dead_anchor_are_found(self):
         page = site_pages.ROOT / "docs" / "no-such-page.md"
         text = "# Title: a `b`\n\n[a](limits.md) [b](#title-a-b) [c](https://no.such) `[d](gone.md)`\n"

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterator
+from typing import Any
 
 from findings import text
 from findings.page import Finding
@@ -30,7 +31,12 @@ def find(program: Shardlab) -> Finding:
         if all(size % HOST == 0 or HOST % size == 0 for size in running_sizes(mesh)):
             fitting += counts["apart"]
         rows.append(["x".join(map(str, mesh)), counts["plans"], counts["apart"], counts["merged"]])
-    return Finding(answer(totals, fitting), body(program, rows))
+    return Finding(answer(totals, fitting, worse(rows)), body(program, rows))
+
+
+def worse(rows: list[list[Any]]) -> list[str]:
+    """The meshes on which more plans may leave replicas that differ once their steps are merged."""
+    return [f"{mesh} ({apart} become {merged})" for mesh, _, apart, merged in rows if merged > apart]
 
 
 def running_sizes(mesh: tuple[int, ...]) -> list[int]:
@@ -63,13 +69,14 @@ def count_plans(program: Shardlab, mesh: tuple[int, ...]) -> dict[str, int]:
     return counts
 
 
-def answer(totals: dict[str, int], fitting: int) -> str:
+def answer(totals: dict[str, int], fitting: int, more: list[str]) -> str:
     return (f"Of {totals['plans']} reductions on {len(MESHES)} meshes, {totals['apart']} may leave replicas that differ; "
             f"{'none' if fitting == 0 else fitting} of them on a mesh whose dims fill hosts of {HOST} evenly, where nothing needs to be refused. With all meshes flattened that PyTorch can merge on, "
-            f"{totals['merged']} are left, where a reduce-scatter stands between the reductions or the steps stand in another order than the mesh dims.")
+            f"{totals['merged']} are left, where a reduce-scatter stands between the reductions or the steps stand in another order than the mesh dims."
+            + (f" Flattening makes it worse on {text.listed(more)}." if more else ""))
 
 
-def body(program: Shardlab, rows: list[list[object]]) -> str:
+def body(program: Shardlab, rows: list[list[Any]]) -> str:
     example = ["plan", "--mesh", "ddp=8,fsdp=5", "--tensor", "bf16[960,960]", "--from", "PP", "--to", "RR", "--stack", STACK,
                "--require-bitwise-replicas"]
     fault = program.run(*example, passes=(1,))["replicas_may_differ"][0]
@@ -85,10 +92,11 @@ up inside domains first, finds different bits in most runs with random data, and
 (`tests/unit/sim/replicas_test.cpp`).
 
 The text names the step: "{fault}".
-
+{why_worse(program, rows)}
 ## What to do
 
-- Register a flattened mesh over dims that are reduced together (`DeviceMesh._flatten`), or choose mesh dims that fill hosts evenly.
+- Register a flattened mesh over dims that are reduced together (`DeviceMesh._flatten`), or choose mesh dims that fill hosts evenly. Ask again with the flattened
+  mesh, as `--flatten` does: it may be the merged sum that differs.
 - A check that refuses such plans needs no data and no knowledge of NCCL's algorithm: `--require-bitwise-replicas` of `plan`, `simulate`, `solve` and
   `compare` exits with 1.
 
@@ -101,4 +109,22 @@ The text names the step: "{fault}".
 
 Plans of `{STACK}`, which agree with recorded decisions of PyTorch 2.15.0 (docs/trust.md), and the places of groups on hosts of {HOST}. Which order NCCL
 takes is not known; the figure counts what may differ under an algorithm that sums inside a domain first, as in the thread. No GPU was used.
+"""
+
+
+def why_worse(program: Shardlab, rows: list[list[Any]]) -> str:
+    """An example of a plan that is safe until its steps are merged, on the first mesh where merging makes more plans unsafe."""
+    mesh = next((mesh for mesh, _, apart, merged in rows if merged > apart), None)
+    if mesh is None:
+        return ""
+    sizes = mesh.split("x")
+    names = [f"d{i}" for i in range(len(sizes))]
+    words = ["plan", "--mesh", ",".join(f"{name}={size}" for name, size in zip(names, sizes)), "--tensor", "bf16[960,960]", "--from", "PP" + "R" * (len(sizes) - 2),
+             "--to", "R" * len(sizes), "--stack", STACK, "--require-bitwise-replicas"]
+    program.run(*words, passes=(0,))
+    fault = program.run(*words, "--flatten", "d0,d1", passes=(1,))["replicas_may_differ"][0]
+    ranks = int(sizes[0]) * int(sizes[1])
+    return f"""
+Merging can also do harm. On {mesh} two sums over groups of {sizes[0]} and {sizes[1]} ranks come out equal everywhere, since two numbers have one sum in either order;
+merged, {ranks} numbers are added up in one group, which lies differently for other replicas: "{fault}".
 """

@@ -16,6 +16,8 @@ THREAD = "https://github.com/pytorch/pytorch/blob/v2.13.0/torch/distributed/tens
 SLOW = True
 
 BASELINE = "dtensor-2.15"
+READ_AS = {"base_latency_us": "base latency", "intra_host_hop_us": "hop inside", "inter_host_hop_us": "hop between",
+           "bandwidth_gb_per_s": "GB/s inside", "inter_host_factor": "factor between"}
 BANDS = (("below 1 MB", 0.0, 1e6), ("1 to 64 MB", 1e6, 64e6), ("above", 64e6, 1e18))
 
 
@@ -83,6 +85,8 @@ def answer(fitted: dict[str, Constants], held_out: dict[str, dict[str, Constants
     known = {gpu: constants for gpu, constants in fitted.items() if not ring.unknown(of_gpu[gpu])}
     bandwidths = [constants.bandwidth_gb_per_s for constants in known.values()]
     starts = [constants.base_latency_us for constants in known.values()]
+    aside = "".join(f" (without `{gpu}`, whose logs are all between hosts and put the start at {text.figure(constants.base_latency_us)} us)"
+                    for gpu, constants in fitted.items() if gpu not in known)
     every = [row for gpu in fitted for row in of_gpu[gpu]]
     before, after = [[median(error_percent(price(row), row) for row in every if least <= row.bytes < bound) for _, least, bound in
                       (BANDS[0], BANDS[-1])]
@@ -95,7 +99,7 @@ def answer(fitted: dict[str, Constants], held_out: dict[str, dict[str, Constants
     recorded = sum(number for name, number in questions.items() if not name.startswith("ops-"))
     return (
         f"Inside a host {text.figure(min(bandwidths))} to {text.figure(max(bandwidths))} instead of 87.7 GB/s and "
-        f"{text.figure(min(starts))} to {text.figure(max(starts))} instead of 6.6 us, by generation. On sources that the fit has not "
+        f"{text.figure(min(starts))} to {text.figure(max(starts))} instead of 6.6 us, by generation{aside}. On sources that the fit has not "
         f"seen, the median error of prices goes from {text.figure(before[1])} % to {text.figure(after[1])} % from 64 MB on, and from "
         f"{text.figure(before[0])} % to {text.figure(after[0])} % below 1 MB. The constants matter for times and hardly for decisions: of {recorded:,} "
         f"questions of recorded programs {f'{min(programs)} to {max(programs)}' if any(programs) else 'none'} changes its answer, and of "
@@ -132,7 +136,7 @@ def body(fitted: dict[str, Constants], held_out: dict[str, dict[str, Constants]]
 
 The same as Python:
 
-{paste(fitted)}
+{paste(fitted, of_gpu)}
 
 \\* No log of this GPU says it; the value of `h100` is taken. In PyTorch 2.13 to 2.15 the first constant is the `6.6` of `allgather_cost` and its
 neighbours, and the others stand in `MeshTopoInfo.build_from_mesh` (`torch/distributed/tensor/_collective_utils.py`). Their units are
@@ -182,11 +186,13 @@ PyTorch's (`scripts/findings/ring.py`). Decisions: shardlab's stack of PyTorch 2
 """
 
 
-def paste(fitted: dict[str, Constants]) -> str:
+def paste(fitted: dict[str, Constants], of_gpu: dict[str, list[Row]]) -> str:
     """The table as a literal of Python."""
     lines = ["```python", "# base latency us, hop us inside and between hosts, GB/s inside, factor between", "COLLECTIVE_CONSTANTS = {"]
     for gpu, constants in fitted.items():
-        lines.append(f'    "{gpu}": ({", ".join(format(value, "g") for value in parameters(constants).values())}),')
+        taken = [READ_AS[name] for name in ring.unknown(of_gpu[gpu])]
+        comment = f"  # no log says the {text.listed(taken)}, taken from h100" if taken else ""
+        lines.append(f'    "{gpu}": ({", ".join(format(value, "g") for value in parameters(constants).values())}),{comment}')
     return "\n".join([*lines, "}", "```"])
 
 

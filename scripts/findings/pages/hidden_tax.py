@@ -21,6 +21,31 @@ RECIPES = ("fsdp-tp", "fsdp-tp-sp", "tp-sp")
 CHANGES = (("dtensor-v3", "dtensor-v4"), ("dtensor-v3", "dtensor-v3-rp"), ("dtensor-2.13", "dtensor-2.15"), ("dtensor-2.13", "alpha-beta"),
            ("dtensor-legacy", "dtensor-2.13"))
 MOST_FLIPS = 15
+NOISE_US = 1e-6  # what sums of the same kernels and moves may differ by
+
+
+Seen = tuple[str, str, str, dict[str, Any]]  # program, recipe, mesh, and what the record says of the flip
+
+
+@dataclass(frozen=True)
+class Flip:
+    """One decision that flips and comes out the same way under some recipes. Times are means over these, in microseconds."""
+
+    program: str
+    mesh: str
+    recipes: tuple[str, ...]
+    seen: tuple[dict[str, Any], ...]
+
+    def us(self, key: str) -> float:
+        return sum(float(each[key]) for each in self.seen) / len(self.seen)
+
+    @property
+    def cheaper(self) -> bool:
+        return self.us("delta_local_us") < -NOISE_US
+
+    @property
+    def lost(self) -> bool:
+        return self.cheaper and self.us("delta_sum_us") > NOISE_US
 
 
 @dataclass
@@ -29,14 +54,17 @@ class Change:
 
     before: str
     after: str
-    flips: list[tuple[str, dict[str, Any]]]
+    seen: list[Seen]
     compared: int = 0
 
-    def cheaper(self) -> list[dict[str, Any]]:
-        return [flip for _, flip in self.flips if flip["delta_local_us"] < 0]
-
-    def lost(self) -> list[dict[str, Any]]:
-        return [flip for flip in self.cheaper() if flip["delta_sum_us"] > 0]
+    def flips(self) -> list[Flip]:
+        """Distinct ones: recipes that lay a node's inputs out alike ask the same question there, and get the same answer."""
+        alike: dict[tuple[object, ...], list[Seen]] = {}
+        for program, recipe, mesh, flip in self.seen:
+            cheaper, lost = flip["delta_local_us"] < -NOISE_US, flip["delta_sum_us"] > NOISE_US
+            key = (program, mesh, flip["node"], flip["baseline"], flip["candidate"], cheaper, cheaper and lost)
+            alike.setdefault(key, []).append((program, recipe, mesh, flip))
+        return [Flip(same[0][0], same[0][2], tuple(recipe for _, recipe, _, _ in same), tuple(flip for *_, flip in same)) for same in alike.values()]
 
 
 def find(program: Shardlab) -> Finding:
@@ -47,56 +75,57 @@ def find(program: Shardlab) -> Finding:
         for mesh in MESHES:
             for recipe in RECIPES:
                 for change in changes:
-                    compare(program, change, path, f"{name}, {recipe}, {mesh}", mesh, recipe)
+                    compare(program, change, path, name, mesh, recipe)
     return Finding(answer(changes), body(changes))
 
 
-def compare(program: Shardlab, change: Change, path: object, where: str, mesh: str, recipe: str) -> None:
-    folder = program.folder / f"{change.before}-{change.after}-{where.replace(', ', '-')}"
+def compare(program: Shardlab, change: Change, path: object, name: str, mesh: str, recipe: str) -> None:
+    folder = program.folder / f"{change.before}-{change.after}-{name}-{recipe}-{mesh}"
     program.write("compare", "--baseline", change.before, "--candidate", change.after, "--program", path, "--mesh", mesh,
                   "--recipe", recipe, "--reference", REFERENCE, "--downstream", "--out", folder, passes=(0, 2, 3))
     if not (folder / "record.json").exists():
         return
     change.compared += 1
     for step in program.read(folder / "record.json")["steps"]:
-        change.flips += [(where, flip) for flip in step["flips"]]
+        change.seen += [(name, recipe, mesh, flip) for flip in step["flips"]]
 
 
 def answer(changes: list[Change]) -> str:
-    flips = sum(len(change.flips) for change in changes)
-    cheaper = sum(len(change.cheaper()) for change in changes)
-    lost = sum(len(change.lost()) for change in changes)
-    return (f"Of {flips} flipped decisions, {cheaper} are cheaper on their own, and {lost} of these ({text.percent(lost, cheaper, 0)}) cost more than "
-            "they save once all that follows is counted.")
+    flips = [flip for change in changes for flip in change.flips()]
+    cheaper = sum(flip.cheaper for flip in flips)
+    lost = sum(flip.lost for flip in flips)
+    return (f"In shardlab's built-in LLaMA3-8B and GPT-2 XL, {cheaper} of {len(flips)} distinct flipped decisions are cheaper on their own, and {lost} of these "
+            f"({text.percent(lost, cheaper, 0)}) cost more than they save once all that follows is counted.")
 
 
 def body(changes: list[Change]) -> str:
     rows = []
     for change in changes:
-        cheaper, lost = change.cheaper(), change.lost()
-        rows.append([f"`{change.before}` to `{change.after}`", change.compared, len(change.flips), len(cheaper), len(lost),
-                     text.microseconds(sum(flip["delta_local_us"] for flip in cheaper)),
-                     text.microseconds(sum(flip["delta_sum_us"] for flip in cheaper)),
-                     text.microseconds(sum(flip["delta_step_us"] for flip in cheaper))])
-    every = [(change, where, flip) for change in changes for where, flip in change.flips]
-    every.sort(key=lambda item: (-abs(item[2]["delta_sum_us"] - item[2]["delta_local_us"]), item[1], item[2]["node"]))
-    largest = [[where, f"`{flip['op']}` at `{flip['node']}`", flip["count"], text.microseconds(flip["delta_local_us"]),
-                text.microseconds(flip["delta_sum_us"]), text.microseconds(flip["delta_step_us"]), flip["followers"],
-                f"`{flip['baseline']}` becomes `{flip['candidate']}`"] for _, where, flip in every[:MOST_FLIPS]]
+        flips = change.flips()
+        cheaper = [flip for flip in flips if flip.cheaper]
+        rows.append([f"`{change.before}` to `{change.after}`", change.compared, len(change.seen), len(flips), len(cheaper), sum(flip.lost for flip in cheaper),
+                     *(text.microseconds(sum(flip.us(key) for flip in cheaper)) for key in ("delta_local_us", "delta_sum_us", "delta_step_us"))])
+    every = [flip for change in changes for flip in change.flips()]
+    every.sort(key=lambda flip: (-abs(flip.us("delta_sum_us") - flip.us("delta_local_us")), flip.program, flip.mesh, flip.seen[0]["node"]))
+    largest = [[f"{flip.program}, {flip.mesh}", ", ".join(flip.recipes), f"`{flip.seen[0]['op']}` at `{flip.seen[0]['node']}`", span(flip, "count"),
+                *(text.microseconds(flip.us(key)) for key in ("delta_local_us", "delta_sum_us", "delta_step_us")), span(flip, "followers"),
+                f"`{flip.seen[0]['baseline']}` becomes `{flip.seen[0]['candidate']}`"] for flip in every[:MOST_FLIPS]]
+    counted = sum(len(change.seen) for change in changes)
     return f"""
 ## By change
 
-{text.table(["change", "steps:", "flips:", "cheaper alone:", "of these dearer later:", "alone:", "with what follows:", "in the step:"], rows)}
+{text.table(["change", "steps:", "flips:", "distinct:", "cheaper alone:", "of these dearer later:", "alone:", "with what follows:", "in the step:"], rows)}
 
 Each flip is taken alone, wherever its program asks the same question, and every later operator decides anew under the baseline, as eager DTensor
 does. "Alone" is the operator with what brings its inputs there, "with what follows" the sum of all kernels and moves of the training
-step, and "in the step" its simulated time, where moves hide behind kernels. The last three columns sum over the flips that are
-cheaper alone. Below zero is a saving. Steps are the programs, recipes and meshes whose decisions can run: on 8x8 most stacks stop at a view, of 25
-heads over 8 ranks in GPT-2 XL, and of a strided shard whose order they do not know in LLaMA3-8B.
+step, and "in the step" its simulated time, where moves hide behind kernels. The same flip at the same node under several recipes counts once, unless it comes
+out otherwise: {counted} flips of all steps are {len(every)} distinct ones. From the fifth column on only distinct flips count, with the mean over their recipes, and the
+last three columns sum over those that are cheaper alone. Below zero is a saving. Steps are the programs, recipes and meshes whose decisions can run: on 8x8 most
+stacks stop at a view, of 25 heads over 8 ranks in GPT-2 XL, and of a strided shard whose order they do not know in LLaMA3-8B.
 
 ## The largest differences
 
-{text.table(["program, recipe, mesh", "operator", "nodes:", "alone:", "with what follows:", "in the step:", "nodes that follow:", "change"], largest) if largest else "No flip."}
+{text.table(["program, mesh", "recipes", "operator", "nodes:", "alone:", "with what follows:", "in the step:", "nodes that follow:", "change"], largest) if largest else "No flip."}
 
 ## What to do
 
@@ -112,7 +141,13 @@ heads over 8 ranks in GPT-2 XL, and of a strided shard whose order they do not k
 
 ## What this rests on
 
-Programs: shardlab's LLaMA3-8B and GPT-2 XL with two layers, forward and backward, with parameters as the recipe lays them out. Decisions: shardlab's stacks of
-DTensor (docs/trust.md). Prices: `{REFERENCE}`, fitted to public logs of nccl-tests, and datasheet kernels. The largest error of this method is that of
+Programs: shardlab's built-in LLaMA3-8B and GPT-2 XL with two layers, forward and backward, with parameters as the recipe lays them
+out; no program that was recorded from PyTorch is among them. Decisions: shardlab's stacks of DTensor (docs/trust.md). Prices: `{REFERENCE}`, fitted to public logs of nccl-tests, and datasheet kernels. The largest error of this method is that of
 the prices ([scoreboard](../scoreboard.md)). No GPU was measured for this page.
 """
+
+
+def span(flip: Flip, key: str) -> str:
+    """A count, or its least and largest over the recipes."""
+    counts = sorted({each[key] for each in flip.seen})
+    return f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"

@@ -38,6 +38,8 @@ class Plan:
     first: Merged  # by the pull request's own rule
     second: Merged  # by its successor's, which PyTorch has
     refused: tuple[str, ...]
+    graph: bool  # whether the successor merges something in the plan of the graph planner
+    graph_refused: tuple[str, ...]
 
 
 def find(program: Shardlab) -> Finding:
@@ -54,16 +56,22 @@ def planned(program: Shardlab, question: dict[str, Any]) -> Plan | None:
     names = "abcd"[: question["mesh"].count("x") + 1]
     mesh = ",".join(f"{name}={extent}" for name, extent in zip(names, question["mesh"].split("x")))
     words = ["plan", "--mesh", mesh, "--tensor", question["tensor"], "--from", question["from"], "--to", question["to"], "--stack", STACK,
-             "--planner", "greedy", "--set", "stack.merge=execute"]
+             "--set", "stack.merge=execute"]
     for length in range(2, len(names) + 1):
         for dims in itertools.combinations(names, length):
             words += ["--flatten", ",".join(dims)]
-    found = program.run(*words)
+    found = program.run(*words, "--planner", "greedy")
     if found["price_us"] is None or found["executed_us"] is None:
         return None
-    first = program.run(*words, "--set", "stack.merge_rule=neighbouring-all-reduces")
-    return Plan(question["mesh"], found["price_us"], merged_in(first), merged_in(found),
-                tuple(reason for warning in found["warnings"] for reason in REASONS if reason in json.dumps(warning)))
+    first = program.run(*words, "--planner", "greedy", "--set", "stack.merge_rule=neighbouring-all-reduces")
+    graph = program.run(*words, "--planner", "graph")
+    return Plan(question["mesh"], found["price_us"], merged_in(first), merged_in(found), refusals(found),
+                any(len(step["mesh_dims"]) > 1 for step in graph["steps"]), refusals(graph))
+
+
+def refusals(found: Any) -> tuple[str, ...]:
+    """Why runs of the plan are not merged; a reason once for each run."""
+    return tuple(reason for warning in found["warnings"] for reason in REASONS if reason in json.dumps(warning))
 
 
 def merged_in(found: Any) -> Merged:
@@ -95,6 +103,22 @@ def saved(plans: list[Plan], rule: str) -> str:
     return text.percent(sum(plan.apart_us - getattr(plan, rule).us for plan in merged), apart, 0) if merged else "-"
 
 
+def change(plans: list[Plan]) -> float:
+    """By how much the successor's merges change the time of the plans that it merges: -0.5 takes half of it."""
+    merged = [plan for plan in plans if plan.second.merges]
+    return sum(plan.second.us for plan in merged) / sum(plan.apart_us for plan in merged) - 1
+
+
+def spread(plans: list[Plan]) -> str:
+    """On which mesh the merges change the time least and most favourably, and which meshes lose."""
+    meshes = {mesh: [plan for plan in plans if plan.mesh == mesh] for mesh in dict.fromkeys(plan.mesh for plan in plans)}
+    changes = {mesh: change(here) for mesh, here in meshes.items() if any(plan.second.merges for plan in here)}
+    worst, best = max(changes, key=lambda mesh: changes[mesh]), min(changes, key=lambda mesh: changes[mesh])
+    slower = [mesh for mesh in changes if changes[mesh] > 0]
+    return (f"from {100 * -changes[best]:.0f} % less on {best} to {100 * abs(changes[worst]):.0f} % {'more' if changes[worst] > 0 else 'less'} on {worst}"
+            + (f", and more in all on {text.listed(slower)}" if len(slower) > 1 else ", the only mesh that loses in all" if slower else ""))
+
+
 def answer(plans: list[Plan]) -> str:
     merged = [plan for plan in plans if plan.second.merges]
     first = [plan for plan in plans if plan.first.merges]
@@ -102,7 +126,22 @@ def answer(plans: list[Plan]) -> str:
     refused = [plan for plan in plans if plan.refused]
     return (f"Of {len(plans):,} random redistributions on meshes of two and more dims, the pull request's algorithm merges {len(first)} and its successor {len(merged)}; "
             f"the successor's merges take {saved(plans, 'second')} less time than the steps apart, "
-            f"by `{STACK}`. By the same prices {len(longer)} of them would be slower merged, and {len(refused)} plans have a run that is refused.")
+            f"by `{STACK}`: {spread(plans)}. By the same prices {len(longer)} of them would be slower merged ({losers(longer)}), and {len(refused)} plans have a run that is refused.")
+
+
+def wrong_order(plans: list[Plan]) -> str:
+    """Why the greedy planner's runs are never in the wrong order, or how many are after all."""
+    wrong = sum("non_ascending_mesh_dims" in plan.refused for plan in plans)
+    if wrong:
+        return f"{wrong} plans have a run whose mesh dims stand in the wrong order."
+    return ("No run of these stands in the wrong order, and none can: the greedy planner gathers from the last mesh dim to the first, and it cuts a tensor dim on a mesh dim\n"
+            "only after all mesh dims to the left that cut it.")
+
+
+def losers(longer: list[Plan]) -> str:
+    """The meshes of plans that are slower merged, those with the most first."""
+    counts = {mesh: sum(plan.mesh == mesh for plan in longer) for mesh in dict.fromkeys(plan.mesh for plan in longer)}
+    return text.listed([f"{count} on {mesh}" for mesh, count in sorted(counts.items(), key=lambda item: -item[1])])
 
 
 def body(plans: list[Plan], programs: list[tuple[str, int, int]]) -> str:
@@ -113,6 +152,8 @@ def body(plans: list[Plan], programs: list[tuple[str, int, int]]) -> str:
         rows.append([mesh, len(here), sum(bool(plan.first.merges) for plan in here), len(merged),
                      sum(plan.second.us > plan.apart_us for plan in merged), saved(here, "first"), saved(here, "second"),
                      *(sum(reason in plan.refused for plan in here) for reason in REASONS)])
+    graph_rows = [[mesh, len(here), sum(plan.graph for plan in here), *(sum(reason in plan.graph_refused for plan in here) for reason in REASONS)]
+                  for mesh in dict.fromkeys(plan.mesh for plan in plans) for here in [[plan for plan in plans if plan.mesh == mesh]]]
     kinds: dict[str, list[int]] = {}
     for plan in plans:
         for collective, dims in plan.second.merges:
@@ -131,6 +172,14 @@ def body(plans: list[Plan], programs: list[tuple[str, int, int]]) -> str:
              *(f"refused, {reason}:" for reason in REASONS.values())], rows)}
 
 Saved is the share of the time of those plans alone. The greedy planner's steps, with every flattened mesh registered.
+{wrong_order(plans)}
+
+## By the graph planner
+
+{text.table(["mesh", "plans:", "merged:", *(f"refused, {reason}:" for reason in REASONS.values())], graph_rows)}
+
+The plans of least cost for the same redistributions. On the way they may cut a tensor dim on an inner mesh dim first (`S(0)[1]S(0)[0]`), and what they gather or scatter
+after that stands in an order that no flattened mesh has.
 
 ## By collective
 

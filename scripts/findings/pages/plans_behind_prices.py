@@ -58,7 +58,8 @@ redistribution, and the plan is what the same stack would run. `--seed` draws ot
 
 - Price what is merged as it runs. By DTensor's own latencies one collective among all ranks of several hosts can cost more than the two that it replaces.
 - A layout change that the planner can run and the cost function calls impossible hides a strategy from selection. Since 2.14 that is every change of a shard
-  into a partial: one price for it, zero or that of writing zeros, would let strategies use what the planner does anyway.
+  into a partial: one price for it, zero or that of writing zeros, would let strategies use what the planner does anyway. Case [R90](../../configs/regressions/R90.json) has one
+  such change, whose price is finite under 2.13 and infinite since.
 
 ## By hand
 

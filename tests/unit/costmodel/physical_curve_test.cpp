@@ -39,7 +39,7 @@ TEST(PhysicalCurve, GoesFromItsFloorToItsPlateau) {
 // Between two hosts of 8 devices, a tree sends the buffer once over the 8 links of a host.
 TEST(PhysicalCurve, AnAllReduceOfTwoHostsCrossesTheNetworkOnce) {
   const PhysicalCurve curve = curve_of(Collective::kAllReduce, span(16, 2), topology_with(8));
-  EXPECT_NEAR(curve.bytes_per_us, 0.8 * 450e3 / (2 * 15.0 / 16), 1e-6) << "NVLink bounds it";
+  EXPECT_NEAR(curve.bytes_per_us, 1.04 * 450e3 / (2 * 15.0 / 16), 1e-6) << "NVLink bounds it";
   const PhysicalCurve two = curve_of(Collective::kAllReduce, span(2, 2), topology_with(8));
   EXPECT_NEAR(two.bytes_per_us, 0.85 * 50e3, 1e-6);
 }
@@ -71,6 +71,117 @@ TEST(PhysicalCurve, TwoSwitchesReachMoreThanSeveral) {
   EXPECT_NEAR(share_of_nvlink(90, "nvswitch", 32, 4), 0.8, 1e-9);
   EXPECT_NEAR(share_of_nvlink(80, "nvswitch", 16, 2), 0.8, 1e-9);
 }
+
+// A topology whose links differ in these figures from those of 8 GPUs a host.
+Topology patched(const char* host, const char* network, std::int64_t capability = 90) {
+  nlohmann::json json = topology_json(8);
+  json["device"]["compute_capability"] = capability;
+  json["links"][0].merge_patch(nlohmann::json::parse(host));
+  json["links"][1].merge_patch(nlohmann::json::parse(network));
+  return Topology::from_json(json, {"test.json", ""});
+}
+
+TEST(PhysicalCurve, NvlsCanBeTurnedOff) {
+  const auto share = [](const Topology& topology) {
+    return curve_of(Collective::kAllReduce, span(8, 1), topology).bytes_per_us * 1.75 / 450e3;
+  };
+  EXPECT_NEAR(share(patched("{}", "{}")), 1.06, 1e-9);
+  EXPECT_NEAR(share(patched(R"({"reduces": false})", "{}")), 0.8, 1e-9);
+}
+
+// On a network of 12.5 GB/s a device, which bounds them, an all_reduce of four hosts sends 2 * 3 / 4
+// of the buffer through the links of a host, and one with SHARP sends it once.
+TEST(PhysicalCurve, ANetworkThatReducesCarriesTheBufferOnce) {
+  constexpr const char* kSlow = R"({"bandwidth_gb_per_s": 12.5})";
+  constexpr const char* kSharp = R"({"bandwidth_gb_per_s": 12.5, "reduces": true})";
+  const auto plateau = [](Collective kind, std::int64_t hosts, const char* network) {
+    return curve_of(kind, span(8 * hosts, hosts), patched("{}", network, 80)).bytes_per_us;
+  };
+  constexpr double kNetwork = 0.85 * 8 * 12.5e3;
+  EXPECT_NEAR(plateau(Collective::kAllReduce, 4, kSlow), kNetwork / 1.5, 1e-6);
+  EXPECT_NEAR(plateau(Collective::kAllReduce, 4, kSharp), kNetwork, 1e-6);
+  EXPECT_NEAR(plateau(Collective::kAllReduce, 64, kSharp), kNetwork, 1e-6);
+  EXPECT_NEAR(plateau(Collective::kAllReduce, 2, kSharp), plateau(Collective::kAllReduce, 2, kSlow),
+              1e-6);
+  EXPECT_EQ(plateau(Collective::kAllGather, 4, kSharp), plateau(Collective::kAllGather, 4, kSlow));
+  EXPECT_EQ(plateau(Collective::kReduceScatter, 4, kSharp),
+            plateau(Collective::kReduceScatter, 4, kSlow));
+}
+
+// On a fast network, the chain inside the hosts bounds an all_reduce with SHARP.
+TEST(PhysicalCurve, TheChainInsideTheHostsBoundsSharp) {
+  const Topology fast = patched("{}", R"({"reduces": true})");
+  EXPECT_NEAR(curve_of(Collective::kAllReduce, span(96, 12), fast).bytes_per_us, 0.8 * 450e3 / 1.75,
+              1e-6);
+  EXPECT_NEAR(curve_of(Collective::kAllReduce, span(12, 12), fast).bytes_per_us, 0.85 * 50e3, 1e-6)
+      << "one device a host has no chain";
+  EXPECT_NEAR(curve_of(Collective::kAllReduce, span(16, 2), fast).bytes_per_us,
+              1.04 * 450e3 / (2 * 15.0 / 16), 1e-6)
+      << "two hosts are faster with NVLS and a tree";
+}
+
+// The floor of many hosts is that of eight.
+TEST(PhysicalCurve, ANetworkThatReducesHasFewSteps) {
+  const Topology plain = patched("{}", "{}");
+  const Topology sharp = patched("{}", R"({"reduces": true})");
+  const auto floor = [](const Topology& topology, std::int64_t hosts) {
+    return curve_of(Collective::kAllReduce, span(8 * hosts, hosts), topology).floor_us;
+  };
+  for (const std::int64_t hosts : {2, 4, 8}) EXPECT_EQ(floor(sharp, hosts), floor(plain, hosts));
+  EXPECT_EQ(floor(sharp, 64), floor(plain, 8));
+  EXPECT_LT(floor(sharp, 64), 0.75 * floor(plain, 64));
+}
+
+struct Option {
+  const char* name;
+  const char* slow_host;
+  const char* slow_network;
+  const char* fast_host;
+  const char* fast_network;
+};
+void PrintTo(const Option& c, std::ostream* out) { *out << c.name; }
+class Options : public testing::TestWithParam<Option> {};
+
+// For every GPU, collective, group and size.
+TEST_P(Options, NeverMakeAPriceRise) {
+  const Option& option = GetParam();
+  for (const std::int64_t capability : {80, 90, 100}) {
+    const Topology slow = patched(option.slow_host, option.slow_network, capability);
+    const Topology fast = patched(option.fast_host, option.fast_network, capability);
+    for (const Named<Collective>& kind : EnumNames<Collective>::kNames) {
+      if (kind.value == Collective::kLocal) continue;
+      for (const std::int64_t hosts : {1, 2, 3, 8, 64}) {
+        for (const std::int64_t per_host : {1, 2, 4, 8}) {
+          if (hosts * per_host < 2) continue;
+          const GroupSpan group = span(hosts * per_host, hosts);
+          const PhysicalCurve before = curve_of(kind.value, group, slow);
+          const PhysicalCurve after = curve_of(kind.value, group, fast);
+          for (double bytes = 1; bytes < 1e11; bytes *= 8) {
+            EXPECT_LE(after.us_at_bend(after.bend(bytes)),
+                      before.us_at_bend(before.bend(bytes)) * (1 + 1e-12))
+                << kind.name << " " << hosts << "x" << per_host << " " << bytes;
+          }
+        }
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, Options,
+    testing::Values(Option{"Sharp", "{}", "{}", "{}", R"({"reduces": true})"},
+                    Option{"SharpOnASlowNetwork", "{}", R"({"bandwidth_gb_per_s": 6.25})", "{}",
+                           R"({"bandwidth_gb_per_s": 6.25, "reduces": true})"},
+                    Option{"SharpWithoutNvls", R"({"reduces": false})", "{}",
+                           R"({"reduces": false})", R"({"reduces": true})"},
+                    Option{"Nvls", R"({"reduces": false})", "{}", "{}", "{}"},
+                    Option{"NvlsWithSharp", R"({"reduces": false})", R"({"reduces": true})", "{}",
+                           R"({"reduces": true})"},
+                    Option{"TwiceTheNics", "{}", R"({"bandwidth_gb_per_s": 25})", "{}", "{}"},
+                    Option{"TwiceTheNicsWithSharp", "{}",
+                           R"({"bandwidth_gb_per_s": 25, "reduces": true})", "{}",
+                           R"({"reduces": true})"}),
+    [](const auto& test) { return std::string(test.param.name); });
 
 TEST(PhysicalCurve, SlowerNetworksTakeLongerBetweenHostsAlone) {
   const Topology topology = topology_with(8);

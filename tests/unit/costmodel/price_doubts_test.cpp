@@ -63,6 +63,34 @@ TEST(PriceDoubts, TimeBelowWhatTheLinksCarry) {
   EXPECT_DOUBLE_EQ(doubt->other_us, least);
 }
 
+Topology slow_network(bool reduces) {
+  nlohmann::json json = testing_support::topology_json(8);
+  json["links"][1]["bandwidth_gb_per_s"] = 5.0;
+  json["links"][1]["reduces"] = reduces;
+  return Topology::from_json(json, {"test.json", ""});
+}
+
+// Without SHARP, some of four hosts receives 2 * 3 / 4 of the buffer, through eight interfaces of 5
+// GB/s; with it, each receives the sum once.
+TEST(PriceDoubts, ANetworkThatReducesLowersTheBoundOfAllReduces) {
+  const CollectiveQuery reduce = query_of(Collective::kAllReduce, 32, 4, 800 * kMiB);
+  EXPECT_DOUBLE_EQ(least_us(reduce, slow_network(false)), 1.5 * 800 * kMiB / 40e3);
+  EXPECT_DOUBLE_EQ(least_us(reduce, slow_network(true)), 800 * kMiB / 40e3);
+  const CollectiveQuery gather = query_of(Collective::kAllGather, 32, 4, 800 * kMiB);
+  EXPECT_DOUBLE_EQ(least_us(gather, slow_network(true)), least_us(gather, slow_network(false)));
+}
+
+// With SHARP an all_reduce may be the faster one: it has few steps, the ring of an all_gather many.
+TEST(PriceDoubts, AnAllReduceMayTakeLessThanAnAllGatherWithSharp) {
+  const Given model(900e3, 800e3);
+  const CollectiveQuery large = query_of(Collective::kAllReduce, 16, 2, 160 * kMiB);
+  const Topology plain = slow_network(false);
+  const Topology sharp = slow_network(true);
+  ASSERT_TRUE(PriceDoubts(model, plain, {}).of(large));
+  EXPECT_EQ(PriceDoubts(model, plain, {}).of(large)->kind, DoubtKind::kBelowAllGather);
+  EXPECT_FALSE(PriceDoubts(model, sharp, {}).of(large));
+}
+
 TEST(PriceDoubts, AnAllReduceBelowItsOwnAllGather) {
   const CollectiveQuery large = query_of(Collective::kAllReduce, 16, 2, 16 * kMiB);
   EXPECT_FALSE(doubt_of(Given(9000.0, 9000.0), large));

@@ -147,6 +147,49 @@ TEST(LayeredTopology, DevicesInTheSamePlaceOfTheirHostsShareARail) {
   EXPECT_EQ(level(2, 2, 10), "spine");  // another position on the second host
 }
 
+// What a file says of each level, or nothing.
+struct Reduction {
+  const char* name;
+  std::int64_t capability;
+  const char* inner;  // the link of the host, as a JSON merge patch
+  const char* outer;  // the network
+  bool host_reduces;
+  bool network_reduces;
+};
+void PrintTo(const Reduction& c, std::ostream* out) { *out << c.name; }
+class Reductions : public testing::TestWithParam<Reduction> {};
+
+TEST_P(Reductions, FollowTheFileOrElseTheDevice) {
+  json value = topology_json(8);
+  value["device"]["compute_capability"] = GetParam().capability;
+  value["links"][0].merge_patch(json::parse(GetParam().inner));
+  value["links"][1].merge_patch(json::parse(GetParam().outer));
+  const Topology topology = read(value);
+  EXPECT_EQ(topology.links()[0].reduces, GetParam().host_reduces);
+  EXPECT_EQ(topology.links()[1].reduces, GetParam().network_reduces);
+  EXPECT_EQ(topology.to_json(), value) << "what the file does not say is not written";
+  EXPECT_EQ(read(topology.to_json()), topology);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, Reductions,
+    testing::Values(Reduction{"HopperHasNvls", 90, "{}", "{}", true, false},
+                    Reduction{"BlackwellHasNvls", 103, "{}", "{}", true, false},
+                    Reduction{"AmpereHasNone", 80, "{}", "{}", false, false},
+                    Reduction{"NvlinkAloneHasNone", 90, R"({"kind": "nvlink"})", "{}", false,
+                              false},
+                    Reduction{"NvlsOff", 90, R"({"reduces": false})", "{}", false, false},
+                    Reduction{"NvlsStated", 90, R"({"reduces": true})", "{}", true, false},
+                    Reduction{"Sharp", 80, "{}", R"({"reduces": true})", false, true},
+                    Reduction{"NoSharp", 80, R"({"kind": "pcie", "reduces": false})",
+                              R"({"reduces": false})", false, false}),
+    [](const auto& test) { return std::string(test.param.name); });
+
+// Like the models, a topology takes a device without a compute capability for a Hopper.
+TEST(Topology, WithoutAComputeCapabilityNvswitchReduces) {
+  EXPECT_TRUE(topology_with(8).links()[0].reduces);
+}
+
 struct TopologyError {
   const char* name;
   const char* patch;  // a JSON merge patch of the valid file
@@ -198,7 +241,27 @@ INSTANTIATE_TEST_SUITE_P(
                                      "bandwidth_gb_per_s": 1, "bandwith_gb_per_s": 2}]})",
                       "t.json:/links/0/bandwith_gb_per_s: unknown key (did you mean "
                       "\"bandwidth_gb_per_s\"?); valid: name, joins, latency_us, "
-                      "bandwidth_gb_per_s, kind, oversubscription"},
+                      "bandwidth_gb_per_s, kind, oversubscription, reduces"},
+        TopologyError{"ReductionIsNoBoolean",
+                      R"({"links": [{"name": "a", "joins": "all", "latency_us": 1,
+                                     "bandwidth_gb_per_s": 1, "reduces": 1}]})",
+                      "t.json:/links/0/reduces: found 1; valid: true or false"},
+        TopologyError{"PcieThatReduces",
+                      R"({"links": [{"name": "a", "joins": "host", "latency_us": 1, "kind": "pcie",
+                                     "bandwidth_gb_per_s": 1, "reduces": true},
+                                    {"name": "b", "joins": "all", "latency_us": 1,
+                                     "bandwidth_gb_per_s": 1}]})",
+                      "t.json:/links/0/reduces: found true on a level of kind \"pcie\"; valid: "
+                      "true on a network, and on an nvswitch from compute capability 90 on"},
+        TopologyError{"AnAmpereSwitchThatReduces",
+                      R"({"device": {"compute_capability": 80},
+                          "links": [{"name": "a", "joins": "host", "latency_us": 1,
+                                     "bandwidth_gb_per_s": 1, "reduces": true},
+                                    {"name": "b", "joins": "all", "latency_us": 1,
+                                     "bandwidth_gb_per_s": 1}]})",
+                      "t.json:/links/0/reduces: found true on an nvswitch of compute capability "
+                      "80; valid: true on a network, and on an nvswitch from compute capability "
+                      "90 on"},
         TopologyError{"UnknownKind",
                       R"({"links": [{"name": "a", "joins": "all", "latency_us": 1,
                                      "bandwidth_gb_per_s": 1, "kind": "wire"}]})",

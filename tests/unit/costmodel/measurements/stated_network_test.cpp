@@ -40,5 +40,17 @@ TEST(StatedNetwork, FabricsHaveTheirDelays) {
   EXPECT_GT(stated_network("Slingshot-11, 4 x 200 Gb/s per node", 4).delay, 1.0);
 }
 
+TEST(StatedNetwork, ReducesWhereTheTextNamesSharp) {
+  EXPECT_TRUE(stated_network("InfiniBand HDR with SHARP (CollNet), 4 x 200 Gb/s", 8).reduces);
+  EXPECT_TRUE(stated_network("InfiniBand NDR 400 Gb/s, 8 NICs/node, SHARP manifest", 8).reduces);
+  EXPECT_TRUE(stated_network("NVLink SHARP and InfiniBand SHARP", 8).reduces);
+  for (const char* text :
+       {"InfiniBand NDR 400 Gb/s, 8 NICs/node", "InfiniBand, no SHARP", "InfiniBand without SHARP",
+        "non-SHARP InfiniBand", "InfiniBand, SHARP off", "InfiniBand (SHARP: not available)",
+        "InfiniBand, SHARP disabled", "InfiniBand, NVLink SHARP inside", "NCCL_COLLNET_ENABLE=1"}) {
+    EXPECT_FALSE(stated_network(text, 8).reduces) << text;
+  }
+}
+
 }  // namespace stated_network_test
 }  // namespace shardlab

@@ -203,6 +203,51 @@ TEST_F(Nccl, SwitchesAddAndRemoveAlternatives) {
       names(*with({{"copy_engine", 1}}), Collective::kAllToAll, span(1, 8)).contains("CE/SIMPLE"));
 }
 
+// CollNet needs a network that reduces, and NVLS an NVSwitch that does; a parameter overrules the
+// topology's network.
+TEST(NcclTopologies, SwitchesThatReduceAddAlternatives) {
+  const auto names = [](const char* host, const char* network, const json& params) {
+    json value = topology_json(8);
+    value["links"][0].merge_patch(json::parse(host));
+    value["links"][1].merge_patch(json::parse(network));
+    const auto model = collective_model({{"name", "nccl"}, {"params", params}},
+                                        Topology::from_json(value, {"test.json", ""}));
+    std::set<std::string> all;
+    for (const Alternative& a : model->alternatives({Collective::kAllReduce, 1e6, span(4, 8)})) {
+      if (a.algorithm != "RING" && a.algorithm != "TREE") all.insert(std::string(a.algorithm));
+    }
+    return all;
+  };
+  using Names = std::set<std::string>;
+  const json none = json::object();
+  constexpr const char* kYes = R"({"reduces": true})";
+  constexpr const char* kNo = R"({"reduces": false})";
+  EXPECT_EQ(names("{}", "{}", none), (Names{"NVLS_TREE"}));
+  EXPECT_EQ(names("{}", kYes, none),
+            (Names{"COLLNET_CHAIN", "COLLNET_DIRECT", "NVLS", "NVLS_TREE"}));
+  EXPECT_EQ(names(kNo, kYes, none), (Names{"COLLNET_CHAIN", "COLLNET_DIRECT"}));
+  EXPECT_EQ(names(kNo, "{}", none), Names{});
+  EXPECT_EQ(names("{}", kYes, {{"collnet", 0}}), (Names{"NVLS_TREE"}));
+  EXPECT_EQ(names("{}", kNo, {{"collnet", 1}}), names("{}", kYes, none));
+}
+
+// A chain sends half of what its channels carry inside a host, up to twice as much as the network:
+// four interfaces of 25 GB/s on hosts of 8 A100s let four channels of 24 GB/s reach 40 inside.
+TEST(NcclTopologies, CollNetsChainIsSearchedAsATree) {
+  json value = topology_json(8);
+  value["device"]["compute_capability"] = 80;
+  value["nics_per_host"] = 4;
+  value["links"][0]["bandwidth_gb_per_s"] = 300.0;
+  value["links"][1].merge_patch({{"bandwidth_gb_per_s", 12.5}, {"reduces", true}});
+  const auto model =
+      collective_model({{"name", "nccl"}}, Topology::from_json(value, {"test.json", ""}));
+  const Fit fit = fit_of(*model, Collective::kAllReduce, span(4, 8), "COLLNET_CHAIN", "SIMPLE");
+  EXPECT_NEAR(fit.gbps, 0.5 * 4 * 48, 0.5 * 4 * 20);
+  for (const Alternative& a : model->alternatives({Collective::kAllGather, 1e6, span(4, 8)})) {
+    EXPECT_NE(a.algorithm, "COLLNET_DIRECT") << "two devices share an interface";
+  }
+}
+
 TEST_F(Nccl, PatGrowsWithTheLogarithmOfTheHostsAndLinearlyInRanks) {
   // 8 + log2(8) * 14 / 3.5 + 8 * 2.8 us; 0.75 of 2 channels of 24 GB/s.
   const Fit fit = fit_of(*model_, Collective::kAllGather, span(8, 1), "PAT", "SIMPLE");

@@ -152,6 +152,21 @@ TEST(Population, TheNetworkIsTheTopologysUnlessItIsGiven) {
   EXPECT_EQ(at(own, slow_topology), at(own, topology_with(8)));
 }
 
+TEST(Population, SharpIsTheTopologysUnlessItIsGiven) {
+  const json rows = json::array({row("all_reduce", 64, 8, doubling(1))});
+  json json_of = topology_json(8);
+  json_of["links"][1]["bandwidth_gb_per_s"] = 12.5;
+  const Topology plain = Topology::from_json(json_of, {"plain.json", ""});
+  json_of["links"][1]["reduces"] = true;
+  const Topology sharp = Topology::from_json(json_of, {"sharp.json", ""});
+  const auto at = [&](const json& params, const Topology& topology) {
+    return us(*model_of(rows, params, topology), Collective::kAllReduce, 1e9, group_of(64, 8));
+  };
+  EXPECT_LT(at(json::object(), sharp), 0.65 * at(json::object(), plain));
+  EXPECT_EQ(at({{"network_reduces", 0}}, sharp), at(json::object(), plain));
+  EXPECT_EQ(at({{"network_reduces", 1}}, plain), at(json::object(), sharp));
+}
+
 // Next to a measured size, the deviation rises as that of a random walk: with the root of the
 // distance.
 TEST(PopulationCurve, DeviationsGrowWithTheRootOfTheDistance) {

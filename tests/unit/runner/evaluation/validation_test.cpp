@@ -102,6 +102,18 @@ TEST(Validation, ASetDecidesTheDevicesOfAHost) {
   EXPECT_EQ(span_on(set_of("GB200", 36, 144), gb200).domains, 2);
 }
 
+TEST(Validation, ASourceThatNamesSharpHasANetworkThatReduces) {
+  const ConfigStore store = shipped();
+  MeasurementSet set = set_of("A100-SXM4-80GB", 4, 32);
+  const auto reduces = [&](const std::string& inter, const std::string& named = "") {
+    set.inter = inter;
+    return topology_for(store, named, set).topology.links().back().reduces;
+  };
+  EXPECT_TRUE(reduces("InfiniBand HDR with SHARP"));
+  EXPECT_FALSE(reduces("InfiniBand HDR"));
+  EXPECT_FALSE(reduces("InfiniBand HDR with SHARP", "a100")) << "the named topology says";
+}
+
 TEST(Validation, PredictsWhatTheStacksModelPrices) {
   const ConfigStore store = shipped();
   std::vector<MeasurementSet> sets = {set_of("H100", 1, 8), set_of("H100", 2, 16)};
