@@ -15,8 +15,10 @@
 // learning", chapter 2). Its figures minimise the error and the miscoverage at 0, 3 and 6 known
 // rows of a log when all logs of the same source are left out, over the healthy logs of A100, H100,
 // GH200, H200, B200, B300, GB200 and GB300 in configs/measurements; the clock's speed is the median
-// of the neighbouring rows' departures (status: fitted). The logs of AMD's GPUs, to which no figure
-// was fitted, are predicted with the same ones.
+// of the neighbouring rows' departures (status: fitted). There are many figures and few sources, so
+// each is the geometric mean of five fits, to all sources or some of them: a single fit to half of
+// the sources lowers their error and raises that of the other half. The logs of AMD's GPUs, to which
+// no figure was fitted, are predicted with the same ones.
 #pragma once
 
 #include <Eigen/Dense>

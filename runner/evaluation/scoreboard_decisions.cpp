@@ -152,12 +152,17 @@ ModelChoice calibrated(const System& system, const PopulationPriors* priors) {
                   .choice());
 }
 
-// The general stack of the family's GPU, without the logs of the family's sources.
+// The general stack of the family's GPU, without the logs of the family's sources. It prices what the
+// family measured, since nothing else is chosen.
 ModelChoice general(const System& system, const PopulationPriors& priors) {
   const PopulationFit fit = priors.without(sources_of(system));
-  return as_launched(
-      system, calibrate_for_any_cluster(fit, {gpu_model(system.sets.front().gpu), system.topology})
-                  .choice());
+  std::set<Collective> measured;
+  for (const MeasurementSet& set : system.sets) {
+    for (const MeasuredRow& row : set.rows) measured.insert(row.collective);
+  }
+  const std::vector<Collective> kinds(measured.begin(), measured.end());
+  const PopulationSystem gpu{gpu_model(system.sets.front().gpu), system.topology};
+  return as_launched(system, calibrate_for_any_cluster(fit, gpu, kinds).choice());
 }
 
 bool is_measured(const DeviceMesh& mesh, const System& system) {
