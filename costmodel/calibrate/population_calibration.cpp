@@ -221,7 +221,7 @@ double floor_by_launch(const PopulationPosterior& posterior, const PhysicalCurve
   curve.gpus_per_process = 1;
   shared.gpus_per_process = 8;
   const CollectiveQuery queries[] = {curve, shared};
-  const Eigen::VectorXd log_us = posterior.at(queries).log_us;
+  const Eigen::VectorXd log_us = posterior.log_us_at(queries);
   const double floor_share = 1.0 - PhysicalCurve::plateau_share(physical.bend(curve.full_bytes));
   return (log_us[1] - log_us[0]) / (launch_of(shared) * floor_share);
 }
@@ -298,16 +298,21 @@ void add_advice(Calibration& calibration, const PopulationPosterior& posterior,
 }  // namespace
 
 PopulationCurve population_curve(const PopulationPosterior& posterior, CollectiveQuery curve,
-                                 std::span<const Observation> own, int bend_step) {
+                                 std::span<const Observation> own, PopulationPoints points) {
   const PhysicalGroup group = physical_group(curve.kind, curve.group, posterior.system().topology);
   const PhysicalCurve physical = physical_curve(group);
-  const std::vector<double> bends = bends_of(physical, own, bend_step);
+  const std::vector<double> bends = bends_of(physical, own, points.bend_step);
   std::vector<CollectiveQuery> queries;
   for (const double bend : bends) {
     curve.full_bytes = std::exp(bend - physical.bend(0.0));
     queries.push_back(curve);
   }
-  PopulationPosterior::Figures figures = posterior.at(queries);
+  PopulationPosterior::Figures figures;
+  if (points.errors) {
+    figures = posterior.at(queries);
+  } else {
+    figures.log_us = posterior.log_us_at(queries);
+  }
   PopulationCurve row;
   row.launch = launch_of(curve);
   row.floor_by_launch = floor_by_launch(posterior, physical, curve);
@@ -317,11 +322,14 @@ PopulationCurve population_curve(const PopulationPosterior& posterior, Collectiv
   row.domains = group.domains;
   for (std::size_t i = 0; i < bends.size(); ++i) {
     const auto at = static_cast<Eigen::Index>(i);
+    row.points.push_back(
+        {bends[i], std::exp(figures.log_us[at]) / physical.us_at_bend(bends[i]), 0.0});
+    if (!points.errors) continue;
     const double variance =
         std::max(0.0, figures.covariance(at, at)) + kPopulationNoise * kPopulationNoise;
     const double deviation = own.empty() ? std::sqrt(variance) : with_tails(variance, bends[i]);
-    row.points.push_back({bends[i], std::exp(figures.log_us[at]) / physical.us_at_bend(bends[i]),
-                          own.size() < kRowsOfOwnCurve ? kUnknownTail * deviation : deviation});
+    row.points.back().log_error =
+        own.size() < kRowsOfOwnCurve ? kUnknownTail * deviation : deviation;
   }
   return row;
 }
@@ -353,11 +361,12 @@ std::vector<NextSize> choose_next_sizes(const PopulationPosterior& posterior,
 }
 
 Calibration calibrate_for_any_cluster(const PopulationFit& fit, const PopulationSystem& system,
-                                      std::span<const Collective> kinds) {
+                                      const PopulationTable& table) {
+  std::span<const Collective> kinds = kTabled;
+  if (!table.kinds.empty()) kinds = table.kinds;
   Calibration calibration;
   calibration.model = find_cost_model("population");
   calibration.noise_percent = 100 * kPopulationNoise;
-  if (kinds.empty()) kinds = kTabled;
   std::vector<CollectiveQuery> measured = fit.asked_of_device(system.device);
   std::erase_if(measured, [&](const CollectiveQuery& query) {
     return std::find(kinds.begin(), kinds.end(), query.kind) == kinds.end();
@@ -371,19 +380,20 @@ Calibration calibrate_for_any_cluster(const PopulationFit& fit, const Population
 
   const PopulationPosterior posterior(fit, system, {});
   for (const CollectiveQuery& curve : tabled_curves(measured, groups, kinds, system.topology)) {
-    PopulationCurve row = population_curve(posterior, curve, {});
+    PopulationCurve row = population_curve(posterior, curve, {}, {.errors = table.errors});
     row.measured = range_of(curve, measured, system.topology);
     if (has_network && row.domains > 1) row.network_delay = own_delay;
     calibration.rows.push_back(row.to_json());
   }
-  if (!has_network) return calibration;
+  if (!has_network || !table.other_networks) return calibration;
   for (const double delay : kNetworkDelays) {
     if (std::abs(delay / own_delay - 1.0) < 0.01) continue;
     const Topology topology = with_delay(system.topology, delay);
     const PopulationPosterior other(fit, {system.device, topology}, {});
     const std::vector<GroupSpan> spans = groups_of_networks(topology);
     for (const CollectiveQuery& curve : tabled_curves({}, spans, kinds, topology)) {
-      PopulationCurve row = population_curve(other, curve, {}, kBendStepOfNetworks);
+      PopulationCurve row = population_curve(
+          other, curve, {}, {.bend_step = kBendStepOfNetworks, .errors = table.errors});
       row.network_delay = delay;
       calibration.rows.push_back(row.to_json());
     }

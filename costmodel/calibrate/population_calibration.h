@@ -35,20 +35,29 @@ namespace shardlab {
                                                const PopulationSystem& system,
                                                std::span<const Observation> rows);
 
-// What the logs say of a GPU, whatever the cluster. Only the rows of `kinds` are made, which saves time
-// where few collectives are asked for; none means all. Beside the system's own network, the table has
-// rows for all networks that the logs tell apart.
+// Which part of a table for all clusters is made, because the whole takes seconds.
+struct PopulationTable {
+  std::span<const Collective> kinds = {};  // none: all
+  bool other_networks = true;              // also rows for the other networks that logs tell apart
+  bool errors = true;                      // otherwise all stated deviations are 0
+};
+// What the logs say of a GPU, whatever the cluster.
 [[nodiscard]] Calibration calibrate_for_any_cluster(const PopulationFit& fit,
                                                     const PopulationSystem& system,
-                                                    std::span<const Collective> kinds = {});
+                                                    const PopulationTable& table = {});
 
 inline constexpr std::size_t kRowsOfOwnCurve = 6;
 
 // The row of the model for one collective and group, whose bytes are ignored. `own` are the rows of
-// the posterior that belong to it. Its points are `bend_step` apart.
+// the posterior that belong to it.
+struct PopulationPoints {
+  int bend_step = 1;   // between two points
+  bool errors = true;  // otherwise all stated deviations are 0; only without rows of the cluster
+};
 [[nodiscard]] PopulationCurve population_curve(const PopulationPosterior& posterior,
                                                CollectiveQuery curve,
-                                               std::span<const Observation> own, int bend_step = 1);
+                                               std::span<const Observation> own,
+                                               PopulationPoints points = {});
 
 // Which of `candidates` to measure next, one after the other, so that the mean variance of what is
 // predicted for all of them falls fastest. `known` and `taken` are not changed; at most `count`.

@@ -173,6 +173,7 @@ void PopulationFit::weigh_curves() {
 void PopulationFit::factorize(const MatrixXd& covariance) {
   factor_.compute(covariance);
   whitened_ = factor_.matrixL().solve(departures_);
+  weights_ = factor_.matrixL().transpose().solve(whitened_);
 }
 
 PopulationFit PopulationFit::without(std::span<const std::string> sources) const {
@@ -235,6 +236,17 @@ PopulationPlace PopulationPosterior::place(const CollectiveQuery& query) const {
 
 double PopulationPosterior::log_physical(const CollectiveQuery& query) const {
   return log_physical_us(query, system_.topology);
+}
+
+VectorXd PopulationPosterior::log_us_at(std::span<const CollectiveQuery> queries) const {
+  if (!known_.empty()) return at(queries).log_us;
+  std::vector<PopulationPlace> places;
+  VectorXd log_us(size_of(queries));
+  for (std::size_t i = 0; i < queries.size(); ++i) {
+    places.push_back(place(queries[i]));
+    log_us[static_cast<Index>(i)] = log_physical(queries[i]);
+  }
+  return log_us + population_covariances(fit_.places_, places).transpose() * fit_.weights_;
 }
 
 PopulationPosterior::Figures PopulationPosterior::at(

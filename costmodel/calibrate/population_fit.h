@@ -72,6 +72,7 @@ class PopulationFit {
   Eigen::MatrixXd covariance_;  // with noise
   Eigen::LLT<Eigen::MatrixXd> factor_;
   Eigen::VectorXd whitened_;  // the departures, divided by the factor
+  Eigen::VectorXd weights_;   // of the rows in a prediction without rows of the cluster's own
   std::vector<std::string> devices_;
 };
 
@@ -87,6 +88,8 @@ class PopulationPosterior {
     Eigen::MatrixXd covariance;  // of the curves; a measured row has kPopulationNoise besides
   };
   [[nodiscard]] Figures at(std::span<const CollectiveQuery> queries) const;
+  // Figures::log_us alone, which is far quicker where no row of the cluster is known.
+  [[nodiscard]] Eigen::VectorXd log_us_at(std::span<const CollectiveQuery> queries) const;
   [[nodiscard]] const PopulationSystem& system() const { return system_; }
 
   // The rows that are used.

@@ -162,7 +162,10 @@ ModelChoice general(const System& system, const PopulationPriors& priors) {
   }
   const std::vector<Collective> kinds(measured.begin(), measured.end());
   const PopulationSystem gpu{gpu_model(system.sets.front().gpu), system.topology};
-  return as_launched(system, calibrate_for_any_cluster(fit, gpu, kinds).choice());
+  return as_launched(
+      system, calibrate_for_any_cluster(fit, gpu,
+                                        {.kinds = kinds, .other_networks = false, .errors = false})
+                  .choice());
 }
 
 bool is_measured(const DeviceMesh& mesh, const System& system) {

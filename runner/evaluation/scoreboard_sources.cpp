@@ -171,7 +171,9 @@ std::vector<ByStack> stack_errors(const ConfigStore& store, std::span<const Log>
   parallel_for(
       tasks.size(), threads, [] { return std::make_unique<int>(0); },
       [&](int&, std::size_t i) {
-        choices[i] = calibrate_for_any_cluster(*tasks[i].first, tasks[i].second, kinds[i]).choice();
+        choices[i] = calibrate_for_any_cluster(*tasks[i].first, tasks[i].second,
+                                               {.kinds = kinds[i], .errors = false})
+                         .choice();
       });
   std::size_t next = 0;
   for (auto& [key, choice] : general) choice = std::move(choices[next++]);

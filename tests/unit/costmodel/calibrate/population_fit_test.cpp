@@ -6,6 +6,7 @@
 #include <Eigen/Eigenvalues>
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "costmodel/calibrate/population_calibration.h"
 #include "tests/support/reference_topology.h"
@@ -92,6 +93,36 @@ TEST(PopulationFit, ALeftOutClusterIsPredictedByTheOthers) {
     EXPECT_LT(factor_at(cluster, query), 1.6) << bytes;
     EXPECT_GT(deviation_at(cluster, query), 0.1) << "clusters differ";
   }
+}
+
+// The quick way to the times gives what the way with covariances gives, and a table without errors
+// has the factors of the one with them.
+TEST(PopulationFit, TimesAloneAreThoseOfTheFigures) {
+  const std::vector<PopulationLog> logs = {log_of("a", 1.4), log_of("b", 1.6)};
+  const PopulationFit fit(logs);
+  const PopulationSystem system{"h100", topology_with(8)};
+  const PopulationPosterior cluster(fit, system, {});
+  const CollectiveQuery queries[] = {{Collective::kAllReduce, 64, span(16, 2)},
+                                     {Collective::kAllGather, 1e6, span(8, 1)}};
+  const Eigen::VectorXd quick = cluster.log_us_at(queries);
+  EXPECT_LT((quick - cluster.at(queries).log_us).cwiseAbs().maxCoeff(), 1e-9);
+
+  const Collective kinds[] = {Collective::kAllReduce};
+  const Calibration with = calibrate_for_any_cluster(fit, system, {.kinds = kinds});
+  const Calibration without =
+      calibrate_for_any_cluster(fit, system, {.kinds = kinds, .errors = false});
+  ASSERT_EQ(with.rows.size(), without.rows.size());
+  std::set<double> delays;
+  for (std::size_t i = 0; i < with.rows.size(); ++i) {
+    const PopulationCurve a = PopulationCurve::from_json(with.rows[i], {"with", ""});
+    const PopulationCurve b = PopulationCurve::from_json(without.rows[i], {"without", ""});
+    EXPECT_EQ(a.kind, Collective::kAllReduce);
+    EXPECT_NEAR(a.log_factor(0.0), b.log_factor(0.0), 2e-3);
+    EXPECT_GT(a.log_error(0.0), 0.1);
+    EXPECT_EQ(b.log_error(0.0), 0.0);
+    if (a.network_delay) delays.insert(*a.network_delay);
+  }
+  EXPECT_EQ(delays, (std::set<double>{1.0, 1.2, 1.5, 2.2, 3.0, 20.0}));
 }
 
 TEST(PopulationFit, OneOddSourceCountsLess) {

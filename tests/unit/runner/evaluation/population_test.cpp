@@ -79,7 +79,8 @@ TEST(ShippedPopulation, SharpExplainsTheLogsThatNameIt) {
     const PopulationSystem system{gpu_model(set.gpu),
                                   store.topology(std::string(topology_of_gpu(set.gpu)))};
     const ModelChoice choice =
-        calibrate_for_any_cluster(priors.without(source_of(set)), system).choice();
+        calibrate_for_any_cluster(priors.without(source_of(set)), system, {.errors = false})
+            .choice();
     const double with_sharp = mean_error(choice, set, topology);
     EXPECT_LT(with_sharp, mean_error(choice, set, plain)) << set.name;
     EXPECT_LT(with_sharp, 0.25) << set.name;
@@ -94,7 +95,8 @@ TEST(ShippedPopulation, TheStacksAreFresh) {
   const PopulationFit fit(population_logs(store, sets));
   for (const std::string gpu : {"a100", "h100", "h200", "b200", "gb200", "mi300x", "mi355x"}) {
     const Topology topology = store.topology(gpu);
-    const nlohmann::json fitted = calibrate_for_any_cluster(fit, {gpu, topology}).rows;
+    const nlohmann::json fitted =
+        calibrate_for_any_cluster(fit, {gpu, topology}, {.errors = false}).rows;
     const nlohmann::json& rows = store.stack("calibrated-" + gpu).collective_model.rows;
     ASSERT_EQ(rows.size(), fitted.size()) << gpu;
     for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -108,9 +110,9 @@ TEST(ShippedPopulation, TheStacksAreFresh) {
   }
 }
 
-// A stack is fitted to the logs of its own GPU first: on MI300X and MI355X, RCCL's floor inside a host is
-// not NVIDIA's, and no log of one vendor stands in for the other's.
-TEST(ShippedPopulation, LogsOfOneVendorLeaveTheOthersStackAsItIs) {
+// AMD's logs share with NVIDIA's only what all logs share: they move the times of an H100 by a small part
+// of what clusters differ by.
+TEST(ShippedPopulation, LogsOfOneVendorHardlyMoveTheOthersTimes) {
   const ConfigStore store = shipped();
   std::vector<PopulationLog> all = population_logs(store, healthy_measurements(store));
   std::vector<PopulationLog> nvidia;
@@ -125,9 +127,10 @@ TEST(ShippedPopulation, LogsOfOneVendorLeaveTheOthersStackAsItIs) {
       .ranks = 8, .hosts = 1, .domains = 1, .ranks_per_host = 8, .extent = 8, .walk = 8};
   for (const double bytes : {1e3, 1e6, 1e9}) {
     const CollectiveQuery queries[] = {{Collective::kAllReduce, bytes, host}};
-    const double a = PopulationPosterior(with, system, {}).at(queries).log_us[0];
-    const double b = PopulationPosterior(without, system, {}).at(queries).log_us[0];
-    EXPECT_NEAR(a, b, 0.03) << bytes;
+    const PopulationPosterior::Figures all_logs = PopulationPosterior(with, system, {}).at(queries);
+    const double alone = PopulationPosterior(without, system, {}).at(queries).log_us[0];
+    const double deviation = std::sqrt(all_logs.covariance(0, 0));
+    EXPECT_LT(std::abs(all_logs.log_us[0] - alone), 0.25 * deviation) << bytes;
   }
 }
 
