@@ -250,6 +250,7 @@ void blend_own_curve(PopulationPosterior::Figures& figures,
     const auto at = static_cast<Eigen::Index>(i);
     const double difference = std::log(curve.us(bytes)) - figures.log_us[at];
     figures.log_us[at] += kOwnCurveWeight * difference;
+    if (figures.covariance.size() == 0) continue;
     figures.covariance(at, at) +=
         kOwnCurveWeight * (1.0 - kOwnCurveWeight) * difference * difference;
   }
@@ -402,7 +403,7 @@ Calibration calibrate_for_any_cluster(const PopulationFit& fit, const Population
 }
 
 Calibration calibrate_population(const PopulationFit& fit, const PopulationSystem& system,
-                                 std::span<const Observation> rows) {
+                                 std::span<const Observation> rows, bool errors) {
   if (rows.empty()) throw InputError("calibrate: found no rows; valid: at least one row");
   Calibration calibration;
   calibration.model = find_cost_model("population");
@@ -421,10 +422,10 @@ Calibration calibrate_population(const PopulationFit& fit, const PopulationSyste
   const std::vector<GroupSpan> groups = usual_groups(topology);
   for (const CollectiveQuery& curve : tabled_curves(measured, groups, kTabled, topology)) {
     const std::vector<Observation> own = rows_of(curve, kept, topology);
-    PopulationCurve row = population_curve(posterior, curve, own);
+    PopulationCurve row = population_curve(posterior, curve, own, {.errors = errors});
     row.measured = range_of(curve, measured, topology);
     calibration.rows.push_back(row.to_json());
-    if (!own.empty()) add_parameters(calibration, posterior, own);
+    if (!own.empty() && errors) add_parameters(calibration, posterior, own);
   }
   calibration.noise_percent = 100 * kPopulationNoise;
   const LinkLevel& network = topology.links().back();
@@ -433,7 +434,7 @@ Calibration calibrate_population(const PopulationFit& fit, const PopulationSyste
                           {"network_latency_us", network.latency.value()},
                           {"network_reduces", network.reduces ? 1.0 : 0.0}};
   }
-  add_advice(calibration, posterior, kept);
+  if (errors) add_advice(calibration, posterior, kept);
   add_fit_errors(calibration, kept, topology);
   return calibration;
 }

@@ -31,9 +31,11 @@
 namespace shardlab {
 
 // Throws InputError if there are no rows, or if they contradict each other too much to keep any.
+// Without errors, all stated deviations are 0, and there is no advice on sizes.
 [[nodiscard]] Calibration calibrate_population(const PopulationFit& fit,
                                                const PopulationSystem& system,
-                                               std::span<const Observation> rows);
+                                               std::span<const Observation> rows,
+                                               bool errors = true);
 
 // Which part of a table for all clusters is made, because the whole takes seconds.
 struct PopulationTable {
@@ -52,7 +54,7 @@ inline constexpr std::size_t kRowsOfOwnCurve = 6;
 // the posterior that belong to it.
 struct PopulationPoints {
   int bend_step = 1;   // between two points
-  bool errors = true;  // otherwise all stated deviations are 0; only without rows of the cluster
+  bool errors = true;  // otherwise all stated deviations are 0
 };
 [[nodiscard]] PopulationCurve population_curve(const PopulationPosterior& posterior,
                                                CollectiveQuery curve,

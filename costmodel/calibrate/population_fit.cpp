@@ -215,6 +215,7 @@ PopulationPosterior::PopulationPosterior(const PopulationFit& fit, PopulationSys
     known_.push_back(place(used[i].query));
     misses[static_cast<Index>(i)] = std::log(used[i].time_us) - log_physical(used[i].query);
   }
+  log_weights_ = fit_.weights_;
   if (known_.empty()) return;
   known_whitened_ = fit_.factor_.matrixL().solve(population_covariances(fit_.places_, known_));
   MatrixXd covariance =
@@ -222,6 +223,9 @@ PopulationPosterior::PopulationPosterior(const PopulationFit& fit, PopulationSys
   covariance.diagonal().array() += kPopulationNoise * kPopulationNoise;
   known_factor_.compute(covariance);
   known_weights_ = known_factor_.solve(misses - known_whitened_.transpose() * fit_.whitened_);
+  // The own rows' weights count what the logs do not say of these rows, so the logs' weights fall by
+  // what the logs say of them.
+  log_weights_ -= fit_.factor_.matrixL().transpose().solve(known_whitened_ * known_weights_);
 }
 
 PopulationPlace PopulationPosterior::place(const CollectiveQuery& query) const {
@@ -239,14 +243,17 @@ double PopulationPosterior::log_physical(const CollectiveQuery& query) const {
 }
 
 VectorXd PopulationPosterior::log_us_at(std::span<const CollectiveQuery> queries) const {
-  if (!known_.empty()) return at(queries).log_us;
   std::vector<PopulationPlace> places;
   VectorXd log_us(size_of(queries));
   for (std::size_t i = 0; i < queries.size(); ++i) {
     places.push_back(place(queries[i]));
     log_us[static_cast<Index>(i)] = log_physical(queries[i]);
   }
-  return log_us + population_covariances(fit_.places_, places).transpose() * fit_.weights_;
+  log_us += population_covariances(fit_.places_, places).transpose() * log_weights_;
+  if (!known_.empty()) {
+    log_us += population_covariances(known_, places).transpose() * known_weights_;
+  }
+  return log_us;
 }
 
 PopulationPosterior::Figures PopulationPosterior::at(

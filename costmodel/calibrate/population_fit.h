@@ -88,7 +88,7 @@ class PopulationPosterior {
     Eigen::MatrixXd covariance;  // of the curves; a measured row has kPopulationNoise besides
   };
   [[nodiscard]] Figures at(std::span<const CollectiveQuery> queries) const;
-  // Figures::log_us alone, which is far quicker where no row of the cluster is known.
+  // Figures::log_us alone, which is far quicker.
   [[nodiscard]] Eigen::VectorXd log_us_at(std::span<const CollectiveQuery> queries) const;
   [[nodiscard]] const PopulationSystem& system() const { return system_; }
 
@@ -109,6 +109,7 @@ class PopulationPosterior {
   Eigen::MatrixXd known_whitened_;      // their covariances with the logs, divided by the factor
   Eigen::LLT<Eigen::MatrixXd> known_factor_;
   Eigen::VectorXd known_weights_;  // of the own rows in a prediction
+  Eigen::VectorXd log_weights_;    // of the logs' rows in a prediction
 };
 
 }  // namespace shardlab

@@ -147,25 +147,17 @@ ModelChoice calibrated(const System& system, const PopulationPriors* priors) {
     return calibrate(*find_cost_model("piecewise"), rows, system.topology).choice();
   }
   const PopulationFit fit = priors->without(sources_of(system));
-  return as_launched(
-      system, calibrate_population(fit, {gpu_model(system.sets.front().gpu), system.topology}, rows)
-                  .choice());
+  const PopulationSystem gpu{gpu_model(system.sets.front().gpu), system.topology};
+  const bool errors = false;  // only the times decide
+  return as_launched(system, calibrate_population(fit, gpu, rows, errors).choice());
 }
 
-// The general stack of the family's GPU, without the logs of the family's sources. It prices what the
-// family measured, since nothing else is chosen.
+// The general stack of the family's GPU, without the logs of the family's sources.
 ModelChoice general(const System& system, const PopulationPriors& priors) {
   const PopulationFit fit = priors.without(sources_of(system));
-  std::set<Collective> measured;
-  for (const MeasurementSet& set : system.sets) {
-    for (const MeasuredRow& row : set.rows) measured.insert(row.collective);
-  }
-  const std::vector<Collective> kinds(measured.begin(), measured.end());
   const PopulationSystem gpu{gpu_model(system.sets.front().gpu), system.topology};
-  return as_launched(
-      system, calibrate_for_any_cluster(fit, gpu,
-                                        {.kinds = kinds, .other_networks = false, .errors = false})
-                  .choice());
+  const PopulationTable table{.other_networks = false, .errors = false};
+  return as_launched(system, calibrate_for_any_cluster(fit, gpu, table).choice());
 }
 
 bool is_measured(const DeviceMesh& mesh, const System& system) {

@@ -106,6 +106,10 @@ TEST(PopulationFit, TimesAloneAreThoseOfTheFigures) {
                                      {Collective::kAllGather, 1e6, span(8, 1)}};
   const Eigen::VectorXd quick = cluster.log_us_at(queries);
   EXPECT_LT((quick - cluster.at(queries).log_us).cwiseAbs().maxCoeff(), 1e-9);
+  const std::vector<Observation> own =
+      rows_of(Collective::kAllReduce, span(16, 2), 2.0, system.topology);
+  const PopulationPosterior known(fit, system, own);
+  EXPECT_LT((known.log_us_at(queries) - known.at(queries).log_us).cwiseAbs().maxCoeff(), 1e-9);
 
   const Collective kinds[] = {Collective::kAllReduce};
   const Calibration with = calibrate_for_any_cluster(fit, system, {.kinds = kinds});
