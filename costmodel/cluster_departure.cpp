@@ -12,7 +12,7 @@ namespace {
 // Standard deviations of ln t, except where a comment says otherwise.
 constexpr double kClusterFloor = 0.152;
 constexpr double kClusterPlateau = 0.0532;
-constexpr double kWalkVariance = 0.0388;   // a variance
+constexpr double kWalkVariance = 0.0388;    // a variance
 constexpr double kWalkSpeed = 2.74;         // multiplies the clock
 constexpr double kCurveSharpness = 0.0582;  // of ln p of physical_curve.h
 

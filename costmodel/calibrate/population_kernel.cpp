@@ -15,15 +15,15 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 
 // Standard deviations of ln t, except where a comment says otherwise.
-constexpr double kPlateau = 0.0578;     // of all logs
+constexpr double kPlateau = 0.0578;    // of all logs
 constexpr double kFloorSlope = 0.308;  // for each unit of ln ranks, ln domains, ln per domain
 constexpr double kPlateauSlope = 0.0804;
 constexpr double kSharedSlopes = 0.241;  // of the slopes of two collectives: a share
 constexpr double kShape = 0.154;
-constexpr double kGroupFloor = 0.258;     // of like collectives on groups of like shapes
-constexpr double kGroupLength = 0.529;    // in ln ranks and ln domains
+constexpr double kGroupFloor = 0.258;      // of like collectives on groups of like shapes
+constexpr double kGroupLength = 0.529;     // in ln ranks and ln domains
 constexpr double kGroupKindDecay = 0.323;  // for each unit of the distance between collectives
-constexpr double kDelayFloor = 3.38;      // for each unit of ln delay
+constexpr double kDelayFloor = 3.38;       // for each unit of ln delay
 constexpr double kDelayPlateau = 0.18;
 constexpr double kDelayEverywhere = 0.317;
 constexpr double kDelayDecay = 1.31;       // for each generation between two GPUs
