@@ -24,8 +24,8 @@ constexpr Collective kTabled[] = {Collective::kAllGather, Collective::kReduceSca
 // A row's points lie at these bends, and at those of its own rows.
 constexpr int kFirstBend = -12;
 constexpr int kLastBend = 8;
-constexpr int kBendStepOfNetworks =
-    2;  // of the rows for other networks, whose files would be large
+// Between the points of rows for other networks, which would make the files large otherwise.
+constexpr int kBendStepOfNetworks = 2;
 // The delays of the networks that logs tell apart (measurements/stated_network.h).
 constexpr double kNetworkDelays[] = {1.0, 1.2, 1.5, 2.2, 3.0, 20.0};
 constexpr double kLeastGap = 0.01;  // between two points
@@ -377,7 +377,9 @@ Calibration calibrate_for_any_cluster(const PopulationFit& fit, const Population
   groups.insert(groups.end(), others.begin(), others.end());
   const LinkLevel& network = system.topology.links().back();
   const bool has_network = network.joins == LinkScope::kAll;
-  const double own_delay = network.latency.value() / kInfinibandLatency.value();
+  constexpr double kLeastDelay = 1e-3;  // of a row, also where a topology states no latency
+  const double own_delay =
+      std::max(network.latency.value() / kInfinibandLatency.value(), kLeastDelay);
 
   const PopulationPosterior posterior(fit, system, {});
   for (const CollectiveQuery& curve : tabled_curves(measured, groups, kinds, system.topology)) {

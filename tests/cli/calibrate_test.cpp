@@ -317,7 +317,7 @@ TEST(MeasuredGroups, PlanSaysWhichPricesAreCarriedOver) {
   const std::string stack = folder.path() / "mine.json";
   succeed({"calibrate", "h100_1x8_all_reduce_dgxc", "--topology", "h100", "--out", stack});
   const auto plan = [&](const std::string& mesh, const std::string& stack_name) {
-    return Words{"plan", "--mesh", mesh, "--tensor", "f32[4096,1024]", "--from",
+    return Words{"plan", "--mesh", mesh, "--tensor", "f32[64,1024]", "--from",
                  "P",    "--to",   "R",  "--stack",  stack_name};
   };
   const std::string gap = "all_reduce of 16 ranks on 2 hosts";
