@@ -14,6 +14,7 @@
 #include "costmodel/calibrate/identifiability.h"
 #include "costmodel/calibrate/next_sizes.h"
 #include "costmodel/calibrate/student_t.h"
+#include "costmodel/measurements/stated_network.h"
 
 namespace shardlab {
 namespace {
@@ -26,8 +27,6 @@ constexpr int kFirstBend = -12;
 constexpr int kLastBend = 8;
 // Between the points of rows for other networks, which would make the files large otherwise.
 constexpr int kBendStepOfNetworks = 2;
-// The delays of the networks that logs tell apart (measurements/stated_network.h).
-constexpr double kNetworkDelays[] = {1.0, 1.2, 1.5, 2.2, 3.0, 20.0};
 constexpr double kLeastGap = 0.01;  // between two points
 constexpr double kNearBend = 0.3;   // an own row this near replaces a point
 constexpr std::size_t kAdvised = 3;
@@ -82,7 +81,7 @@ std::vector<GroupSpan> usual_groups(const Topology& topology) {
 // The groups that a stack for all clusters has besides. A group in between takes its prices from the
 // nearest ones (models/population.cpp), so these also have hosts of which two or four devices take part,
 // as on hosts of four.
-std::vector<GroupSpan> other_groups(const Topology& topology) {
+std::vector<GroupSpan> groups_in_between(const Topology& topology) {
   const std::int64_t host = topology.devices_per_host();
   const std::int64_t domain = std::max(host, topology.domain_devices());
   std::vector<GroupSpan> spans;
@@ -373,7 +372,7 @@ Calibration calibrate_for_any_cluster(const PopulationFit& fit, const Population
     return std::find(kinds.begin(), kinds.end(), query.kind) == kinds.end();
   });
   std::vector<GroupSpan> groups = usual_groups(system.topology);
-  const std::vector<GroupSpan> others = other_groups(system.topology);
+  const std::vector<GroupSpan> others = groups_in_between(system.topology);
   groups.insert(groups.end(), others.begin(), others.end());
   const LinkLevel& network = system.topology.links().back();
   const bool has_network = network.joins == LinkScope::kAll;
@@ -389,7 +388,7 @@ Calibration calibrate_for_any_cluster(const PopulationFit& fit, const Population
     calibration.rows.push_back(row.to_json());
   }
   if (!has_network || !table.other_networks) return calibration;
-  for (const double delay : kNetworkDelays) {
+  for (const double delay : stated_delays()) {
     if (std::abs(delay / own_delay - 1.0) < 0.01) continue;
     const Topology topology = with_delay(system.topology, delay);
     const PopulationPosterior other(fit, {system.device, topology}, {});

@@ -11,8 +11,8 @@
 //
 // Between the sizes of at least kRowsOfOwnCurve own rows of one collective and group, the times are
 // the weighted geometric mean of what the population and a curve of these rows alone (curve_fit.h)
-// say. Their errors are alike only in part, so that the mean is off by less than either: over left
-// out sources with six rows, 7.3 % from 1 to 64 MB, instead of 7.8 and 7.7 %.
+// say. Their errors are alike only in part, so that the mean is off by less: over left out sources
+// with six rows, 7.3 % from 1 to 64 MB instead of 7.6 % by the population alone.
 //
 // Rows of a process that drives several GPUs, as with `-g 8` of nccl-tests, tell about a process for
 // each GPU, which is what the result prices unless it is asked for the former (population_curve.h).
@@ -50,12 +50,13 @@ struct PopulationTable {
 
 inline constexpr std::size_t kRowsOfOwnCurve = 6;
 
-// The row of the model for one collective and group, whose bytes are ignored. `own` are the rows of
-// the posterior that belong to it.
+// The points of a row.
 struct PopulationPoints {
   int bend_step = 1;   // between two points
   bool errors = true;  // otherwise all stated deviations are 0
 };
+// The row of the model for one collective and group, whose bytes are ignored. `own` are the rows of
+// the posterior that belong to it.
 [[nodiscard]] PopulationCurve population_curve(const PopulationPosterior& posterior,
                                                CollectiveQuery curve,
                                                std::span<const Observation> own,

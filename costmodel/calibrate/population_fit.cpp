@@ -22,15 +22,14 @@ constexpr int kOwn = -1;  // no cluster and no log of the population has this nu
 
 Index size_of(const auto& container) { return static_cast<Index>(container.size()); }
 
-// NVIDIA's generations are 0 Volta, 1 Ampere, 2 Hopper and 3 Blackwell, and AMD's 30 MI200, 31 MI300
-// and MI325, and 32 MI350 and MI355. The gap between them is so wide that the two share only what all
-// logs share.
+// NVIDIA's generations are 0 Volta, 1 Ampere, 2 Hopper and 3 Blackwell. AMD's are 30 for MI300X and
+// MI325X and 31 for MI350X and MI355X: the gap is so wide that logs of both vendors share only what all
+// logs share. A topology states no compute capability for AMD's GPUs, so their names decide.
 int generation_of(const PopulationSystem& system) {
-  constexpr int kMi200 = 30;
+  constexpr int kMi300 = 30;
   const std::string_view device = system.device;
-  if (device.starts_with("mi2")) return kMi200;
-  if (device.starts_with("mi35")) return kMi200 + 2;
-  if (device.starts_with("mi3")) return kMi200 + 1;
+  if (device.starts_with("mi35")) return kMi300 + 1;
+  if (device.starts_with("mi3")) return kMi300;
   const auto capability =
       system.topology.device().compute_capability.value_or(kDefaultComputeCapability);
   return static_cast<int>(capability / 10) - 7;
@@ -62,7 +61,6 @@ std::vector<Observation> thinned(std::span<const Observation> rows, std::size_t 
     curves[{row.set, static_cast<int>(row.query.kind), group.ranks, group.hosts, group.domains}]
         .push_back(row);
   }
-  constexpr std::size_t kTwo = 2;
   std::vector<Observation> out;
   for (auto& [key, curve] : curves) {
     std::stable_sort(curve.begin(), curve.end(), [](const Observation& a, const Observation& b) {
@@ -70,9 +68,10 @@ std::vector<Observation> thinned(std::span<const Observation> rows, std::size_t 
     });
     const std::size_t kept = std::min(most, curve.size());
     for (std::size_t i = 0; i < kept; ++i) {
-      const double at = kept == curve.size() ? static_cast<double>(i)
-                                             : static_cast<double>((curve.size() - 1) * i) /
-                                                   static_cast<double>(std::max(kept, kTwo) - 1);
+      const double at = kept == curve.size()
+                            ? static_cast<double>(i)
+                            : static_cast<double>((curve.size() - 1) * i) /
+                                  static_cast<double>(std::max<std::size_t>(kept - 1, 1));
       out.push_back(curve[static_cast<std::size_t>(std::nearbyint(at))]);
     }
   }
@@ -223,8 +222,8 @@ PopulationPosterior::PopulationPosterior(const PopulationFit& fit, PopulationSys
   covariance.diagonal().array() += kPopulationNoise * kPopulationNoise;
   known_factor_.compute(covariance);
   known_weights_ = known_factor_.solve(misses - known_whitened_.transpose() * fit_.whitened_);
-  // The own rows' weights count what the logs do not say of these rows, so the logs' weights fall by
-  // what the logs say of them.
+  // The logs say something of the own rows, too. What the own rows' weights bring is taken from the
+  // logs' weights as far as the logs said it before, so that nothing counts twice.
   log_weights_ -= fit_.factor_.matrixL().transpose().solve(known_whitened_ * known_weights_);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <set>
 #include <span>
 #include <string>
 
@@ -101,6 +102,12 @@ std::optional<double> stated_links(std::string_view inter, std::string_view befo
 }
 
 }  // namespace
+
+std::vector<double> stated_delays() {
+  std::set<double> delays = {StatedNetwork().delay};
+  for (const Fabric& fabric : kFabrics) delays.insert(fabric.delay);
+  return {delays.begin(), delays.end()};
+}
 
 StatedNetwork stated_network(std::string_view inter, std::int64_t devices_per_host) {
   const auto holds = [&](std::string_view word) {

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "costmodel/base/units.h"
 
@@ -29,6 +30,9 @@ struct StatedNetwork {
   double delay = 1.0;
   bool reduces = false;  // SHARP: the switches of the network add up
 };
+
+// The delays that StatedNetwork can have, in rising order.
+[[nodiscard]] std::vector<double> stated_delays();
 
 // `inter` is MeasurementSet::inter, and `devices_per_host` the devices of a host that take part.
 [[nodiscard]] StatedNetwork stated_network(std::string_view inter, std::int64_t devices_per_host);

@@ -106,9 +106,8 @@ class Population final : public CostModel {
             other.curve.domains == curve.domains &&
             other.curve.network_delay == curve.network_delay) {
           input.rows_place.at(i).fail(
-              "found a second row of the same collective, ranks, domains and network_delay; valid: "
-              "at "
-              "most one");
+              "found a second row of the same collective, ranks, domains and network_delay; "
+              "valid: at most one");
         }
       }
       has_scatter_ = has_scatter_ || curve.kind == Collective::kScatter;

@@ -129,6 +129,45 @@ TEST(PopulationFit, TimesAloneAreThoseOfTheFigures) {
   EXPECT_EQ(delays, (std::set<double>{1.0, 1.2, 1.5, 2.2, 3.0, 20.0}));
 }
 
+// Two sources measured with one process for each GPU, and two with one process for eight, which takes twice
+// as long. How much of that a prediction follows depends on the collective.
+TEST(PopulationFit, OneProcessLaunchesSendsAndReceivesSlowly) {
+  const Topology topology = topology_with(8);
+  const auto log = [&](const std::string& source, Collective kind, double factor,
+                       std::int64_t gpus) {
+    PopulationLog out{source, {"h100", topology}, rows_of(kind, span(8, 1), factor, topology)};
+    for (Observation& row : out.rows) row.query.gpus_per_process = gpus;
+    return out;
+  };
+  const auto rise = [&](Collective kind) {
+    const std::vector<PopulationLog> logs = {log("a", kind, 1.0, 1), log("b", kind, 1.0, 1),
+                                             log("c", kind, 2.0, 8), log("d", kind, 2.0, 8)};
+    const PopulationFit fit(logs);
+    const PopulationPosterior cluster(fit, {"h100", topology}, {});
+    const CollectiveQuery own{kind, 64, span(8, 1), 1};
+    const CollectiveQuery shared{kind, 64, span(8, 1), 8};
+    return factor_at(cluster, shared) / factor_at(cluster, own);
+  };
+  EXPECT_GT(rise(Collective::kAllReduce), 1.1);
+  EXPECT_GT(rise(Collective::kAllToAll), 1.1 * rise(Collective::kAllReduce))
+      << "the launch of sends and receives varies more, so that the same logs tell more about it";
+}
+
+// All-gathers of one group on one GPU tell about the floor of a reduce-scatter of the same group on a GPU of
+// another vendor, and nothing about that of a far larger group.
+TEST(PopulationFit, GroupsOfLikeShapesHaveLikeFloors) {
+  const Topology topology = topology_with(4);
+  std::vector<PopulationLog> logs;
+  for (const std::string source : {"a", "b", "c"}) {
+    logs.push_back(
+        {source, {"a100", topology}, rows_of(Collective::kAllGather, span(12, 3), 2.0, topology)});
+  }
+  const PopulationFit fit(logs);
+  const PopulationPosterior other(fit, {"mi300x", topology}, {});
+  EXPECT_GT(factor_at(other, {Collective::kReduceScatter, 64, span(12, 3)}), 1.2);
+  EXPECT_LT(factor_at(other, {Collective::kReduceScatter, 64, span(512, 128)}), 1.1);
+}
+
 TEST(PopulationFit, OneOddSourceCountsLess) {
   std::vector<PopulationLog> logs = {log_of("a", 1.0), log_of("b", 1.0), log_of("c", 1.0),
                                      log_of("d", 1.0)};
