@@ -186,6 +186,11 @@ LocalResult run_forward(const LocalCall& local, const OpKernel&) {
   result.outputs.push_back(
       tensor_of(local, dtype == DType::kF64 ? DType::kF64 : DType::kF32, sums));
   if (flash) result.outputs.push_back(zeros(local.memory, DType::kI64, {2}));
+  // The seed and the offset of random numbers, which a program reads again in its backward pass. Without
+  // dropout nothing is drawn.
+  for (std::size_t o = 2; kind == Kind::kEfficient && o < local.output_shapes.size(); ++o) {
+    result.outputs.push_back(zeros(local.memory, DType::kI64, local.output_shapes[o]));
+  }
   for (std::size_t o = 3; flash && o + 1 < local.output_shapes.size(); ++o) {
     result.outputs.push_back(zeros(local.memory, DType::kI64, local.output_shapes[o]));
   }

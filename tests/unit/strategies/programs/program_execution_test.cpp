@@ -90,6 +90,25 @@ TEST_F(ProgramOnRanks, APlanThatIsRightIsExact) {
   EXPECT_EQ(outcome.done.bytes_moved, 2 * 2 * 3 * 4 * 2 + 4 * 8 * 2);
 }
 
+// PyTorch's decoder layer in f32 has such a node: beside the output and the logsumexp, it returns the seed and
+// the offset of the random numbers, which its backward pass reads.
+TEST_F(ProgramOnRanks, EfficientAttentionReturnsTheStateOfRandomNumbers) {
+  const Program program = Program::from_json(nlohmann::json::parse(R"({
+    "schema": "shardlab/program/1", "name": "attention", "source": "", "pairs": [], "nodes": [
+      {"name": "q", "kind": "input", "phase": "forward",
+       "outputs": [{"dtype": "f32", "shape": [4, 4, 32, 8], "stride": [1024, 256, 8, 1]}]},
+      {"name": "attention", "op": "aten._scaled_dot_product_efficient_attention.default",
+       "inputs": ["q", "q", "q"], "args": {"positional": [true, 0.0, false]}, "phase": "forward",
+       "outputs": [{"dtype": "f32", "shape": [4, 4, 32, 8], "stride": [1024, 256, 8, 1]},
+                   {"dtype": "f32", "shape": [4, 4, 32], "stride": [128, 32, 1]},
+                   {"dtype": "i64", "shape": [], "stride": []},
+                   {"dtype": "i64", "shape": [], "stride": []}]}]})"),
+                                             {"attention.json", ""});
+  const Outcome outcome = run(program, "4", {"S(1)", "S(1), S(1), R, R<-S(1), S(1), S(1)"});
+  EXPECT_TRUE(outcome.done.verified) << outcome.done.mismatch;
+  EXPECT_EQ(outcome.done.bytes_moved, 0);
+}
+
 TEST_F(ProgramOnRanks, ADroppedPartialIsWrongThereAndNowhereElse) {
   const Outcome outcome =
       run(product(), "4", {"R", "S(0)", "R<-S(1), S(0)", "S(0)<-S(0)", "S(0)<-S(0)", "R<-R"});
