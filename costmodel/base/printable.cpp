@@ -48,6 +48,17 @@ std::string shown(std::string_view text, bool keeps_lines) {
   return out;
 }
 
+// The escape of a JSON string for a letter: two of them beyond 16 bits (RFC 8259, section 7).
+std::string json_escape(char32_t letter) {
+  const auto escape = [](unsigned unit) {
+    const std::string digits = hex(unit);
+    return "\\u" + std::string(4 - digits.size(), '0') + digits;
+  };
+  if (letter < 0x10000) return escape(letter);
+  const unsigned rest = letter - 0x10000;
+  return escape(0xd800 + (rest >> 10U)) + escape(0xdc00 + (rest & 0x3ffU));
+}
+
 // Cuts a text that is too long in its middle, where no letter is split.
 std::string short_value(std::string_view text) {
   constexpr std::size_t kMost = 200;
@@ -101,6 +112,26 @@ char32_t code_point(std::string_view letter) {
 std::string printable(std::string_view text) { return shown(text, false); }
 
 std::string printable_lines(std::string_view text) { return shown(text, true); }
+
+std::string printable_json(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const auto byte = static_cast<unsigned char>(text[0]);
+    const std::size_t length = letter_length(text);
+    const bool is_c1 = length == 0 && byte == 0xc2 && text.size() > 1;
+    if (byte == 0x7f) {
+      out += json_escape(byte);
+    } else if (is_c1) {
+      out += json_escape(static_cast<unsigned char>(text[1]));
+    } else if (length > 1 && moves_others(code_point(text.substr(0, length)))) {
+      out += json_escape(code_point(text.substr(0, length)));
+    } else {
+      out += text.substr(0, std::max<std::size_t>(1, length));
+    }
+    text.remove_prefix(is_c1 ? 2 : std::max<std::size_t>(1, length));
+  }
+  return out;
+}
 
 std::string with_short_values(std::string_view message) {
   std::string out;

@@ -4,10 +4,11 @@
 //
 //   printable("a\x1b[31mb\nc")          // "a\\x1b[31mb\\x0ac"
 //   printable("a\u202eb")                // "a\\u{202e}b"
+//   printable_json("\"a\u202eb\"")       // "\"a\\u202eb\"", the same JSON
 //   with_short_values("found \"aa...\"")  // no value is longer than 200 bytes
 //
-// Text for terminals goes through printable(), and text in HTML and Markdown through printable_lines()
-// before it is escaped for the format (reports/writers). JSON has escapes of its own.
+// Text for terminals goes through printable(), JSON for them through printable_json(), and text in HTML
+// and Markdown through printable_lines() before it is escaped for the format (reports/writers).
 // Tested by tests/unit/costmodel/base/printable_test.cpp.
 #pragma once
 
@@ -22,6 +23,9 @@ namespace shardlab {
 [[nodiscard]] std::string printable(std::string_view text);
 // The same, except that line breaks and tabs stay.
 [[nodiscard]] std::string printable_lines(std::string_view text);
+// A text of JSON that says the same, with those letters written by JSON's own escapes. Expects JSON, in
+// which they can stand inside of strings alone.
+[[nodiscard]] std::string printable_json(std::string_view text);
 
 // The message with every quoted text and every word that is longer than 200 bytes cut in its middle,
 // so that a message about a huge value stays readable.

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "costmodel/base/printable.h"
 #include "costmodel/base/text.h"
 #include "runner/base/terminal.h"
 #include "runner/config/configs.h"
@@ -100,7 +101,9 @@ void Session::print(const nlohmann::json& document) const {
     printed["provenance"] = *from;
   }
   if (!interruption.empty() && document.is_object()) printed["interrupted"] = interruption;
-  stream_of(*this) << printed.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+  stream_of(*this) << printable_json(
+                          printed.dump(2, ' ', false, nlohmann::json::error_handler_t::replace))
+                   << "\n";
 }
 
 void Session::print(const std::string& text) const {

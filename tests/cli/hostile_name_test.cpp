@@ -149,6 +149,17 @@ TEST_F(HostileNames, AreShownAndDoNotActOnATerminal) {
   }
 }
 
+TEST_F(HostileNames, AreEscapedInJsonWithoutAChange) {
+  for (const Words& words :
+       {kCompare, with({"ties", "--suite", "suite.json"}, kStack),
+        with({"solve", "program.json", "--mesh", "2x4"}, kStack),
+        with(kPlan, {"--against", "stack.json"}), Words{"validate", "--stack", "stack.json"}}) {
+    const json document = json::parse(output_of(with(words, {"--format", "json"})));
+    EXPECT_THAT(document.dump(), HasSubstr(json(kHostile.substr(0, 30)).dump().substr(1, 30)))
+        << join(words, " ");
+  }
+}
+
 TEST_F(HostileNames, AreNoLinksInReports) {
   for (const Words& words :
        {kCompare, with(kCompare, {"--program", "program.json", "--mesh", "2x4"}),

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <string>
 
 namespace shardlab {
@@ -27,6 +28,20 @@ TEST(Printable, ShowsLettersThatMoveOthers) {
 
 TEST(Printable, LinesMayStay) {
   EXPECT_EQ(printable_lines("a\n\tb\x1b\u202e"), "a\n\tb\\x1b\\u{202e}");
+}
+
+TEST(Printable, JsonKeepsItsMeaning) {
+  const std::string name = "a\u202eb \u00e9 \u6a21 \U0001f600 \x7f \xc2\x9b \U000e0041 \x1b \n \"";
+  const nlohmann::json document{{name, {{"list", {name, 1, nullptr}}}}};
+  const std::string text = document.dump(2);
+  const std::string shown = printable_json(text);
+  EXPECT_EQ(nlohmann::json::parse(shown), document);
+  EXPECT_EQ(printable_lines(shown), shown);
+  EXPECT_NE(printable_lines(text), text) << "what is written without it is not printable";
+  EXPECT_NE(shown.find("a\\u202eb \u00e9 \u6a21 \U0001f600 \\u007f \\u009b \\udb40\\udc41"),
+            std::string::npos)
+      << shown;
+  EXPECT_EQ(printable_json("{\"a\": [1, 2]}\n"), "{\"a\": [1, 2]}\n");
 }
 
 TEST(ShortValues, KeepWhatIsShort) {
