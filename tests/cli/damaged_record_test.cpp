@@ -51,6 +51,13 @@ json shortened(json record) {
   };
   if (record.contains("questions")) cut(record["questions"]);
   if (record.contains("curves")) cut(record["curves"]);
+  const json::json_pointer stacks("/configuration/stacks");
+  const json::json_pointer rows("/collective_model/rows");
+  if (record.contains(stacks)) {
+    for (json& stack : record[stacks]) {
+      if (stack.contains(rows)) cut(stack[rows]);
+    }
+  }
   if (record.contains("result")) {
     for (const char* key : {"items", "rows"}) {
       if (record["result"].contains(key)) cut(record["result"][key]);
