@@ -107,7 +107,7 @@ void Session::print(const nlohmann::json& document) const {
 }
 
 void Session::print(const std::string& text) const {
-  stream_of(*this) << text;
+  stream_of(*this) << (format == "json" ? printable_json(text) : text);
   if (!interruption.empty()) {
     stream_of(*this) << interruption << "; the result is of these alone\n";
   }

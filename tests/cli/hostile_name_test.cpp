@@ -150,13 +150,15 @@ TEST_F(HostileNames, AreShownAndDoNotActOnATerminal) {
 }
 
 TEST_F(HostileNames, AreEscapedInJsonWithoutAChange) {
+  const std::string name = json(kHostile.substr(0, kHostile.find(' '))).dump();
   for (const Words& words :
-       {kCompare, with({"ties", "--suite", "suite.json"}, kStack),
-        with({"solve", "program.json", "--mesh", "2x4"}, kStack),
-        with(kPlan, {"--against", "stack.json"}), Words{"validate", "--stack", "stack.json"}}) {
-    const json document = json::parse(output_of(with(words, {"--format", "json"})));
-    EXPECT_THAT(document.dump(), HasSubstr(json(kHostile.substr(0, 30)).dump().substr(1, 30)))
-        << join(words, " ");
+       {kCompare, with({"solve", "program.json", "--mesh", "2x4"}, kStack),
+        with({"ties", "--suite", "suite.json"}, kStack), with(kPlan, {"--against", "stack.json"}),
+        Words{"validate", "--stack", "stack.json"}}) {
+    const std::string document = json::parse(output_of(with(words, {"--format", "json"}))).dump();
+    if (words[0] != "compare" && words[0] != "solve") continue;  // the others name files alone
+    EXPECT_THAT(document, HasSubstr(name.substr(1, name.size() - 2))) << join(words, " ");
+    EXPECT_THAT(document, HasSubstr("\u202eTURNED\u2066")) << join(words, " ");
   }
 }
 
