@@ -154,18 +154,17 @@ std::vector<ByStack> stack_errors(const ConfigStore& store, std::span<const Log>
   for (const Log& log : logs) general[{log.source, log.gpu}] = {};
   std::vector<std::pair<const PopulationFit*, PopulationSystem>> tasks;
   std::vector<std::vector<Collective>> kinds;  // that the logs of each task ask for
-  for (const auto& [key, choice] : general) {
+  for (const auto& entry : general) {
+    const auto& [source, gpu] = entry.first;
     std::set<Collective> asked;
+    const Log* first = nullptr;
     for (const Log& log : logs) {
-      if (log.source != key.first || log.gpu != key.second) continue;
+      if (log.source != source || log.gpu != gpu) continue;
+      if (first == nullptr) first = &log;
       for (const Observation& row : log.rows) asked.insert(row.query.kind);
     }
     kinds.emplace_back(asked.begin(), asked.end());
-    const auto log = std::find_if(logs.begin(), logs.end(), [&](const Log& l) {
-      return l.source == key.first && l.gpu == key.second;
-    });
-    tasks.push_back(
-        {&priors.without(key.first), {key.second, store.topology(topology_name(*log))}});
+    tasks.push_back({&priors.without(source), {gpu, store.topology(topology_name(*first))}});
   }
   std::vector<ModelChoice> choices(tasks.size());
   parallel_for(
