@@ -23,8 +23,8 @@ namespace shardlab {
 [[nodiscard]] std::string printable(std::string_view text);
 // The same, except that line breaks and tabs stay.
 [[nodiscard]] std::string printable_lines(std::string_view text);
-// A text of JSON that says the same, with those letters written by JSON's own escapes. Expects JSON, in
-// which they can stand inside of strings alone.
+// The same JSON, with the letters that printable() shows written by JSON's own escapes. Expects valid
+// JSON, where such letters stand only in strings.
 [[nodiscard]] std::string printable_json(std::string_view text);
 
 // The message with every quoted text and every word that is longer than 200 bytes cut in its middle,
