@@ -30,13 +30,7 @@ Calibration calibrate(const ModelEntry& model, std::span<const Observation> rows
                      " has no free constants; valid: " + join(fitted_model_names()));
   }
   std::vector<RefusedObservation> refused = contradictions(rows);
-  std::vector<bool> is_refused(rows.size(), false);
-  for (const RefusedObservation& each : refused) is_refused[each.row] = true;
-  std::vector<Observation> kept;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (!is_refused[i]) kept.push_back(rows[i]);
-  }
-  if (kept.empty()) throw InputError("calibrate: every row contradicts another row");
+  const std::vector<Observation> kept = rows_kept(rows, refused);
   Calibration fit = model.fits_curves ? calibrate_curves(model, kept, topology)
                                       : calibrate_constants(model, kept, topology);
   fit.refused = std::move(refused);

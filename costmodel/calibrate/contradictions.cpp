@@ -5,6 +5,7 @@
 #include <map>
 #include <tuple>
 
+#include "costmodel/base/error.h"
 #include "costmodel/base/percentile.h"
 #include "costmodel/base/text.h"
 
@@ -50,6 +51,18 @@ std::vector<RefusedObservation> contradictions(std::span<const Observation> rows
     }
   }
   return refused;
+}
+
+std::vector<Observation> rows_kept(std::span<const Observation> rows,
+                                   std::span<const RefusedObservation> refused) {
+  std::vector<bool> is_refused(rows.size(), false);
+  for (const RefusedObservation& each : refused) is_refused[each.row] = true;
+  std::vector<Observation> kept;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (!is_refused[i]) kept.push_back(rows[i]);
+  }
+  if (kept.empty()) throw InputError("calibrate: every row contradicts another row");
+  return kept;
 }
 
 }  // namespace shardlab

@@ -20,4 +20,8 @@ namespace shardlab {
 // a factor of 1.5 of the median stay.
 [[nodiscard]] std::vector<RefusedObservation> contradictions(std::span<const Observation> rows);
 
+// The rows that are not among the refused ones. Throws InputError if none is left.
+[[nodiscard]] std::vector<Observation> rows_kept(std::span<const Observation> rows,
+                                                 std::span<const RefusedObservation> refused);
+
 }  // namespace shardlab

@@ -409,13 +409,7 @@ Calibration calibrate_population(const PopulationFit& fit, const PopulationSyste
   Calibration calibration;
   calibration.model = find_cost_model("population");
   calibration.refused = contradictions(rows);
-  std::vector<bool> is_refused(rows.size(), false);
-  for (const RefusedObservation& refused : calibration.refused) is_refused[refused.row] = true;
-  std::vector<Observation> kept;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (!is_refused[i]) kept.push_back(rows[i]);
-  }
-  if (kept.empty()) throw InputError("calibrate: every row contradicts another row");
+  const std::vector<Observation> kept = rows_kept(rows, calibration.refused);
   const Topology& topology = system.topology;
   const PopulationPosterior posterior(fit, system, kept);
   std::vector<CollectiveQuery> measured;

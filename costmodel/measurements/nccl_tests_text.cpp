@@ -24,6 +24,9 @@ constexpr std::string_view kRowForm =
     "size count type [redop] [root] time algbw busbw [#wrong], then the last four in place";
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool starts_like_a_number(std::string_view word) {
+  return !word.empty() && (is_digit(word[0]) || word[0] == '-' || word[0] == '.');
+}
 bool is_word_char(char c) {
   return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '-' ||
          c == '.';
@@ -54,15 +57,16 @@ std::optional<Number> number_of(std::string_view text) {
 // -- tags of launchers
 // -----------------------------------------------------------------------------
 
-// The length of a tag such as "[0]" or "[1,0]<stdout>:" at the front of the text; 0 when there is
-// none.
+// The length of a tag such as "[0]", "[1,0]<stdout>:" or "[STAT]:" at the front of the text; 0 when
+// there is none.
 std::size_t tag_size(std::string_view text) {
   if (!text.starts_with('[')) return 0;
   const std::size_t close = text.find(']');
   if (close == std::string_view::npos || close < 2) return 0;
   const std::string_view inside = text.substr(1, close - 1);
   if (!std::all_of(inside.begin(), inside.end(), [](char c) { return is_digit(c) || c == ','; })) {
-    return 0;
+    const bool is_word = std::all_of(inside.begin(), inside.end(), is_word_char);
+    return is_word && text.substr(close + 1).starts_with(':') ? close + 2 : 0;
   }
   std::size_t size = close + 1;
   for (const std::string_view stream : {"<stdout>", "<stderr>", "<stddiag>"}) {
@@ -104,6 +108,18 @@ Tokens row_tokens(std::string_view line) {
     if (!token.empty()) out.push_back(token);
   }
   return out;
+}
+
+// Whether a line of NCCL's own log, "HOST:PID:TID [0] NCCL INFO ...", begins within this one: ranks
+// share a terminal, and nccl-tests prints a row in two parts.
+bool holds_line_of_nccl(const Tokens& words) {
+  for (std::size_t i = 0; i + 1 < words.size(); ++i) {
+    if (words[i] != "NCCL") continue;
+    for (const std::string_view level : {"INFO", "WARN", "TRACE", "VERSION"}) {
+      if (words[i + 1] == level) return true;
+    }
+  }
+  return false;
 }
 
 // -- rows and tables
@@ -427,18 +443,21 @@ class TextReader {
     return layout;
   }
 
+  [[nodiscard]] bool has_rows_length(const Tokens& words) const {
+    const std::optional<Layout> layout = layout_.is_known ? layout_ : layout_of(words);
+    return layout && words.size() == 3 + (layout->has_redop ? 1U : 0U) + layout->numbers();
+  }
+
   // Whether a line has the shape of a row, apart from its size and count: one of the tool's types,
   // followed by as many numbers as the table has columns. No line of a launcher or of NCCL has that
   // shape.
   [[nodiscard]] bool is_of_rows_shape(const Tokens& words) const {
-    if (words.size() < 4 || our_dtype(words[2]).empty()) return false;
-    const std::optional<Layout> layout = layout_.is_known ? layout_ : layout_of(words);
-    if (!layout) return false;
-    const std::size_t fixed = 3 + (layout->has_redop ? 1U : 0U);
-    if (words.size() != fixed + layout->numbers()) return false;
-    return std::all_of(
-        words.begin() + static_cast<std::ptrdiff_t>(fixed), words.end(),
-        [](std::string_view word) { return number_of<double>(word) || is_not_available(word); });
+    if (words.size() < 4 || our_dtype(words[2]).empty() || !has_rows_length(words)) return false;
+    const Layout layout = layout_.is_known ? layout_ : layout_of(words).value();
+    const std::ptrdiff_t fixed = layout.has_redop ? 4 : 3;
+    return std::all_of(words.begin() + fixed, words.end(), [](std::string_view word) {
+      return number_of<double>(word) || is_not_available(word);
+    });
   }
 
   void read_row(Tokens words) {
@@ -459,9 +478,17 @@ class TextReader {
       }
       return;
     }
+    // Two numbers above all tables, and three ahead of fewer or more than a row's columns, belong to
+    // another tool: ib_write_bw prints "65536 5000 92.42 92.40 0.176230".
+    if (words.size() == 2 && !layout_.is_known) return;
+    if (words.size() > 2 && !has_rows_length(words) && starts_like_a_number(words[2])) return;
     if (cut_) fail_at(cut_->first, cut_->second);
     if (words.size() == 2) return cut("found " + std::to_string(words.size()) + " columns");
     const std::string_view dtype = our_dtype(words[2]);
+    if (!dtype.empty() && holds_line_of_nccl(words)) {
+      ++seen_;
+      return set_.refused.push_back({line_, "a line of NCCL's log cuts the row"});
+    }
     if (dtype.empty()) {
       if (is_cut_ && words.size() == 3) return cut("found a type " + in_quotes(words[2]));
       fail("found the type " + in_quotes(words[2]) + "; valid: " + dtype_list());
@@ -474,8 +501,13 @@ class TextReader {
       }
       layout_ = *layout;
     }
-    const std::size_t fixed = 3 + (layout_.has_redop ? 1U : 0U);
-    const std::size_t expected = fixed + layout_.numbers();
+    std::size_t fixed = 3 + (layout_.has_redop ? 1U : 0U);
+    std::size_t expected = fixed + layout_.numbers();
+    // Old versions leave the column redop of an all-to-all blank.
+    if (layout_.has_redop && words.size() + 1 == expected && number_of<double>(words[3])) {
+      --fixed;
+      --expected;
+    }
     if (words.size() < expected) {
       return cut("found " + std::to_string(words.size()) +
                  " columns; valid: " + std::to_string(expected) + ", as the table's header says");
@@ -504,6 +536,7 @@ class TextReader {
       ++empty_;
       return;
     }
+    const std::size_t fixed = words.size() - numbers.size();
     const std::size_t first = layout_.has_root ? 1 : 0;
     const auto side = static_cast<std::size_t>(layout_.per_side);
     const std::optional<double> time = numbers[first];
@@ -534,7 +567,6 @@ class TextReader {
           return set_.refused.push_back({line_, place + reason});
         }
         if (numbers[at + 2]) {
-          const std::size_t fixed = words.size() - numbers.size();
           raw.bandwidths.push_back({place, PrintedFigure::parse(words[fixed + at + 1]),
                                     PrintedFigure::parse(words[fixed + at + 2])});
         }
@@ -542,7 +574,7 @@ class TextReader {
       if (s == 1) raw.row.in_place_time_us = numbers[at];
     }
     raw.count = count;
-    raw.has_reduction = layout_.has_redop && words[3] != "none";
+    raw.has_reduction = fixed > 3 && words[3] != "none";
     if (layout_.has_root && numbers[0]) raw.root = static_cast<std::int64_t>(*numbers[0]);
     raw.collective = collective_;
     raw.unsupported = unsupported_;

@@ -7,6 +7,7 @@
 
 #include "costmodel/base/text.h"
 #include "costmodel/calibrate/calibration.h"
+#include "costmodel/calibrate/contradictions.h"
 #include "costmodel/calibrate/kernel_calibration.h"
 #include "costmodel/calibrate/population_calibration.h"
 #include "costmodel/measurements/tuner_csv.h"
@@ -134,6 +135,19 @@ Calibration fit_model(const ModelEntry& model, const ConfigStore& store, const R
                               result.observations.rows);
 }
 
+// Throws ConfigError, which names the first row, if each row has others that contradict it.
+void check_rows_agree(const Observations& observations) {
+  const std::vector<RefusedObservation> refused = contradictions(observations.rows);
+  if (refused.empty() || refused.size() < observations.rows.size()) return;
+  const RefusedObservation& first = *std::min_element(
+      refused.begin(), refused.end(),
+      [](const RefusedObservation& a, const RefusedObservation& b) { return a.row < b.row; });
+  throw ConfigError(observations.labels[first.row], "",
+                    "found " + first.reason +
+                        ", and no row is without such a contradiction; valid: the rows of one "
+                        "setting in a file, such as one of several tables");
+}
+
 void fit_collectives(const CalibrateArguments& arguments, const ModelEntry& model,
                      const ConfigStore& store, const Topology& topology, Result& result) {
   const Observations all = observations_of(result.sets, topology);
@@ -142,6 +156,7 @@ void fit_collectives(const CalibrateArguments& arguments, const ModelEntry& mode
         "calibrate: found no rows of collectives; valid: files that have some, or --model "
         "roofline, which is fitted to kernels");
   }
+  check_rows_agree(all);
   std::vector<std::string> groups;
   for (const Observation& row : all.rows) {
     groups.push_back(std::to_string(row.set) + std::string(to_string(row.query.kind)));

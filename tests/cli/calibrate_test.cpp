@@ -170,6 +170,24 @@ TEST(CalibrateCommand, ListsEveryRowThatWasRefused) {
       << text.out;
 }
 
+// A page with one table before a change of settings and one after it.
+TEST(CalibrateCommand, RowsThatAllContradictEachOtherAreNamed) {
+  const TemporaryFolder folder;
+  folder.write("all_reduce.txt",
+               "65536 16384 float sum -1 20.00 3.28 6.1 0 21.00 3.12 5.8 0\n"
+               "65536 16384 float sum -1 40.00 1.64 3.1 0 41.00 1.60 3.0 0\n");
+  const ProcessResult result = run_shardlab(
+      {"calibrate", "all_reduce.txt", "--hosts", "2", "--gpus-per-host", "8"}, folder.path());
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_EQ(result.out, "");
+  EXPECT_NE(result.err.find("shardlab: all_reduce:1: found all_reduce of 65536 B among 16 ranks on "
+                            "2 hosts: 20 us, while rows for the same collective, size and group "
+                            "range from 20 to 40 us, and no row is without such a contradiction; "
+                            "valid: the rows of one setting in a file"),
+            std::string::npos)
+      << result.err;
+}
+
 TEST(CalibrateCommand, AFileNamedTwiceIsRefused) {
   const TemporaryFolder folder;
   folder.write("log.txt", kLog);

@@ -281,6 +281,11 @@ TEST(NcclTestsText, ARowWhoseSizeOrCountCannotBeReadIsNotPassedOver) {
             "(siz");
   EXPECT_EQ(message_of("64K 16k float 20.00 3.28 6.1 N/A 21.00 3.12 5.8 N/A\n").substr(0, 46),
             "all_reduce.txt:line 1: found \"64K\" in column 1");
+  EXPECT_EQ(
+      read(good + "[STAT]: 131072 32768" + " float sum -1 30.00 4.37 8.2 0 31.00 4.23 7.9 0\n" +
+           "[STAT]:131072 32768" + " float sum -1 30.00 4.37 8.2 0 31.00 4.23 7.9 0\n")
+          .rows.size(),
+      3U);
   // Tags and timestamps do not hide the error.
   EXPECT_EQ(message_of("[1,0]<stdout>:64K 16384 float sum -1 20.00 3.28 6.1 0 21.00 3.12 5.8 0  "
                        "2026-01-02 03:04:05\n")
@@ -294,6 +299,47 @@ TEST(NcclTestsText, ARowWhoseSizeOrCountCannotBeReadIsNotPassedOver) {
                         "Rank 4 float\n")
                 .rows.size(),
             1U);
+}
+
+// Ranks share a terminal: NCCL_DEBUG=INFO of one writes into the row that another prints.
+TEST(NcclTestsText, ARowThatALineOfNcclsLogCutsIsRefusedAlone) {
+  const std::string good = "65536 16384 float sum -1 20.00 3.28 6.1 0 21.00 3.12 5.8 0\n";
+  const MeasurementSet set =
+      read(good +
+           "131072 32768 float sum -1n1:19:73 [0] NCCL INFO Channel 00/0 : 7[3] -> 0[0] [receive] "
+           "via NET/IB/2/GDRDMA\n"
+           "n1:19:74 [1] NCCL INFO Channel 01/0 : 1[1] -> 3[3] via P2P/CUMEM\n"
+           "   70.49   29.75   52.07      0    68.87   30.45   53.29      0\n" +
+           good);
+  EXPECT_EQ(set.rows.size(), 2U);
+  EXPECT_EQ(set.refused, (std::vector<RefusedRow>{{2, "a line of NCCL's log cuts the row"}}));
+}
+
+TEST(NcclTestsText, TablesOfOtherToolsArePassedOver) {
+  const std::string good = "65536 16384 float sum -1 20.00 3.28 6.1 0 21.00 3.12 5.8 0\n";
+  const std::string others =
+      " #bytes #iterations BW peak[Gb/sec] BW average[Gb/sec] MsgRate[Mpps]\n"
+      " 65536 5000 92.42 92.40 0.176230\n"
+      "0 3 0x75a3, 21010 44.0 257.0W NPS1, SPX, 0 797Mhz 2000Mhz 0% auto 1400.0W 17% 1%\n"
+      "10 20\n";
+  const MeasurementSet set = read(others + good + " 65536 5000 92.42 92.40 0.176230\n" + good);
+  EXPECT_EQ(set.rows.size(), 2U);
+  EXPECT_TRUE(set.warnings.empty());
+  EXPECT_EQ(
+      message_of(good + "65536 16384 4 sum -1 20.00 3.28 6.1 0 21.00 3.12 5.8 0\n").substr(0, 48),
+      "all_reduce.txt:line 2: found the type \"4\"; valid");
+}
+
+// Versions up to 2.10 leave the column redop of an all-to-all blank.
+TEST(NcclTestsText, AColumnOfReductionsMayBeBlank) {
+  const MeasurementSet set = read(
+      "# size count type redop time algbw busbw error time algbw busbw error\n"
+      "65536 1024 float 20.00 3.28 3.1 N/A 21.00 3.12 2.9 N/A\n",
+      kTwoHosts, "alltoall.txt");
+  ASSERT_EQ(set.rows.size(), 1U);
+  EXPECT_EQ(set.rows[0].collective, Collective::kAllToAll);
+  EXPECT_EQ(set.rows[0].time_us, 20.0);
+  EXPECT_EQ(set.rows[0].in_place_time_us, 21.0);
 }
 
 TEST(NcclTestsText, ZeroBytesSayNothing) {
