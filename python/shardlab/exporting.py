@@ -20,7 +20,7 @@ What the file says, beyond strategies/programs/program.h:
   inputs have the name of the argument of forward, with "[0]" or ".key" behind it where tensors are nested; outputs
   are "output", "output[0]" or "output.logits". An op has the full name of the module that it comes from, in the
   backward pass too. A tensor with several names, as tied parameters have, appears once, under the first.
-- A tensor that the module holds as a plain attribute, or makes from numbers in forward, is a buffer.
+- A tensor that the module holds as a plain attribute or in a list, or makes from numbers in forward, is a buffer.
 - A frozen parameter is a parameter without a gradient.
 
 Where the operators of a CPU differ from those of a GPU, the program has the latter (see `as_cuda`).
@@ -45,6 +45,7 @@ import warnings
 import torch
 from torch import nn
 from torch._decomp import core_aten_decompositions
+from torch._dynamo import utils as dynamo_utils
 from torch._functorch._aot_autograd import descriptors
 from torch._functorch.aot_autograd import aot_export_joint_with_descriptors
 from torch._subclasses import fake_tensor
@@ -225,6 +226,8 @@ class Traced(nn.Module):
             (self.register_buffer, module.named_buffers()),
         ):
             for name, tensor in named:
+                if is_sparse_buffer(tensor):
+                    continue
                 own = f"held_{len(self.names)}"
                 register(own, tensor)
                 self.names[own] = name
@@ -262,12 +265,24 @@ def fake_mode_of(tensors):
     return next(modes, None) or fake_tensor.FakeTensorMode(allow_non_fake_inputs=True)
 
 
+def is_sparse_buffer(tensor):
+    """Whether this is a sparse buffer. It has no fake, and is refused only where forward reads it."""
+    return tensor.layout != torch.strided and not isinstance(tensor, nn.Parameter)
+
+
 def plain_attributes(module):
     """The tensors that modules hold as plain attributes, by their full names."""
     for prefix, each in module.named_modules():
         for key, value in vars(each).items():
             if isinstance(value, torch.Tensor):
                 yield f"{prefix}.{key}" if prefix else key, value
+
+
+def check_layout(tensor, label=""):
+    """Refuses a sparse tensor."""
+    if tensor.layout != torch.strided:
+        of = f" ({label})" if label else ""
+        raise ExportError(f"found a tensor of layout {tensor.layout}{of}; valid: torch.strided")
 
 
 class Fakes:
@@ -287,8 +302,7 @@ class Fakes:
         """A new fake."""
         if isinstance(tensor, nn.parameter.UninitializedTensorMixin):
             raise ExportError("found a lazy module, whose parameters have no shape yet; valid: one that has run once")
-        if tensor.layout != torch.strided:
-            raise ExportError(f"found a tensor of layout {tensor.layout}; valid: torch.strided")
+        check_layout(tensor)
         device = "cpu" if tensor.device.type == "meta" else tensor.device
         with self.mode:
             made = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=device)
@@ -305,7 +319,12 @@ class Fakes:
             for each in module.modules():
                 for held in (each._parameters, each._buffers):  # pylint: disable=protected-access
                     before.append((held, dict(held)))
-                    held.update({key: self.of(t, keep_gradient) for key, t in held.items() if t is not None})
+                    fakes = {
+                        key: self.of(t, keep_gradient)
+                        for key, t in held.items()
+                        if t is not None and not is_sparse_buffer(t)
+                    }
+                    held.update(fakes)
                 held = vars(each)
                 plain_ones = {key: t for key, t in held.items() if isinstance(t, torch.Tensor) and t.is_meta}
                 before.append((held, plain_ones))
@@ -568,13 +587,29 @@ def quiet():
             logger.disabled = before
 
 
+@contextlib.contextmanager
+def fake_constants():
+    """Allows a graph whose constants are fake tensors: no one runs it.
+
+    Where a model is made under a FakeTensorMode, so are the tensors that it keeps as plain attributes or in lists.
+    AOTAutograd ends a trace with a check that there are none.
+    """
+    name = "assert_no_fake_params_or_buffers"
+    before = getattr(dynamo_utils, name, None)  # private, so that a release may be without it
+    setattr(dynamo_utils, name, lambda module: None)
+    try:
+        yield
+    finally:
+        setattr(dynamo_utils, name, before)
+
+
 def trace(traced, tensors, mode, stack, table):
     """The joint graph: of what the module does when it runs, or else of what it does when it knows that it is traced.
 
     The two differ where code looks at values, or takes kernels that a trace does not know. Where both can be had, the
     first is what a training loop runs: mask code of transformers leaves a causal mask to the attention kernel then.
     """
-    with quiet(), mode, as_cuda(), module_labels(traced.module):
+    with quiet(), mode, as_cuda(), fake_constants(), module_labels(traced.module):
         for context in (contextlib.nullcontext, compiling):
             attempt = contextlib.ExitStack()
             try:
@@ -747,6 +782,8 @@ class Writer:
         elif isinstance(desc, descriptors.PlainAOTInput):
             label = self.traced.call.labels[desc.idx]
         value = self.constants.get(node)
+        if value is not None:
+            check_layout(value, label)
         self.labels[node] = label
         self.add(node.name, label, [meta_json(node.meta["val"] if value is None else value)], phase, kind=kind)
         self.names[node] = node.name

@@ -49,6 +49,12 @@ if torch:
         def forward(self, *args, **kwargs):
             return self.function(self, *args, **kwargs)
 
+    def with_sparse_buffer(call):
+        """What Whisper does with the heads that align words: it keeps a sparse mask of them."""
+        model = Calls(call, layer=nn.Linear(8, 8))
+        model.register_buffer("links", torch.eye(8).to_sparse(), persistent=False)
+        return model
+
     def tokens(rows=16, columns=64):
         return torch.zeros(rows, columns, dtype=torch.int64)
 
@@ -383,11 +389,30 @@ if torch:
         return nn.Linear(8, 8), (torch.eye(8).to_sparse(),)
 
 
+    @case
+    def sparse_buffer_that_is_read():
+        def call(self, x):
+            return torch.sparse.mm(self.links, self.layer(x))
+
+        return with_sparse_buffer(call), (torch.randn(8, 8),)
+
+    @case
+    def sparse_buffer_that_is_not_read():
+        return with_sparse_buffer(lambda self, x: self.layer(x)), (torch.randn(8, 8),)
+
     # --- Factories for the command line ---------------------------------------------------------------
 
     def make_converted():
         """A factory that fake tensors cannot serve."""
         return nn.Linear(8, 8).to(torch.bfloat16), (), {"input": torch.randn(4, 8, dtype=torch.bfloat16)}
+
+    def make_with_tensors_of_its_own():
+        """A module that keeps tensors as an attribute and in a list, as position embeddings that are no buffers are."""
+        def call(self, x):
+            return self.layer(x + self.positions) * self.scales[0]
+
+        parts = {"layer": nn.Linear(8, 8), "positions": torch.arange(8).float(), "scales": [torch.ones(8)]}
+        return Calls(call, **parts), (torch.randn(4, 8),)
 
     def make_module_alone():
         return nn.Linear(8, 8)
@@ -427,6 +452,7 @@ REFUSED = {
     "shape_from_values": r"Calls: found aten\.nonzero\.default at .*export_program_test\.py:\d+, .*",
     "raises": r"Linear: found RuntimeError \(.*\[4, 7\] X \[8, 8\]\.\); valid: a module that runs on these inputs",
     "lazy": r"LazyLinear: found a lazy module, .*; valid: one that has run once",
+    "sparse_buffer_that_is_read": r"Calls: found a tensor of layout torch\.sparse_coo \(_tensor_constant\d\); valid: torch\.strided",
     "sparse": r"Linear: found a tensor of layout torch\.sparse_coo; valid: torch\.strided",
     "unknown_dtype": r"Calls: found torch\.float8_e4m3fn, for which shardlab has no name; valid: f64, .*",
     "returns_no_tensor": r"Calls: found a forward that returns int, without a tensor; valid: tensors, .*",
@@ -605,6 +631,16 @@ class ExportedPrograms(unittest.TestCase):
         self.assertEqual((code, error), (0, ""))
         program = json.loads(out.read_text())
         self.assertEqual((program["name"], self.labels(program, "input")), ("Linear", ["input"]))
+
+    def test_tensors_that_a_factory_keeps_in_its_module_are_buffers_of_the_program(self):
+        code, error, out = self.run_script("--factory", "export_program_test:make_with_tensors_of_its_own")
+        self.assertEqual((code, error), (0, ""))
+        labels = self.labels(json.loads(out.read_text()), "buffer")
+        self.assertEqual(len(labels), 2)
+        self.assertIn("positions", labels)
+
+    def test_a_sparse_buffer_that_forward_does_not_read_is_no_part_of_the_program(self):
+        self.assertEqual(self.labels(self.program("sparse_buffer_that_is_not_read"), "buffer"), [])
 
     def test_wrong_arguments_are_refused_with_what_is_valid(self):
         of = "export_program_test"
