@@ -188,10 +188,11 @@ std::vector<Stretch> stretches_of(const SolutionRecord& record, const Places& pl
   std::vector<std::vector<std::int64_t>> layers;  // the layers that each stretch stands for
   for (auto& [place, stretch] : stretches) {
     const bool is_layer = place != kBefore && place != kAfter;
-    const auto known = std::find_if(ordered.begin(), ordered.end(), [&](const Stretch& other) {
-      return is_layer && !layers[static_cast<std::size_t>(&other - ordered.data())].empty() &&
-             are_alike(stretch, other);
-    });
+    const auto known =
+        std::find_if(ordered.begin(), ordered.end(), [&, &stretch = stretch](const Stretch& other) {
+          return is_layer && !layers[static_cast<std::size_t>(&other - ordered.data())].empty() &&
+                 are_alike(stretch, other);
+        });
     if (known != ordered.end()) {
       layers[static_cast<std::size_t>(known - ordered.begin())].push_back(place);
       continue;

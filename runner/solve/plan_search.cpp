@@ -325,7 +325,7 @@ PlanSearch::StepSearch PlanSearch::shortest_step(FoundPlan start, const ProblemO
         } catch (const InputError&) {  // the layout contradicts a pin or a recipe
           continue;
         }
-        std::erase_if(chosen, [&](const LayoutMask& mask) {
+        std::erase_if(chosen, [&nodes = nodes](const LayoutMask& mask) {
           return std::ranges::find(nodes, mask.node) != nodes.end();
         });
         chosen.insert(chosen.end(), change.begin(), change.end());

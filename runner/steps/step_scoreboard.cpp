@@ -194,7 +194,9 @@ StepProtocol sources_held_out(const ExpressedSteps& steps, std::size_t given, in
     ExpressedSteps unseen;
     split(
         steps,
-        [&](std::size_t i) { return steps.steps[i].row.source != source || shown.contains(i); },
+        [&, &source = source](std::size_t i) {
+          return steps.steps[i].row.source != source || shown.contains(i);
+        },
         seen, unseen);
     if (seen.steps.empty()) continue;
     add_errors(seen, unseen, threads, errors);
