@@ -47,7 +47,7 @@ Ties ties_of(const nlohmann::json& nodes) {
 
 // Layers of a product and what comes after it, each reading the one before.
 nlohmann::json layers(int count, const std::string& after = "aten.relu.default") {
-  nlohmann::json nodes = {source("x")};
+  nlohmann::json nodes = nlohmann::json::array({source("x")});
   for (int i = 0; i < count; ++i) nodes.push_back(source("w" + std::to_string(i)));
   nodes.push_back(op("in", "aten.alias.default", {"x"}, "model.py:1"));
   std::string last = "in";
@@ -107,7 +107,7 @@ nlohmann::json listing(const std::vector<std::string>& layouts) {
 }
 
 TEST(ListedOps, HaveTheStrategiesThatTheProgramLists) {
-  nlohmann::json nodes = {source("x")};
+  nlohmann::json nodes = nlohmann::json::array({source("x")});
   nodes.push_back(op("y", "autoparallel.local_map", {"x"}, ""));
   nodes.back()["args"] = listing({"S(0)", "S(1)"});
   nodes.push_back(op("z", "aten.relu.default", {"y"}, ""));
