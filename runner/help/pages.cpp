@@ -71,7 +71,8 @@ std::vector<std::string> examples_of(const CommandInfo& command) {
 }
 
 std::string start_page(std::span<const CommandGroup> groups) {
-  std::string text = std::string(kAbout) + "\nThree things to try:\n";
+  std::string text(kAbout);
+  text += "\nThree things to try:\n";
   for (const auto& [command, shows] : kThingsToTry) {
     text += "  " + std::string(command) + "\n      " + std::string(shows) + "\n";
   }
@@ -86,7 +87,8 @@ std::string start_page(std::span<const CommandGroup> groups) {
 }
 
 std::string program_page(std::span<const CommandGroup> groups) {
-  std::string text = std::string(kAbout) + "\nUsage: shardlab COMMAND [OPTIONS]\n";
+  std::string text(kAbout);
+  text += "\nUsage: shardlab COMMAND [OPTIONS]\n";
   text += commands_text(groups, [](const CommandInfo& command, const std::string& indent) {
     const std::vector<std::string> examples = examples_of(command);
     return examples.empty() ? "" : indent + examples.front() + "\n";
