@@ -153,7 +153,7 @@ TEST(Rendezvous, ListensAtItsAddressAlone) {
   const int port = free_port();
   LaunchPlace place = place_of(0, 2, port);
   place.address = "127.0.0.2";
-  auto first = std::async(std::launch::async, [&] {
+  auto first = std::async(std::launch::async, [place] {
     Rendezvous meeting = Rendezvous::join(place, 20.0, deadline_in(30.0));
     return meeting.broadcast("welcome");
   });
