@@ -37,9 +37,10 @@ def interrupted(*words: str) -> str:
 def left(wait: float, *words: str) -> tuple[str, float]:
     """What a command prints that gets SIGINT after some `wait` seconds, and how many seconds it takes to end.
 
-    A signal that comes when a loop has just done its last item, or between two loops, is tried again earlier.
+    A signal that comes when the command has done its last item is tried again earlier. One that comes before the
+    first loop, or between two, ends the command as any program, and is tried again later.
     """
-    for _ in range(6):
+    for _ in range(12):
         with subprocess.Popen([BINARY, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as command:
             time.sleep(wait)
             command.send_signal(signal.SIGINT)
@@ -48,9 +49,12 @@ def left(wait: float, *words: str) -> tuple[str, float]:
             seconds = time.monotonic() - start
         if command.returncode == 130:
             return printed, seconds
-        if command.returncode not in (0, -signal.SIGINT):
+        if command.returncode == 0:
+            wait *= 0.8
+        elif command.returncode == -signal.SIGINT:
+            wait *= 1.5
+        else:
             break
-        wait *= 0.8
     raise AssertionError(f"{words}: exit {command.returncode} after {wait} s\n{printed[:2000]}{errors}")
 
 
