@@ -40,7 +40,9 @@ def left(wait: float, *words: str) -> tuple[str, float]:
     A signal that comes when the command has done its last item is tried again earlier. One that comes before the
     first loop, or between two, ends the command as any program, and is tried again later.
     """
+    waits: list[float] = []
     for _ in range(12):
+        waits.append(round(wait, 3))
         with subprocess.Popen([BINARY, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as command:
             time.sleep(wait)
             command.send_signal(signal.SIGINT)
@@ -55,7 +57,7 @@ def left(wait: float, *words: str) -> tuple[str, float]:
             wait *= 1.5
         else:
             break
-    raise AssertionError(f"{words}: exit {command.returncode} after {wait} s\n{printed[:2000]}{errors}")
+    raise AssertionError(f"{words}: the last exit code is {command.returncode}; signals came after {waits} s\n{printed[:2000]}{errors}")
 
 
 # The goal is 0.2 s. Tests share their machine with others.
