@@ -369,26 +369,34 @@ class GarbageCalls : public testing::TestWithParam<int> {
   void ask_all(int calls_an_op) {
     Random random(static_cast<std::uint64_t>(1000 + GetParam()));
     SHARDLAB_TRACE_SEED();
-    const std::vector<std::string_view> ops = all_op_names();
-    const char* only = std::getenv("SHARDLAB_TEST_OP");
-    for (std::size_t i = static_cast<std::size_t>(GetParam()); i < ops.size(); i += kParts) {
-      if (only != nullptr && ops[i].find(only) == std::string_view::npos) continue;
-      if (testing_support::holds_no_data(ops[i])) continue;
-      const std::vector<SampleCall> samples = sample_calls_of(ops[i], 1);
-      ASSERT_FALSE(samples.empty()) << ops[i];
+    for (const std::string_view op : asked_ops()) {
+      if (testing_support::holds_no_data(op)) continue;
+      const std::vector<SampleCall> samples = sample_calls_of(op, 1);
+      ASSERT_FALSE(samples.empty()) << op;
       for (int n = 0; n < calls_an_op; ++n) {
         const DeviceMesh mesh = random_mesh(random, 3, 4);
         const OpCall call = garbage(random.pick(samples).call, random, mesh);
         is_accepted_ = false;
-        ask_rules(call, mesh, ops[i]);
+        ask_rules(call, mesh, op);
         if (!is_accepted_) continue;
         ask_stacks(call, mesh);
-        if (OpRule{.op = ops[i]}.is_foreach())
+        if (OpRule{.op = op}.is_foreach())
           continue;  // these are run for one element of their lists at a time
         run_kernel(call, random);
         execute(call, mesh, random);
       }
     }
+  }
+
+  // Ops of this part, whose name holds SHARDLAB_TEST_OP where that is set.
+  static std::vector<std::string_view> asked_ops() {
+    const char* only = std::getenv("SHARDLAB_TEST_OP");
+    const std::vector<std::string_view> ops = all_op_names();
+    std::vector<std::string_view> asked;
+    for (std::size_t i = static_cast<std::size_t>(GetParam()); i < ops.size(); i += kParts) {
+      if (only == nullptr || ops[i].find(only) != std::string_view::npos) asked.push_back(ops[i]);
+    }
+    return asked;
   }
 
   const Topology topology_ = topology_with(4);
@@ -403,6 +411,25 @@ class GarbageCalls : public testing::TestWithParam<int> {
 TEST_P(GarbageCalls, AreAnsweredOrRefused) {
   ask_all(random_cases(3));
   EXPECT_GT(ran_ + executed_, 0) << "nothing was ever computed";
+}
+
+// Rules count what a call has before they look at it.
+TEST_P(GarbageCalls, HaveAnyNumberOfInputs) {
+  const DeviceMesh mesh = DeviceMesh::parse("2");
+  const TensorSpec matrix = {.meta = TensorMeta::parse("f32[4,4]"),
+                             .layout = Layout::replicated(mesh.ndim())};
+  bool was_any_accepted = false;
+  for (const std::string_view op : asked_ops()) {
+    for (std::size_t inputs = 0; inputs <= 8; ++inputs) {
+      OpCall call;
+      call.op = std::string(op);
+      call.inputs.assign(inputs, {.tensors = {matrix}});
+      is_accepted_ = false;
+      ask_rules(call, mesh, op);
+      was_any_accepted = was_any_accepted || is_accepted_;
+    }
+  }
+  EXPECT_TRUE(was_any_accepted);
 }
 
 using GarbageCallsSlow = GarbageCalls;

@@ -273,13 +273,13 @@ ScaledOperand scaled_operand(const OpCall& call, std::size_t i) {
 }
 
 std::vector<TensorMeta> scaled_outputs(const OpCall& call) {
-  const std::size_t out_at = call.inputs.size() - (has_out_tensor(call) ? 1 : 0);
-  for (std::size_t i = 4; i < out_at; ++i) {
+  const std::size_t written = has_out_tensor(call) ? 1 : 0;
+  for (std::size_t i = 4; i + written < call.inputs.size(); ++i) {
     if (call.tensor(i) == nullptr) continue;
     throw InputError(call.op + ": a " + (i == 4 ? "bias" : "scale of the result") +
                      " is not supported on distributed tensors");
   }
-  const std::size_t count = has_out_tensor(call) ? 5 : 4;
+  const std::size_t count = 4 + written;
   if (call.inputs.size() < 4 || call.tensors().size() != count) {
     throw InputError(call.op + ": takes " + std::to_string(count) +
                      " tensors (two matrices, their scales" +
