@@ -123,7 +123,7 @@ MeasurementSet read_nccl_tests_json(const json& value, const SourceHints& hints,
     MeasuredRow row;
     row.line = 0;
     row.bytes = json_number(json_required(result, "size", result_place), result_place.at("size"),
-                            {.min = 0, .max = 1e18});
+                            {.min = 0, .max = kMaxBytes});
     const std::string type =
         json_text(json_required(result, "type", result_place), result_place.at("type"));
     row.dtype = std::string(our_dtype(type));
@@ -177,6 +177,8 @@ MeasurementSet read_nccl_tests_json(const json& value, const SourceHints& hints,
       const JsonPlace block_place = result_place.at("out_of_place_per_iter");
       row.p50_us = optional_number(json_member(*block, "p50_us"), block_place.at("p50_us"));
       row.p95_us = optional_number(json_member(*block, "p95_us"), block_place.at("p95_us"));
+      if (reason.empty()) reason = percentile_reason("p50_us", row.p50_us);
+      if (reason.empty()) reason = percentile_reason("p95_us", row.p95_us);
     }
     if (reason.empty() && set.ranks == 1) reason = "a single rank communicates nothing";
     if (!kind) {

@@ -2,10 +2,12 @@
 
 #include <array>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "costmodel/base/dtype.h"
 #include "costmodel/base/text.h"
+#include "costmodel/measurements/measurement_set.h"
 #include "costmodel/measurements/nccl_tests_reader.h"
 
 namespace shardlab {
@@ -68,6 +70,8 @@ constexpr std::array<CollectiveName, 7> kCollectives = {
      {"sendrecv", Collective::kSendRecv},
      {"scatter", Collective::kScatter}}};
 
+bool is_time(double us) { return us >= kMinTimeUs && us <= kMaxTimeUs; }
+
 }  // namespace
 
 std::string_view our_dtype(std::string_view theirs) {
@@ -125,13 +129,30 @@ bool is_not_available(std::string_view text) { return text == "N/A" || text == "
 
 std::string time_reason(const std::optional<double>& time_us) {
   if (!time_us) return "found no out-of-place time";
-  if (*time_us <= 0.0) return "found an out-of-place time of " + format_double(*time_us) + " us";
-  return "";
+  if (is_time(*time_us)) return "";
+  return "found an out-of-place time of " + format_double(*time_us) + " us";
 }
 
 std::string in_place_time_reason(const std::optional<double>& time_us) {
-  if (!time_us || *time_us >= 0.0) return "";
+  if (!time_us || *time_us == 0.0 || is_time(*time_us)) return "";
   return "in place: found a time of " + format_double(*time_us) + " us";
+}
+
+std::string percentile_reason(std::string_view key, const std::optional<double>& time_us) {
+  if (!time_us || is_time(*time_us)) return "";
+  return "found " + format_double(*time_us) + " us as " + std::string(key);
+}
+
+std::string size_reason(double bytes) {
+  if (bytes <= kMaxBytes) return "";
+  return "found " + format_double(bytes) + " bytes; valid: at most " + format_double(kMaxBytes);
+}
+
+std::string root_reason(double root) {
+  if (root >= -1.0 && root <= std::numeric_limits<int>::max() && std::floor(root) == root) {
+    return "";
+  }
+  return "found the root " + format_double(root) + "; valid: a rank, or -1 where there is none";
 }
 
 std::string wrong_reason(double value, std::string_view dtype) {

@@ -31,11 +31,18 @@ namespace shardlab {
 [[nodiscard]] std::string in_quotes(std::string_view text);  // "abc...", at most 60 characters
 [[nodiscard]] bool is_not_available(std::string_view text);  // "N/A", "nan"
 
-// What is wrong with an out-of-place time (us), which must be present and above zero. "" when
-// nothing is wrong.
+// What is wrong with an out-of-place time (us), which must be present and within kMinTimeUs and
+// kMaxTimeUs. "" when nothing is wrong, as below.
 [[nodiscard]] std::string time_reason(const std::optional<double>& time_us);
 // What is wrong with an in-place time (us). It may be absent or 0 if the tool measured none.
 [[nodiscard]] std::string in_place_time_reason(const std::optional<double>& time_us);
+// What is wrong with a percentile of the iterations' times (us), which has the name `key`.
+[[nodiscard]] std::string percentile_reason(std::string_view key,
+                                            const std::optional<double>& time_us);
+// What is wrong with the column size, which may be at most kMaxBytes.
+[[nodiscard]] std::string size_reason(double bytes);
+// What is wrong with the column root, which holds an int of C.
+[[nodiscard]] std::string root_reason(double root);
 
 // What a verification column says: the number of wrong elements, or, before 2.13, the largest
 // relative error, which nccl-tests accepts up to a bound. "" when the results are right.

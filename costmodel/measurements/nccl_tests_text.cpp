@@ -140,7 +140,7 @@ struct RawRow {
   MeasuredRow row;
   double count = 0.0;
   bool has_reduction = false;
-  std::optional<std::int64_t> root;
+  std::optional<int> root;
   std::optional<Collective> collective;
   std::string unsupported;  // a collective that shardlab does not price
   struct Bandwidths {
@@ -540,6 +540,9 @@ class TextReader {
     const std::size_t first = layout_.has_root ? 1 : 0;
     const auto side = static_cast<std::size_t>(layout_.per_side);
     const std::optional<double> time = numbers[first];
+    if (std::string reason = size_reason(size); !reason.empty()) {
+      return set_.refused.push_back({line_, std::move(reason)});
+    }
     if (std::string reason = time_reason(time); !reason.empty()) {
       return set_.refused.push_back({line_, std::move(reason)});
     }
@@ -575,7 +578,12 @@ class TextReader {
     }
     raw.count = count;
     raw.has_reduction = fixed > 3 && words[3] != "none";
-    if (layout_.has_root && numbers[0]) raw.root = static_cast<std::int64_t>(*numbers[0]);
+    if (layout_.has_root && numbers[0]) {
+      if (std::string reason = root_reason(*numbers[0]); !reason.empty()) {
+        return set_.refused.push_back({line_, std::move(reason)});
+      }
+      raw.root = static_cast<int>(*numbers[0]);
+    }
     raw.collective = collective_;
     raw.unsupported = unsupported_;
     rows_.push_back(std::move(raw));

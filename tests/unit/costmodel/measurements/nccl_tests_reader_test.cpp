@@ -350,6 +350,38 @@ TEST(NcclTestsText, ZeroBytesSayNothing) {
   EXPECT_EQ(set.warnings, std::vector<std::string>{"1 row of 0 bytes is left out"});
 }
 
+TEST(NcclTestsText, ARootThatIsNoRankIsRefused) {
+  const std::string head =
+      "# size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n";
+  const auto row = [](const std::string& root) {
+    return "65536 16384 float sum " + root + " 20.00 3.28 6.1 0 21.00 3.12 5.8 0\n";
+  };
+  EXPECT_TRUE(read(head + row("-1") + row("0") + row("2147483647") + row("N/A")).refused.empty());
+  const MeasurementSet set =
+      read(head + row("-1") + row("-2") + row("0.5") + row("2147483648") + row("-1e60"));
+  const auto refused = [](int line, const std::string& root) {
+    return RefusedRow{line,
+                      "found the root " + root + "; valid: a rank, or -1 where there is none"};
+  };
+  EXPECT_EQ(set.refused, (std::vector<RefusedRow>{refused(3, "-2"), refused(4, "0.5"),
+                                                  refused(5, "2147483648"), refused(6, "-1e+60")}));
+}
+
+TEST(NcclTestsText, FiguresThatNoMeasurementHasAreRefused) {
+  const MeasurementSet set = read(
+      "# size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n"
+      "2000000000000000000 500000000000000000 float sum -1 20.00 N/A N/A 0 21.00 N/A N/A 0\n"
+      "65536 16384 float sum -1 2e15 N/A N/A 0 21.00 3.12 5.8 0\n"
+      "65536 16384 float sum -1 1e-7 N/A N/A 0 21.00 3.12 5.8 0\n"
+      "65536 16384 float sum -1 20.00 3.28 6.1 0 2e15 N/A N/A 0\n"
+      "65536 16384 float sum -1 20.00 3.28 6.1 0 0.00 N/A N/A 0\n");
+  EXPECT_EQ(set.rows.size(), 1U);
+  EXPECT_EQ(set.refused, (std::vector<RefusedRow>{{2, "found 2e+18 bytes; valid: at most 1e+18"},
+                                                  {3, "found an out-of-place time of 2e+15 us"},
+                                                  {4, "found an out-of-place time of 1e-07 us"},
+                                                  {5, "in place: found a time of 2e+15 us"}}));
+}
+
 TEST(NcclTestsText, SeveralTablesInOneFile) {
   const MeasurementSet set = read(
       "# Collective test starting: all_reduce_perf\n"
@@ -576,6 +608,18 @@ TEST(NcclTestsJson, ADeviceListAtTheTopNamesEveryRank) {
   const MeasurementSet set = read_json(value);
   EXPECT_EQ(set.ranks, 16);
   EXPECT_EQ(set.hosts, 2);
+}
+
+TEST(NcclTestsJson, APercentileThatIsNoTimeRefusesItsRow) {
+  for (const char* key : {"p50_us", "p95_us"}) {
+    json value = good();
+    value["results"][1]["out_of_place"]["nwrong"] = 0;
+    value["results"][1]["out_of_place_per_iter"] = {{"p50_us", 1.0}, {"p95_us", 2.0}};
+    value["results"][1]["out_of_place_per_iter"][key] = 3e15;
+    EXPECT_EQ(
+        read_json(value).refused,
+        (std::vector<RefusedRow>{{0, std::string("found 3e+15 us as ") + key, "/results/1"}}));
+  }
 }
 
 TEST(NcclTestsJson, ARowWithoutATimeIsRefusedAlone) {
