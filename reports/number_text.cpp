@@ -74,9 +74,8 @@ std::string size_percent(double percent) {
 }
 
 std::string change_percent(double percent) {
-  const std::string size = size_percent(percent);
-  if (percent == 0.0) return size;
-  return (percent < 0.0 ? "-" : "+") + size;
+  if (percent == 0.0) return size_percent(percent);
+  return (percent < 0.0 ? "-" : "+") + size_percent(percent);
 }
 
 std::string bytes_text(double bytes) {

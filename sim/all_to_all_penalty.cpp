@@ -66,8 +66,8 @@ class WithAllToAllPenalty final : public SemanticsUpon {
 }  // namespace
 
 std::shared_ptr<const EdgeSemantics> with_all_to_all_penalty(
-    std::shared_ptr<const EdgeSemantics> base, Micros penalty) {
-  return std::make_shared<WithAllToAllPenalty>(std::move(base), penalty);
+    const std::shared_ptr<const EdgeSemantics>& base, Micros penalty) {
+  return std::make_shared<WithAllToAllPenalty>(base, penalty);
 }
 
 std::optional<Micros> all_to_all_penalty_given(const EdgeSemantics& semantics) {

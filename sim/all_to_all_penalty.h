@@ -15,7 +15,7 @@
 namespace shardlab {
 
 [[nodiscard]] std::shared_ptr<const EdgeSemantics> with_all_to_all_penalty(
-    std::shared_ptr<const EdgeSemantics> base, Micros penalty);
+    const std::shared_ptr<const EdgeSemantics>& base, Micros penalty);
 // The penalty that was given to with_all_to_all_penalty(). Nothing if none was.
 [[nodiscard]] std::optional<Micros> all_to_all_penalty_given(const EdgeSemantics& semantics);
 

@@ -503,7 +503,7 @@ StepExecution Executor::run_step(const PlanStep& step, DistributedTensor& tensor
   // A registered placement may give a part other dims, even that of a single rank.
   const bool reshapes = step.from.is_registered() || step.to.is_registered();
   if ((size == 1 && !reshapes) || step.from == step.to || tensor.layout == before) return {};
-  const StepExecution execution = run_groups(step, before, tensor);
+  StepExecution execution = run_groups(step, before, tensor);
   const bool rounds = (step.from.is_partial() && step.from.reduce_op() != ReduceOp::kMax &&
                        step.from.reduce_op() != ReduceOp::kMin) ||
                       (step.to.is_partial() && (step.to.reduce_op() == ReduceOp::kSum));

@@ -180,9 +180,7 @@ ordered_json flip_json(const ComparisonRecord& record, const Flip& flip) {
   if (!after.price_us) value["candidate_impossible"] = after.impossible;
   if (flip.verdict == Verdict::kUndecided) {
     value["reason"] = undecided_reason(record, flip);
-  } else if (!flip.gain_us) {
-    value["reason"] = cannot_run_reason(record, flip);
-  } else if (!flip.delta_us) {
+  } else if (!flip.gain_us || !flip.delta_us) {
     value["reason"] = cannot_run_reason(record, flip);
   } else if (!flip.gain_percent) {
     value["reason"] = "the reference prices the baseline's choice at 0, so there is no percentage";

@@ -110,7 +110,8 @@ struct HostPlaces {
     return kPad + static_cast<double>(rank % kRanksPerRow) * (kTile + kTileGap);
   }
   [[nodiscard]] double y(std::size_t host, std::size_t rank) const {
-    return top[host] + kHostTitle + static_cast<double>(rank / kRanksPerRow) * row_height;
+    const std::size_t row = rank / kRanksPerRow;
+    return top[host] + kHostTitle + static_cast<double>(row) * row_height;
   }
 };
 

@@ -282,7 +282,7 @@ std::string kernels_text(const Validation& result, const std::string& stack,
 
 std::string validation_text(const Validation& result, const ValidateArguments& arguments,
                             const TextStyle& style) {
-  const std::string kernels = kernels_text(result, arguments.stack, style);
+  std::string kernels = kernels_text(result, arguments.stack, style);
   if (result.rows.empty() && !kernels.empty()) return kernels;
   const ErrorSummary all = summarize(result.rows);
   std::string text = std::to_string(all.points) + " points of " +

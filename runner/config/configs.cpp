@@ -224,7 +224,7 @@ nlohmann::json ConfigStore::with_overrides(nlohmann::json json, std::string_view
 }
 
 nlohmann::json ConfigStore::read_stack(const fs::path& path, std::vector<fs::path> above) const {
-  const nlohmann::json json = read_json_file(path);
+  nlohmann::json json = read_json_file(path);
   if (!json.is_object() || !json.contains("base")) return json;
   above.push_back(identity_of(path));
   nlohmann::json merged = with_base(json, path, {path.string(), ""}, above);

@@ -58,7 +58,7 @@ std::string meeting_address(const ReadVariable& read, const LaunchPlace& place) 
   }
   if (place.launcher == "Slurm") {
     if (read("SLURM_STEP_NUM_NODES") == "1") return "127.0.0.1";
-    if (const std::string given = read("SLURM_LAUNCH_NODE_IPADDR"); !given.empty()) return given;
+    if (std::string given = read("SLURM_LAUNCH_NODE_IPADDR"); !given.empty()) return given;
   }
   throw InputError("ranks on several hosts (" + place.launcher +
                    ") need MASTER_ADDR, the address of rank 0's host");

@@ -147,7 +147,7 @@ class NcclGroup final : public Group {
  private:
   void enqueue(std::size_t i, const CollectiveCall& call, const CallBuffers& buffers) {
     const Device& device = devices_[i];
-    const cudaStream_t stream = device.stream.get();
+    cudaStream_t stream = device.stream.get();
     ncclComm_t comm = comms_[i].get();
     const std::int64_t size = sizes_[i];
     check(cudaSetDevice(device.index), "cudaSetDevice");
@@ -329,7 +329,7 @@ class NcclBackend final : public Backend {
   std::vector<double> time_kernel_us(const KernelShape& shape, int warmup, int iterations,
                                      std::string& why_not) override {
     check(cudaSetDevice(devices_[0].index), "cudaSetDevice");
-    const cudaStream_t stream = devices_[0].stream.get();
+    cudaStream_t stream = devices_[0].stream.get();
     const Launch launch =
         shape.name == "gemm" ? make_gemm(shape, why_not) : make_memory_kernel(shape, why_not);
     std::vector<double> times;

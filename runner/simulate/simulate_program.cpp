@@ -42,7 +42,7 @@ std::vector<Layout> pinned_layouts(const SimulateProgramArguments& arguments,
   std::vector<Layout> layouts(program.nodes.size(), Layout::replicated(mesh.ndim()));
   const auto layout_of = [&](const std::string& option, std::string_view text, std::size_t node) {
     return parse_option(option, [&] {
-      const Layout layout = parse_layout(text, mesh.ndim(), program.nodes[node].outputs.at(0));
+      Layout layout = parse_layout(text, mesh.ndim(), program.nodes[node].outputs.at(0));
       if (layout.has_registered()) {
         throw TextError("layout", text, 0,
                         "a layout of R, S(d), _S(d,f) and P(op), because programs have no "

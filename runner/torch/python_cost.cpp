@@ -59,7 +59,7 @@ struct HashTransition {
   std::size_t operator()(const Transition& key) const {
     const auto hash = [](const Placement& p) {
       return combine(
-          combine(static_cast<std::size_t>(p.kind()), static_cast<std::size_t>(p.dim() + 1)),
+          combine(static_cast<std::size_t>(p.kind()), static_cast<std::size_t>(p.dim()) + 1),
           combine(static_cast<std::size_t>(p.split_factor()), std::hash<double>()(p.norm())) +
               static_cast<std::size_t>(p.reduce_op()));
     };

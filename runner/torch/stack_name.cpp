@@ -71,10 +71,15 @@ std::optional<LiveStackName> LiveStackName::parse(std::string_view text) {
       refuse(std::string(word) + "= after " + name.base,
              "+cost=FILE.py:FUNCTION, or a stack that begins with torch");
     }
-    if (word == "+overlay") set_once(name.overlay, word, std::move(value), text);
-    if (word == "+cost") set_once(name.cost, word, std::move(value), text);
-    if (word == "+patch") name.patches.push_back(std::move(value));
-    if (word == "+rules") name.rules.push_back(std::move(value));
+    if (word == "+overlay") {
+      set_once(name.overlay, word, std::move(value), text);
+    } else if (word == "+cost") {
+      set_once(name.cost, word, std::move(value), text);
+    } else if (word == "+patch") {
+      name.patches.push_back(std::move(value));
+    } else if (word == "+rules") {
+      name.rules.push_back(std::move(value));
+    }
     at = end;
   }
   return name;

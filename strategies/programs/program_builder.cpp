@@ -107,7 +107,7 @@ Value ProgramBuilder::source(NodeKind kind, TensorMeta meta, std::string label) 
   return {traced_.program.nodes.size() - 1, 0};
 }
 
-Value ProgramBuilder::op(std::string_view op, std::vector<Value> inputs, nlohmann::json args,
+Value ProgramBuilder::op(std::string_view op, const std::vector<Value>& inputs, nlohmann::json args,
                          std::vector<TensorMeta> outputs) {
   ProgramNode node;
   node.name = fresh_name(traced_.names, base_of(op));

@@ -58,7 +58,7 @@ class ProgramBuilder {
   // Adds a source; its name is like "primals_3" or "tangents_1".
   Value source(NodeKind kind, TensorMeta meta, std::string label = "");
   // Adds any op; returns its first output.
-  Value op(std::string_view op, std::vector<Value> inputs, nlohmann::json args,
+  Value op(std::string_view op, const std::vector<Value>& inputs, nlohmann::json args,
            std::vector<TensorMeta> outputs);
   // Adds an op that takes a tensor list, either after one tensor (`first`) or before another.
   Value op_on_list(std::string_view op, std::optional<Value> first, std::vector<Value> list,

@@ -272,7 +272,7 @@ class ProgramRun {
 };
 
 Layout layout_for(const Placements& placements, const TensorMeta& meta) {
-  const Layout layout(placements);
+  Layout layout(placements);
   expect_layout(meta, layout);
   return layout;
 }

@@ -147,9 +147,9 @@ class Sources : private Tracer {
                      module + ".weight");
   }
   template <class Module>
-  void give(Module& module, std::string label, Shape shape) {
-    module.label = std::move(label);
-    module.parameter = parameter(std::move(shape), module.label);
+  void give(Module& module, const std::string& label, const Shape& shape) {
+    module.label = label;
+    module.parameter = parameter(shape, label);
   }
 };
 

@@ -83,7 +83,7 @@ class Checker {
     return DeviceMesh::parse(kMeshes[below(kMeshes.size())]);
   }
   DeviceMesh flattened_mesh() {
-    const DeviceMesh plain = mesh();
+    DeviceMesh plain = mesh();
     if (plain.ndim() == 1) return plain;
     std::vector<std::int64_t> sizes;
     std::vector<std::string> names;

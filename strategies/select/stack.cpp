@@ -38,8 +38,7 @@ std::shared_ptr<const EdgeSemantics> read_edge_semantics(const nlohmann::json& j
           .fail("version \"" + name + "\" has no price for R->P; valid in v3-rp and v-compute");
     }
     auto semantics = replicate_to_partial ? row->make(*replicate_to_partial) : row->make();
-    return all_to_all_penalty ? with_all_to_all_penalty(std::move(semantics), *all_to_all_penalty)
-                              : semantics;
+    return all_to_all_penalty ? with_all_to_all_penalty(semantics, *all_to_all_penalty) : semantics;
   }
   std::vector<std::string_view> valid;
   for (const EdgeSemanticsRow& row : all_edge_semantics()) valid.push_back(row.name);
