@@ -40,8 +40,8 @@ bool is_word_of(std::string_view word, std::string_view words) {
 
 nlohmann::ordered_json whole_or_double(double value) {
   constexpr double kExact = 9007199254740992.0;  // 2^53
-  if (std::floor(value) == value && std::abs(value) < kExact)
-    return static_cast<std::int64_t>(value);
+  const bool is_exact = std::floor(value) == value && std::abs(value) < kExact;
+  if (is_exact) return static_cast<std::int64_t>(value);
   return value;
 }
 
