@@ -202,10 +202,11 @@ Calibration calibrate_curves(const ModelEntry& model, std::span<const Observatio
   calibration.model = &model;
   std::vector<MeasuredCurve> curves = fit_curves(calibration, rows, topology);
   if (curves.empty()) {
+    const std::size_t groups = groups_of(rows).size();
     throw InputError(
         "calibrate: piecewise needs at least 3 rows of one collective and group, found " +
-        std::to_string(rows.size()) + " rows of " + std::to_string(groups_of(rows).size()) +
-        " groups");
+        std::to_string(rows.size()) + (rows.size() == 1 ? " row of " : " rows of ") +
+        std::to_string(groups) + (groups == 1 ? " group" : " groups"));
   }
   std::vector<Observation> used;
   double noise = 0.0;
