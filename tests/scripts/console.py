@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 BINARY = os.environ.get("SHARDLAB_BINARY", "")
-# A command that hangs is named just before CTest ends the whole test. CTest says how long that is.
+# No command takes as long as CTest gives its whole test. Where the first commands hang, the test says which.
 LIMIT_S = float(os.environ.get("SHARDLAB_TEST_SECONDS", "300")) - 20
 PROGRAM = "build/release/bin/shardlab"
 BLOCK = re.compile(r"(?<=^```console\n).*?(?=^```)", re.MULTILINE | re.DOTALL)
