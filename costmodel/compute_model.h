@@ -4,9 +4,13 @@
 //   model->price({.kind = Kernel::kGemm, .bytes = 1e8, .flops = 1e12, .dtype = DType::kBF16}).total
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <optional>
+#include <string_view>
 
 #include "costmodel/base/dtype.h"
+#include "costmodel/base/enum_names.h"
 #include "costmodel/cost_model.h"
 
 namespace shardlab {
@@ -26,12 +30,22 @@ struct GemmShape {
   double m = 0.0;
   double n = 0.0;
   double k = 0.0;
+
+  friend bool operator==(const GemmShape&, const GemmShape&) = default;
 };
 
 // Which implementation of attention runs: PyTorch's flash operator runs FlashAttention-2 on every
 // GPU, its efficient operator the kernel of xFormers, and its cuDNN operator (as FlashAttention-3)
 // a kernel that is written for the GPU at hand.
 enum class AttentionKernel : std::uint8_t { kFlash, kEfficient, kCudnn };
+
+template <>
+struct EnumNames<AttentionKernel> {
+  static constexpr std::string_view kKind = "attention kernel";
+  static constexpr std::array kNames = {Named{AttentionKernel::kFlash, "flash"},
+                                        Named{AttentionKernel::kEfficient, "efficient"},
+                                        Named{AttentionKernel::kCudnn, "cudnn"}};
+};
 
 // Scaled dot-product attention. Grouped queries share the heads of the keys.
 struct AttentionShape {
@@ -46,6 +60,8 @@ struct AttentionShape {
   bool causal = false;  // whether a query sees only the keys up to its own place
   bool backward = false;
   AttentionKernel kernel = AttentionKernel::kFlash;
+
+  friend auto operator<=>(const AttentionShape&, const AttentionShape&) = default;
 };
 
 struct KernelQuery {

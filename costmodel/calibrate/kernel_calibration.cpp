@@ -233,6 +233,10 @@ std::map<std::string, Kind> kinds_of(std::span<const MeasuredKernel> rows, const
       result.refused.push_back({i, "the roofline has no dtype " + row.dtype});
       continue;
     }
+    if (query->kind == Kernel::kAttention) {
+      result.refused.push_back({i, "the roofline has no parameter for attention"});
+      continue;
+    }
     if (query->bytes <= 0 && query->flops <= 0) {
       result.refused.push_back({i, "the row has neither bytes nor flops"});
       continue;
@@ -327,7 +331,9 @@ void add_not_identified(Calibration& result, const Topology& topology) {
 void add_errors(Calibration& result, std::span<const MeasuredKernel> rows,
                 const Topology& topology) {
   const auto model = make_compute_model(result.choice(), topology);
-  std::vector<double> errors = kernel_errors_percent(*model, rows);
+  std::vector<MeasuredKernel> fitted(rows.begin(), rows.end());
+  std::erase_if(fitted, [](const MeasuredKernel& row) { return row.attention.has_value(); });
+  std::vector<double> errors = kernel_errors_percent(*model, fitted);
   for (double& error : errors) error = std::abs(error);
   std::sort(errors.begin(), errors.end());
   const auto nearest_rank = [&](double share) {
@@ -344,7 +350,19 @@ std::optional<KernelQuery> kernel_query(const MeasuredKernel& row) {
   const std::optional<DType> dtype = dtype_from_name(row.dtype);
   if (!dtype || row.kernel == "launch") return std::nullopt;
   KernelQuery query{.kind = Kernel::kCopy, .bytes = row.bytes, .flops = row.flops, .dtype = *dtype};
-  if (row.kernel == "gemm") query.kind = Kernel::kGemm;
+  if (row.kernel == "gemm") {
+    query.kind = Kernel::kGemm;
+    if (row.rows > 0 && row.columns > 0 && row.inner > 0) {
+      query.gemm = {.batch = static_cast<double>(row.batch),
+                    .m = static_cast<double>(row.rows),
+                    .n = static_cast<double>(row.columns),
+                    .k = static_cast<double>(row.inner)};
+    }
+  }
+  if (row.attention) {
+    query.kind = Kernel::kAttention;
+    query.attention = row.attention;
+  }
   if (row.kernel == "elementwise") query.kind = Kernel::kElementwise;
   if (row.kernel == "reduction") query.kind = Kernel::kReduction;
   query.strided = row.kernel == "reshuffle";

@@ -192,8 +192,40 @@ struct SetCalls {
   std::int64_t traced = 0;  // the fewest ranks on which a collective was traced
 };
 
-std::string left_out_text(int count) {
+std::string calls_left_out_text(int count) {
   return std::to_string(count) + (count == 1 ? " call is" : " calls are") + " left out";
+}
+
+// The kernels of all ranks, as measured on one device.
+TracedKernels joined_kernels(std::span<const CollectiveTrace> traces) {
+  TracedKernels joined;
+  for (const CollectiveTrace& trace : traces) {
+    const TracedKernels& one = trace.kernels;
+    joined.calls.insert(joined.calls.end(), one.calls.begin(), one.calls.end());
+    joined.total_us += one.total_us;
+    for (const auto& [name, us] : one.left_out_us) joined.left_out_us[name] += us;
+  }
+  return joined;
+}
+
+// What all sets of a run share.
+MeasurementSet begin_set(const CollectiveTrace& first, const SourceHints& hints) {
+  MeasurementSet set;
+  set.gpus_per_process = 1;  // a trace is that of one rank, which has a process of its own
+  set.name = set_name_of(first.file);
+  set.source = hints.source.empty() ? first.source : hints.source;
+  set.gpu = first.gpu;
+  return set;
+}
+
+MeasurementSet set_of_kernels(const TracedKernels& kernels, const CollectiveTrace& first,
+                              const SourceHints& hints) {
+  MeasurementSet set = begin_set(first, hints);
+  set.kernels = measured_kernels(kernels.calls);
+  if (std::string text = left_out_text(kernels); !text.empty()) {
+    set.warnings.push_back(std::move(text));
+  }
+  return set;
 }
 
 }  // namespace
@@ -255,24 +287,26 @@ std::vector<MeasurementSet> sets_of_traces(std::span<const CollectiveTrace> trac
     }
   }
   const CollectiveTrace& first = traces.front();
-  if (shapes.empty()) {
+  const TracedKernels kernels = joined_kernels(traces);
+  if (shapes.empty() && kernels.calls.empty()) {
     std::string reasons;
     for (const auto& [reason, count] : left_out) {
-      reasons += (reasons.empty() ? ": " : "; ") + left_out_text(count) + ": " + reason;
+      reasons += (reasons.empty() ? ": " : "; ") + calls_left_out_text(count) + ": " + reason;
+    }
+    if (kernels.total_us > 0.0) {
+      reasons +=
+          "; found kernels, but no operator with the shapes of its arguments; valid: a trace "
+          "with record_shapes=True";
     }
     throw ConfigError(first.file, "", "found no collective with a time" + reasons);
   }
   std::vector<MeasurementSet> sets;
   for (auto& [shape, calls] : shapes) {
-    MeasurementSet set;
+    MeasurementSet set = begin_set(first, hints);
     std::tie(set.ranks, set.hosts, set.gpus_per_host) = shape;
-    set.gpus_per_process = 1;  // a trace is that of one rank, which has a process of its own
-    set.name = set_name_of(first.file);
     if (shapes.size() > 1) {
       set.name += "_" + std::to_string(set.hosts) + "x" + std::to_string(set.gpus_per_host);
     }
-    set.source = hints.source.empty() ? first.source : hints.source;
-    set.gpu = first.gpu;
     set.nccl_version = first.nccl_version;
     for (const auto& key : calls.order) {
       const auto& [collective, dtype, bytes] = key;
@@ -290,12 +324,14 @@ std::vector<MeasurementSet> sets_of_traces(std::span<const CollectiveTrace> trac
           "host "
           "with --gpus-per-host");
     }
-    if (sets.empty()) {
-      for (const auto& [reason, count] : left_out) {
-        set.warnings.push_back(left_out_text(count) + ": " + reason);
-      }
-    }
     sets.push_back(std::move(set));
+  }
+  if (!kernels.calls.empty()) {
+    sets.push_back(set_of_kernels(kernels, first, hints));
+    if (sets.size() > 1) sets.back().name += "_kernels";
+  }
+  for (const auto& [reason, count] : left_out) {
+    sets.front().warnings.push_back(calls_left_out_text(count) + ": " + reason);
   }
   return sets;
 }

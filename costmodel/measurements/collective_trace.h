@@ -13,6 +13,7 @@
 // One row holds all collectives of one kind, dtype and size. Its time is the median, since the
 // first calls of a run set up connections. One set holds all groups with the same number of ranks
 // on the same number of hosts; if a run has several sets, their names end in hosts x GPUs per host.
+// The kernels of all ranks are a set of one rank; beside other sets its name ends in _kernels.
 #pragma once
 
 #include <map>
@@ -22,6 +23,7 @@
 #include <string_view>
 #include <vector>
 
+#include "costmodel/measurements/kineto_kernels.h"
 #include "costmodel/measurements/measurement_set.h"
 #include "costmodel/measurements/nccl_tests_reader.h"
 
@@ -64,14 +66,15 @@ struct CollectiveTrace {
   std::string gpu;
   std::string nccl_version;
   std::vector<TracedCall> calls;        // in the order of their start
+  TracedKernels kernels = {};           // of traces of PyTorch's profiler
   std::map<std::string, int> left_out;  // number of calls left out, by reason
 };
 
 // Whether the trace can be that of another rank of the run that the traces in `run` are from.
 [[nodiscard]] bool is_of_run(std::span<const CollectiveTrace> run, const CollectiveTrace& trace);
 
-// Assumes at least one trace. Throws ConfigError if the traces hold no collective that can be
-// priced.
+// Assumes at least one trace. Throws ConfigError if the traces hold neither a collective nor a
+// kernel that can be priced.
 [[nodiscard]] std::vector<MeasurementSet> sets_of_traces(std::span<const CollectiveTrace> traces,
                                                          const SourceHints& hints);
 

@@ -346,6 +346,7 @@ CollectiveTrace read_kineto_trace(const json& value, const JsonPlace& place) {
   std::stable_sort(started.begin(), started.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   for (auto& [ts, call] : started) trace.calls.push_back(std::move(call));
+  trace.kernels = read_kineto_kernels(events, events_place);
   return std::move(reader.trace);
 }
 

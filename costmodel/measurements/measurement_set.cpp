@@ -90,6 +90,42 @@ MeasuredRow read_row(const json& value, const JsonPlace& place) {
   return row;
 }
 
+AttentionShape read_attention(const json& value, const JsonPlace& place) {
+  ObjectReader reader(value, place);
+  const auto extent = [&](std::string_view key) {
+    return static_cast<double>(reader.integer(key, 1, kMaxExtent));
+  };
+  AttentionShape shape;
+  shape.batch = extent("batch");
+  shape.heads = extent("heads");
+  shape.kv_heads = extent("kv_heads");
+  shape.queries = extent("queries");
+  shape.keys = extent("keys");
+  shape.key_dim = extent("key_dim");
+  shape.value_dim = extent("value_dim");
+  shape.window = static_cast<double>(reader.integer_or("window", 0, 0, kMaxExtent));
+  shape.causal = reader.boolean_or("causal", false);
+  shape.backward = reader.boolean_or("backward", false);
+  if (const json* kernel = reader.find("kernel")) {
+    shape.kernel = json_name<AttentionKernel>(*kernel, reader.place("kernel"), " ");
+  }
+  reader.finish();
+  return shape;
+}
+
+nlohmann::ordered_json attention_json(const AttentionShape& shape) {
+  nlohmann::ordered_json out = {
+      {"batch", whole_or_double(shape.batch)},        {"heads", whole_or_double(shape.heads)},
+      {"kv_heads", whole_or_double(shape.kv_heads)},  {"queries", whole_or_double(shape.queries)},
+      {"keys", whole_or_double(shape.keys)},          {"key_dim", whole_or_double(shape.key_dim)},
+      {"value_dim", whole_or_double(shape.value_dim)}};
+  if (shape.window > 0) out["window"] = whole_or_double(shape.window);
+  if (shape.causal) out["causal"] = true;
+  if (shape.backward) out["backward"] = true;
+  out["kernel"] = name_of(shape.kernel);
+  return out;
+}
+
 MeasuredKernel read_kernel(const json& value, const JsonPlace& place) {
   ObjectReader reader(value, place);
   MeasuredKernel row;
@@ -103,12 +139,22 @@ MeasuredKernel read_kernel(const json& value, const JsonPlace& place) {
     reader.place("dtype").fail("found \"" + row.dtype + "\"; valid: " + std::string(kDTypeNames) +
                                " tf32");
   }
-  constexpr std::int64_t kMost = std::int64_t{1} << 50;
-  row.rows = reader.integer_or("rows", 0, 0, kMost);
-  row.columns = reader.integer_or("columns", 0, 0, kMost);
-  row.inner = reader.integer_or("inner", 0, 0, kMost);
+  row.batch = reader.integer_or("batch", 1, 1, kMaxExtent);
+  row.rows = reader.integer_or("rows", 0, 0, kMaxExtent);
+  row.columns = reader.integer_or("columns", 0, 0, kMaxExtent);
+  row.inner = reader.integer_or("inner", 0, 0, kMaxExtent);
+  if (const json* attention = reader.find("attention")) {
+    if (row.kernel != "attention") {
+      reader.place("attention")
+          .fail("found the shape of attention on the kernel \"" + row.kernel +
+                "\"; valid: on the kernel \"attention\" alone");
+    }
+    row.attention = read_attention(*attention, reader.place("attention"));
+  } else if (row.kernel == "attention") {
+    reader.place("attention").fail("found nothing; valid: the shape of the attention");
+  }
   row.bytes = reader.number_or("bytes", 0.0, {.min = 0.0, .max = kMaxBytes});
-  row.flops = reader.number_or("flops", 0.0, {.min = 0.0, .max = 1e30});
+  row.flops = reader.number_or("flops", 0.0, {.min = 0.0, .max = kMaxFlops});
   row.time_us = reader.number("time_us", {.min = kMinTimeUs, .max = kMaxTimeUs});
   row.iterations = iterations_of(reader);
   row.p5_us = time_of(reader, "p5_us");
@@ -132,7 +178,25 @@ VerifiedPlans read_verified(const json& value, const JsonPlace& place) {
   return out;
 }
 
+std::string attention_text(const AttentionShape& shape) {
+  const auto extent = [](double value) { return std::to_string(static_cast<std::int64_t>(value)); };
+  std::string text = extent(shape.batch) + "x" + extent(shape.heads) + "x" + extent(shape.queries) +
+                     "x" + extent(shape.key_dim) + " on " + extent(shape.kv_heads) + "x" +
+                     extent(shape.keys);
+  if (shape.causal) text += ", causal";
+  if (shape.window > 0) text += ", window " + extent(shape.window);
+  return text + (shape.backward ? ", backward" : "");
+}
+
 }  // namespace
+
+std::string kernel_shape_text(const MeasuredKernel& kernel) {
+  if (kernel.attention) return attention_text(*kernel.attention);
+  if (kernel.rows <= 0) return "none";
+  std::string text = kernel.batch > 1 ? std::to_string(kernel.batch) + " of " : "";
+  text += std::to_string(kernel.rows) + "x" + std::to_string(kernel.columns);
+  return kernel.inner > 0 ? text + "x" + std::to_string(kernel.inner) : text;
+}
 
 std::string_view to_string(Health health) { return name_of(health); }
 std::optional<Health> health_from_name(std::string_view name) { return from_name<Health>(name); }
@@ -271,9 +335,11 @@ nlohmann::ordered_json MeasurementSet::to_json() const {
     nlohmann::ordered_json item;
     item["kernel"] = row.kernel;
     item["dtype"] = row.dtype;
+    if (row.batch > 1) item["batch"] = row.batch;
     if (row.rows > 0) item["rows"] = row.rows;
     if (row.columns > 0) item["columns"] = row.columns;
     if (row.inner > 0) item["inner"] = row.inner;
+    if (row.attention) item["attention"] = attention_json(*row.attention);
     if (row.bytes > 0) item["bytes"] = whole_or_double(row.bytes);
     if (row.flops > 0) item["flops"] = whole_or_double(row.flops);
     item["time_us"] = row.time_us;

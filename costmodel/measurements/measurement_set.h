@@ -19,6 +19,7 @@
 #include "costmodel/base/json_reader.h"
 #include "costmodel/base/units.h"
 #include "costmodel/collective.h"
+#include "costmodel/compute_model.h"
 
 namespace shardlab {
 
@@ -26,6 +27,8 @@ namespace shardlab {
 inline constexpr double kMinTimeUs = 1e-6;
 inline constexpr double kMaxTimeUs = 1e15;
 inline constexpr double kMaxBytes = 1e18;
+inline constexpr double kMaxFlops = 1e30;
+inline constexpr std::int64_t kMaxExtent = std::int64_t{1} << 50;  // of one dim of a kernel
 
 // Whether a run's times show what its hardware can do. Models are fitted only to healthy runs.
 enum class Health : std::uint8_t { kHealthy, kUnhealthy, kUnknown };
@@ -62,16 +65,19 @@ struct MeasuredRow {
   friend bool operator==(const MeasuredRow&, const MeasuredRow&) = default;
 };
 
-// One kernel on one device, launched many times on data that is not in any cache.
+// One kernel on one device: launched many times on data that is not in any cache, where `shardlab
+// measure` measured it, and as a program ran it, where a profile did.
 struct MeasuredKernel {
   std::string kernel;        // a word of kMeasuredKernels
   std::string dtype;         // f32, bf16, ..., or tf32 (f32 inputs rounded by the tensor cores)
+  std::int64_t batch = 1;    // how many products a GEMM computes
   std::int64_t rows = 0;     // rows of the matrix; m of a GEMM
   std::int64_t columns = 0;  // columns of the matrix; n of a GEMM
   std::int64_t inner = 0;    // k of a GEMM; for a reshuffle, the columns of one contiguous piece
-  Bytes bytes = 0.0;         // read plus written
+  std::optional<AttentionShape> attention = {};  // set for attention, and for it alone
+  Bytes bytes = 0.0;                             // read plus written
   double flops = 0.0;
-  double time_us = 0.0;  // mean
+  double time_us = 0.0;  // mean; of a profile, the median
   std::optional<std::int64_t> iterations = {};
   std::optional<double> p5_us = {};
   std::optional<double> p50_us = {};
@@ -79,8 +85,16 @@ struct MeasuredKernel {
 
   friend bool operator==(const MeasuredKernel&, const MeasuredKernel&) = default;
 };
-inline constexpr std::string_view kMeasuredKernels =
+// Those that `shardlab measure` launches. Profiles have attention as well.
+inline constexpr std::string_view kLaunchedKernels =
     "gemm copy reshuffle elementwise reduction launch";
+inline constexpr std::string_view kMeasuredKernels =
+    "gemm copy reshuffle elementwise reduction launch attention";
+
+// The shape of a kernel: "96 of 8192x4096x1024" (batch, m, n, k) of a GEMM, "8192x4096" of another
+// matrix, "16x32x4096x128 on 8x4096, causal" (batch, heads, queries, head dim; heads of the keys,
+// keys) of attention; "none" where it is not known.
+[[nodiscard]] std::string kernel_shape_text(const MeasuredKernel& kernel);
 
 // How many plans, run on the measured system, gave the results of the fake process group.
 struct VerifiedPlans {

@@ -422,9 +422,9 @@ void add_measure_command(const Command& root, Session& session) {
       .show_default();
   command
       .option("--kernels", arguments->kernels,
-              "kernels, comma-separated: " + std::string(kMeasuredKernels))
+              "kernels, comma-separated: " + std::string(kLaunchedKernels))
       .comma_separated()
-      .check(one_of(words_of(kMeasuredKernels)));
+      .check(one_of(words_of(kLaunchedKernels)));
   command.option("--kernel-bytes", arguments->kernel_bytes, "most bytes that one kernel moves")
       .show_default();
   command

@@ -43,7 +43,7 @@ struct ValidateArguments {
 struct Validation {
   std::vector<MeasurementSet> sets;
   std::vector<RowPrediction> rows;
-  std::vector<KernelErrors> kernels;
+  std::vector<KernelPrediction> kernels;
   std::vector<std::string> warnings;
 };
 
@@ -102,7 +102,7 @@ Validation validate(const ValidateArguments& arguments, const Session& session) 
     return std::move(choice.topology);
   };
   out.rows = predict(stack, topology_of, out.sets);
-  out.kernels = kernel_errors(stack, topology_of, out.sets);
+  out.kernels = predict_kernels(stack, topology_of, out.sets);
   return out;
 }
 
@@ -241,8 +241,56 @@ std::string coverage_text(const Validation& result, const TextStyle& style) {
 
 nlohmann::json kernels_json(const Validation& result) {
   nlohmann::json out = nlohmann::json::object();
-  for (const KernelErrors& each : result.kernels) out[each.kernel] = summary_json(each.errors);
+  for (const KernelErrors& each : kernel_errors(result.kernels)) {
+    nlohmann::json& group = out[each.kernel];
+    group = summary_json(each.errors);
+    group["measured_us"] = each.measured_us;
+    group["total_percent"] = or_null(each.total_percent);
+  }
   return out;
+}
+
+const MeasuredKernel& row_of(const KernelPrediction& kernel, const Validation& result) {
+  return result.sets[kernel.set].kernels[kernel.row];
+}
+
+nlohmann::json kernel_json(const KernelPrediction& kernel, const Validation& result) {
+  const MeasuredKernel& row = row_of(kernel, result);
+  nlohmann::json out = {{"file", result.sets[kernel.set].name},
+                        {"kernel", row.kernel},
+                        {"dtype", row.dtype},
+                        {"shape", kernel_shape_text(row)},
+                        {"bytes", row.bytes},
+                        {"calls", kernel.calls},
+                        {"measured_us", kernel.measured_us},
+                        {"predicted_us", or_null(kernel.predicted_us)}};
+  if (kernel.predicted_us) out["error_percent"] = kernel.error_percent();
+  return out;
+}
+
+// The kernels whose prices are off by the most time, all calls together, the most first.
+std::vector<KernelPrediction> worst_kernels(const Validation& result) {
+  constexpr std::size_t kWorst = 10;
+  std::vector<KernelPrediction> kernels;
+  for (const KernelPrediction& kernel : result.kernels) {
+    if (kernel.predicted_us) kernels.push_back(kernel);
+  }
+  std::stable_sort(
+      kernels.begin(), kernels.end(),
+      [](const KernelPrediction& a, const KernelPrediction& b) { return a.us_off() > b.us_off(); });
+  if (kernels.size() > kWorst) kernels.resize(kWorst);
+  return kernels;
+}
+
+void add_kernels(const Validation& result, bool with_rows, nlohmann::json& out) {
+  if (result.kernels.empty()) return;
+  const auto list = [&](std::span<const KernelPrediction> kernels) {
+    nlohmann::json rows = nlohmann::json::array();
+    for (const KernelPrediction& kernel : kernels) rows.push_back(kernel_json(kernel, result));
+    return rows;
+  };
+  out["worst_kernels"] = list(worst_kernels(result));
+  if (with_rows) out["kernels"] = list(result.kernels);
 }
 
 // The cells of a group: how many points it has, and their errors in percent.
@@ -264,25 +312,50 @@ void add_groups(TextTable& table, const std::string& what, const RowsByGroup& gr
   }
 }
 
-std::string kernels_text(const Validation& result, const std::string& stack,
+void add_kernel_row(TextTable& table, const KernelPrediction& kernel, const Validation& result,
+                    const TextStyle& style) {
+  const MeasuredKernel& row = row_of(kernel, result);
+  table.add({printable(result.sets[kernel.set].name), printable(row.kernel + " " + row.dtype),
+             kernel_shape_text(row), style.figure(kernel.calls), style.figure(kernel.measured_us),
+             kernel.predicted_us ? style.figure(*kernel.predicted_us) : "none"});
+}
+
+std::string kernels_text(const Validation& result, const ValidateArguments& arguments,
                          const TextStyle& style) {
   if (result.kernels.empty()) return "";
+  const std::vector<KernelErrors> groups = kernel_errors(result.kernels);
   std::size_t points = 0;
-  for (const KernelErrors& each : result.kernels) points += each.errors.points;
-  TextTable table(style, {"", "points", "not priced", "median", "p90", "mean", "bias"});
-  for (const KernelErrors& each : result.kernels) {
+  for (const KernelErrors& each : groups) points += each.errors.points;
+  TextTable table(
+      style, {"", "points", "not priced", "median", "p90", "mean", "bias", "measured ms", "total"});
+  for (const KernelErrors& each : groups) {
     std::vector<std::string> cells = error_cells(each.errors, style);
     cells.insert(cells.begin(), "kernel " + printable(each.kernel));
     cells.insert(cells.begin() + 2, std::to_string(each.errors.unpriced));
+    cells.push_back(style.figure(each.measured_us * 1e-3));
+    cells.push_back(style.rounded(each.total_percent, 1, "none"));
     table.add(std::move(cells));
   }
-  return std::to_string(points) + " kernels under " + stack + ", errors in percent\n" +
-         table.text();
+  std::string text = std::to_string(points) + " kernels under " + arguments.stack +
+                     ", errors in percent; total is the error of all calls together\n" +
+                     table.text();
+  const std::vector<std::string> columns = {"kernel", "shape", "calls", "measured us",
+                                            "predicted us"};
+  const auto rows_text = [&](const std::string& first, std::span<const KernelPrediction> kernels) {
+    std::vector<std::string> heads = columns;
+    heads.insert(heads.begin(), first);
+    TextTable rows(style, heads);
+    for (const KernelPrediction& kernel : kernels) add_kernel_row(rows, kernel, result, style);
+    return rows.text();
+  };
+  if (points > 0) text += rows_text("off by the most time", worst_kernels(result));
+  if (arguments.rows) text += rows_text("file", result.kernels);
+  return text;
 }
 
 std::string validation_text(const Validation& result, const ValidateArguments& arguments,
                             const TextStyle& style) {
-  std::string kernels = kernels_text(result, arguments.stack, style);
+  std::string kernels = kernels_text(result, arguments, style);
   if (result.rows.empty() && !kernels.empty()) return kernels;
   const ErrorSummary all = summarize(result.rows);
   std::string text = std::to_string(all.points) + " points of " +
@@ -565,6 +638,7 @@ void run_validate(const ValidateArguments& arguments, Session& session) {
   if (session.json()) {
     nlohmann::json document = validation_json(result, arguments, arguments.rows);
     document["by"]["kernel"] = kernels_json(result);
+    add_kernels(result, arguments.rows, document);
     add_health(result, document);
     session.print(document);
   } else if (!session.summary) {

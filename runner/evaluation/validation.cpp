@@ -202,33 +202,61 @@ std::vector<RowPrediction> predict(const Stack& stack, const TopologyOf& topolog
   return out;
 }
 
-std::vector<KernelErrors> kernel_errors(const Stack& stack, const TopologyOf& topology_of,
-                                        std::span<const MeasurementSet> sets) {
-  struct KernelRows {
-    std::string kernel;
-    std::size_t rows = 0;
-    std::vector<double> errors;
-  };
-  std::vector<KernelRows> groups;
-  for (const MeasurementSet& set : sets) {
+std::vector<KernelPrediction> predict_kernels(const Stack& stack, const TopologyOf& topology_of,
+                                              std::span<const MeasurementSet> sets) {
+  std::vector<KernelPrediction> out;
+  for (std::size_t i = 0; i < sets.size(); ++i) {
+    const MeasurementSet& set = sets[i];
     if (set.kernels.empty()) continue;
     const std::unique_ptr<ComputeModel> model =
         make_compute_model(stack.compute_model, topology_of(set));
-    for (const MeasuredKernel& row : set.kernels) {
-      auto group = std::find_if(groups.begin(), groups.end(), [&](const KernelRows& other) {
-        return other.kernel == row.kernel;
-      });
-      if (group == groups.end()) group = groups.insert(group, {row.kernel, 0, {}});
-      ++group->rows;
-      const std::vector<double> error = kernel_errors_percent(*model, {&row, 1});
-      group->errors.insert(group->errors.end(), error.begin(), error.end());
+    for (std::size_t k = 0; k < set.kernels.size(); ++k) {
+      const MeasuredKernel& row = set.kernels[k];
+      KernelPrediction& kernel = out.emplace_back();
+      kernel = {.set = i, .row = k, .kernel = row.kernel, .measured_us = row.time_us};
+      if (row.iterations) kernel.calls = static_cast<double>(*row.iterations);
+      const std::optional<KernelQuery> query = kernel_query(row);
+      if (!query) continue;
+      const double us = model->price(*query).total.value();
+      if (us > 0.0) kernel.predicted_us = us;
     }
   }
+  return out;
+}
+
+double KernelPrediction::error_percent() const {
+  return 100.0 * (*predicted_us - measured_us) / measured_us;
+}
+
+double KernelPrediction::us_off() const {
+  return predicted_us ? calls * std::abs(*predicted_us - measured_us) : 0.0;
+}
+
+std::vector<KernelErrors> kernel_errors(std::span<const KernelPrediction> kernels) {
   std::vector<KernelErrors> out;
-  for (const KernelRows& group : groups) {
-    ErrorSummary errors = summarize_errors(group.errors);
-    errors.unpriced = group.rows - group.errors.size();
-    out.push_back({group.kernel, errors});
+  for (const KernelPrediction& first : kernels) {
+    const auto is_of_kind = [&](const KernelErrors& other) { return other.kernel == first.kernel; };
+    if (std::any_of(out.begin(), out.end(), is_of_kind)) continue;
+    KernelErrors& group = out.emplace_back();
+    group.kernel = first.kernel;
+    std::vector<double> errors;
+    std::size_t unpriced = 0;
+    double predicted_us = 0.0;
+    for (const KernelPrediction& kernel : kernels) {
+      if (kernel.kernel != group.kernel) continue;
+      if (!kernel.predicted_us) {
+        ++unpriced;
+        continue;
+      }
+      errors.push_back(kernel.error_percent());
+      group.measured_us += kernel.calls * kernel.measured_us;
+      predicted_us += kernel.calls * *kernel.predicted_us;
+    }
+    group.errors = summarize_errors(errors);
+    group.errors.unpriced = unpriced;
+    if (group.measured_us > 0.0) {
+      group.total_percent = 100.0 * (predicted_us / group.measured_us - 1.0);
+    }
   }
   return out;
 }

@@ -59,11 +59,29 @@ struct Coverage {
 // Nothing if no row has an interval.
 [[nodiscard]] std::optional<Coverage> coverage_of(std::span<const RowPrediction> rows);
 
-// Errors of the measured kernels of one kind under a stack's compute model. `unpriced` counts empty
-// launches and kernels that the model can't price.
+// A measured kernel under a stack's compute model. Empty launches have no price, nor do kernels of a
+// dtype that no model knows, nor any kernel under a stack whose compute model is `none`.
+struct KernelPrediction {
+  std::size_t set = 0;  // index of the set
+  std::size_t row = 0;  // index of its kernel
+  std::string kernel;   // its kind
+  double calls = 1.0;   // how often it ran
+  double measured_us = 0.0;
+  std::optional<double> predicted_us = {};
+
+  // (predicted - measured) / measured, in percent. Assumes a price.
+  [[nodiscard]] double error_percent() const;
+  // By how much the price of all calls is off, in us, whether too high or too low.
+  [[nodiscard]] double us_off() const;
+};
+
+// Errors of the measured kernels of one kind. `unpriced` counts those without a price.
 struct KernelErrors {
   std::string kernel;
   ErrorSummary errors;
+  double measured_us = 0.0;  // of all calls of those that have a price
+  // The error of the time that all of those calls take together, in percent.
+  std::optional<double> total_percent = {};
 };
 
 [[nodiscard]] ErrorSummary summarize(std::span<const RowPrediction> rows);
@@ -99,11 +117,12 @@ struct TopologyChoice {
 [[nodiscard]] GroupSpan span_on(const MeasurementSet& set, const Topology& topology);
 
 using TopologyOf = std::function<Topology(const MeasurementSet&)>;
+[[nodiscard]] std::vector<KernelPrediction> predict_kernels(const Stack& stack,
+                                                            const TopologyOf& topology_of,
+                                                            std::span<const MeasurementSet> sets);
 // One entry per kind of kernel, over all sets together, in the order of their first rows; empty if
 // no kernels were measured.
-[[nodiscard]] std::vector<KernelErrors> kernel_errors(const Stack& stack,
-                                                      const TopologyOf& topology_of,
-                                                      std::span<const MeasurementSet> sets);
+[[nodiscard]] std::vector<KernelErrors> kernel_errors(std::span<const KernelPrediction> kernels);
 
 [[nodiscard]] std::vector<RowPrediction> predict(const Stack& stack, const TopologyOf& topology_of,
                                                  std::span<const MeasurementSet> sets);

@@ -14,7 +14,7 @@
 namespace shardlab {
 
 struct KernelRequest {
-  std::vector<std::string> kernels;  // names out of kMeasuredKernels
+  std::vector<std::string> kernels;  // names out of kLaunchedKernels
   double max_bytes = 0.0;            // most bytes that one launch reads and writes
   int warmup = 3;
   int iterations = 20;

@@ -87,10 +87,7 @@ std::string nccl_tests_table(const MeasurementSet& set) {
 std::string kernel_table(const MeasurementSet& set, const TextStyle& style) {
   TextTable table(style, {"kernel", "dtype", "shape", "us", "p5", "p95", "GB/s", "TFLOP/s"});
   for (const MeasuredKernel& row : set.kernels) {
-    std::string shape = row.rows > 0 ? std::to_string(row.rows) + "x" + std::to_string(row.columns)
-                                     : std::string("none");
-    if (row.inner > 0) shape += "x" + std::to_string(row.inner);
-    table.add({row.kernel, row.dtype, shape, style.figure(row.time_us),
+    table.add({row.kernel, row.dtype, kernel_shape_text(row), style.figure(row.time_us),
                style.figure(row.p5_us.value_or(row.time_us)),
                style.figure(row.p95_us.value_or(row.time_us)),
                style.figure(row.bytes / row.time_us * 1e-3),

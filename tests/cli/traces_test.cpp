@@ -163,6 +163,49 @@ TEST(Traces, ValidateReadsWhatPyTorchRecorded) {
             "gloo_0: 3 calls are left out: no cost model prices \"barrier\""}));
 }
 
+// A model's step on an H100, as others recorded it.
+TEST(Traces, KernelsArePricedByTheirShapes) {
+  const std::string bert = kRecorded + "h100_bert_small.json";
+  const json out = json_of({"validate", bert, "--stack", "steps", "--rows"}, {});
+  EXPECT_EQ(out["points"], 0);
+  EXPECT_EQ(out["kernels"].size(), 11U);
+  EXPECT_EQ(out["by"]["kernel"]["gemm"]["points"], 4);
+  EXPECT_NEAR(out["by"]["kernel"]["gemm"]["measured_us"], 197.02, 0.01);
+  EXPECT_EQ(out["worst_kernels"][0]["shape"], "141x512x512");
+  EXPECT_EQ(out["worst_kernels"][0]["calls"], 17);
+  EXPECT_EQ(out["warnings"],
+            json::array({"h100_bert_small: 3.2 % of the time of kernels is left out, since no "
+                         "shape tells their work: aten::index_select 3.2 %"}));
+  // The total weighs each kernel by its calls.
+  double measured = 0.0;
+  double predicted = 0.0;
+  for (const json& kernel : out["kernels"]) {
+    if (kernel["kernel"] != "gemm") continue;
+    measured += kernel["calls"].get<double>() * kernel["measured_us"].get<double>();
+    predicted += kernel["calls"].get<double>() * kernel["predicted_us"].get<double>();
+  }
+  EXPECT_NEAR(out["by"]["kernel"]["gemm"]["total_percent"], 100.0 * (predicted / measured - 1.0),
+              1e-9);
+  // A stack that prices no kernels says so, and not that they take no time.
+  const json none = json_of({"validate", bert, "--stack", "dtensor-2.13"}, {});
+  EXPECT_EQ(none["by"]["kernel"]["gemm"]["points"], 0);
+  EXPECT_EQ(none["by"]["kernel"]["gemm"]["unpriced"], 4);
+  EXPECT_EQ(none["worst_kernels"], json::array());
+}
+
+TEST(Traces, KernelsBecomeAMeasurementSet) {
+  const TemporaryFolder folder;
+  const json set =
+      json_of({"describe", "measurement", kRecorded + "h100_bert_small.json"}, folder.path());
+  EXPECT_EQ(set["gpu"], "NVIDIA H100 80GB HBM3");
+  EXPECT_EQ(set["kernels"].size(), 11U);
+  folder.write("set.json", set.dump());
+  const ProcessResult fitted = run_shardlab(
+      {"calibrate", "set.json", "--model", "roofline", "--out", "fitted.json", "--quiet"},
+      folder.path());
+  EXPECT_EQ(fitted.exit_code, 0) << fitted.err;
+}
+
 TEST(Traces, BrokenOnesSayWhere) {
   const TemporaryFolder folder;
   folder.write("short.et", std::string("\x07\x0a\x05"
@@ -172,6 +215,9 @@ TEST(Traces, BrokenOnesSayWhere) {
                R"({"traceEvents": [{"ph": "X", "cat": "kernel", "name": "k", "ts": 1, "dur": 2,
                    "args": {"Collective name": "allreduce", "dtype": "Float"}}]})");
   folder.write("empty.json", R"({"traceEvents": []})");
+  folder.write("shapeless.json",
+               R"({"traceEvents": [{"ph": "X", "cat": "kernel", "name": "k", "ts": 1, "dur": 2,
+                   "args": {"External id": 3}}]})");
   folder.write("array.json", R"([{"ph": "X", "name": "k"}])");
   folder.write("node.json", R"([{"version": "0.0.4"}, {"id": "1", "type": 7, "Comm": 1}])");
   folder.write("lines.json", "{\"version\": \"0.0.4\"}\n{\"id\": \"1\",\n \"type\" 7}\n");
@@ -184,6 +230,9 @@ TEST(Traces, BrokenOnesSayWhere) {
   EXPECT_EQ(error_of("broken.json"),
             "shardlab: broken.json:/traceEvents/0/args: missing key \"Group size\"\n");
   EXPECT_EQ(error_of("empty.json"), "shardlab: empty.json: found no collective with a time\n");
+  EXPECT_EQ(error_of("shapeless.json"),
+            "shardlab: shapeless.json: found no collective with a time; found kernels, but no "
+            "operator with the shapes of its arguments; valid: a trace with record_shapes=True\n");
   EXPECT_EQ(
       error_of("array.json"),
       "shardlab: array.json:/0: found an object; valid: GlobalMetadata, with the keys version "

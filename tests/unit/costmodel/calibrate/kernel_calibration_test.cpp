@@ -150,6 +150,37 @@ TEST(KernelCalibration, RatesAboveTheDatasheetAreNotBelieved) {
   EXPECT_DOUBLE_EQ(fit.params["copy_efficiency"].get<double>(), 1.0);
 }
 
+TEST(KernelCalibration, AttentionTakesNoPart) {
+  const Topology topology = topology_with(8);
+  const std::vector<MeasuredKernel> rows = made_up_rows(topology, 0.02);
+  const Calibration without = calibrate_kernels(rows, topology);
+  std::vector<MeasuredKernel> more = rows;
+  more.push_back(kernel("attention", "bf16", 1e6, 1e9));
+  more.back().time_us = 1e6;
+  more.back().attention = AttentionShape{.heads = 8, .kv_heads = 8, .queries = 64, .keys = 64};
+  const Calibration with = calibrate_kernels(more, topology);
+  EXPECT_EQ(with.params, without.params);
+  EXPECT_EQ(with.median_ape_percent, without.median_ape_percent);
+  EXPECT_EQ(with.p90_ape_percent, without.p90_ape_percent);
+  ASSERT_EQ(with.refused.size(), 1U);
+  EXPECT_EQ(with.refused[0].row, rows.size());
+  EXPECT_EQ(with.refused[0].reason, "the roofline has no parameter for attention");
+}
+
+TEST(KernelQuery, HasTheShapesThatTheRowHas) {
+  MeasuredKernel gemm = kernel("gemm", "bf16", 1e6, 1e9);
+  EXPECT_FALSE(kernel_query(gemm)->gemm);
+  gemm.batch = 3;
+  gemm.rows = 64;
+  gemm.columns = 32;
+  gemm.inner = 16;
+  EXPECT_EQ(kernel_query(gemm)->gemm, (GemmShape{.batch = 3, .m = 64, .n = 32, .k = 16}));
+  MeasuredKernel attention = kernel("attention", "bf16", 1e6, 1e9);
+  attention.attention = AttentionShape{.heads = 8, .causal = true};
+  EXPECT_EQ(kernel_query(attention)->kind, Kernel::kAttention);
+  EXPECT_EQ(kernel_query(attention)->attention, attention.attention);
+}
+
 TEST(KernelCalibration, NeedsRows) {
   const Topology topology = topology_with(8);
   const std::vector<MeasuredKernel> rows = {kernel("launch", "f32", 0)};

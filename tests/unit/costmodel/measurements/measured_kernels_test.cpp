@@ -60,7 +60,7 @@ TEST(OwnMeasurements, NameWhatIsWrong) {
   value["kernels"][0]["kernel"] = "conv";
   EXPECT_EQ(error_of(value),
             "own.json:/kernels/0/kernel: found \"conv\"; valid: gemm copy reshuffle elementwise "
-            "reduction launch");
+            "reduction launch attention");
   value = own_run();
   value["kernels"][1]["dtype"] = "u32";
   EXPECT_EQ(error_of(value), "own.json:/kernels/1/dtype: found \"u32\"; valid: " +
@@ -72,6 +72,50 @@ TEST(OwnMeasurements, NameWhatIsWrong) {
   value["kernels"][0]["speed"] = 1;
   EXPECT_NE(error_of(value).find("own.json:/kernels/0/speed: unknown key"), std::string::npos)
       << error_of(value);
+}
+
+// Kernels of a profile: products of a batch, and attention.
+json profiled_run() {
+  json value = own_run();
+  value["kernels"] = json::parse(R"json([
+    {"kernel": "gemm", "dtype": "bf16", "batch": 96, "rows": 64, "columns": 32, "inner": 16,
+     "bytes": 1e6, "flops": 6e6, "time_us": 3.5},
+    {"kernel": "attention", "dtype": "bf16", "bytes": 1e6, "flops": 1e9, "time_us": 9.5,
+     "attention": {"batch": 2, "heads": 8, "kv_heads": 4, "queries": 32, "keys": 64, "key_dim": 16,
+                   "value_dim": 16, "window": 8, "causal": true, "backward": true,
+                   "kernel": "cudnn"}},
+    {"kernel": "attention", "dtype": "bf16", "bytes": 1e6, "flops": 1e9, "time_us": 9.5,
+     "attention": {"batch": 2, "heads": 8, "kv_heads": 8, "queries": 32, "keys": 64, "key_dim": 16,
+                   "value_dim": 16, "kernel": "flash"}}])json");
+  return value;
+}
+
+TEST(ProfiledKernels, ReadBackAsTheyWereWritten) {
+  const MeasurementSet set = MeasurementSet::from_json(profiled_run(), {"own.json", ""});
+  EXPECT_EQ(json(set.to_json())["kernels"], profiled_run()["kernels"]);
+  EXPECT_EQ(kernel_shape_text(set.kernels[0]), "96 of 64x32x16");
+  EXPECT_EQ(kernel_shape_text(set.kernels[1]), "2x8x32x16 on 4x64, causal, window 8, backward");
+  EXPECT_EQ(kernel_shape_text(set.kernels[2]), "2x8x32x16 on 8x64");
+  EXPECT_EQ(set.kernels[2].attention->kernel, AttentionKernel::kFlash);
+}
+
+TEST(ProfiledKernels, NameWhatIsWrong) {
+  json value = profiled_run();
+  value["kernels"][1].erase("attention");
+  EXPECT_EQ(error_of(value),
+            "own.json:/kernels/1/attention: found nothing; valid: the shape of the attention");
+  value = profiled_run();
+  value["kernels"][0]["attention"] = value["kernels"][1]["attention"];
+  EXPECT_EQ(error_of(value),
+            "own.json:/kernels/0/attention: found the shape of attention on the kernel \"gemm\"; "
+            "valid: on the kernel \"attention\" alone");
+  value = profiled_run();
+  value["kernels"][1]["attention"]["kernel"] = "paged";
+  EXPECT_EQ(error_of(value),
+            "own.json:/kernels/1/attention/kernel: found \"paged\"; valid: flash efficient cudnn");
+  value = profiled_run();
+  value["kernels"][1]["attention"]["queries"] = 0;
+  EXPECT_NE(error_of(value).find("own.json:/kernels/1/attention/queries: "), std::string::npos);
 }
 
 }  // namespace measured_kernels_test
