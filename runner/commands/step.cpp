@@ -3,14 +3,17 @@
 #include <nlohmann/json.hpp>
 
 #include "costmodel/base/json_enum.h"
+#include "runner/base/read_file.h"
 #include "runner/base/stop_watch.h"
 #include "runner/base/terminal.h"
 #include "runner/base/write_file.h"
 #include "runner/commands/commands.h"
 #include "runner/config/configs.h"
+#include "runner/config/read_json.h"
 #include "runner/evaluation/measured_groups.h"
 #include "runner/session/run_reports.h"
 #include "runner/steps/predicted_step.h"
+#include "runner/steps/profile_comparison.h"
 #include "runner/steps/program_step.h"
 #include "runner/steps/published_run.h"
 #include "runner/steps/step_report.h"
@@ -42,6 +45,7 @@ struct StepArguments {
   std::optional<std::int64_t> layers, width, heads, kv_heads, ffn, vocabulary, experts,
       experts_per_token;
   std::string trace;
+  std::string profile;
   std::vector<CommandOption> of_models;  // options that a program does not take
 };
 
@@ -238,9 +242,16 @@ std::string groups_note(const PredictedStep& step) {
   return "  note: prices of collectives are " + carried_over_text(step.not_measured) + "\n";
 }
 
+std::optional<StepProfile> profile_of(const StepArguments& arguments) {
+  if (arguments.profile.empty()) return std::nullopt;
+  const nlohmann::json json = parse_json(read_text_file(arguments.profile), arguments.profile);
+  return read_step_profile(json, {arguments.profile, ""});
+}
+
 void run_step(const StepArguments& arguments, Session& session) {
   const StopWatch watch;
   prepare_out(session);
+  const std::optional<StepProfile> profile = profile_of(arguments);
   const ConfigStore store = session.store();
   const Stack stack = store.stack(arguments.stack);
   expect_step_prices(stack, arguments.stack);
@@ -266,10 +277,18 @@ void run_step(const StepArguments& arguments, Session& session) {
   if (session.json()) {
     nlohmann::json json = step_json(step.subject, step.prediction, topology);
     if (!step.not_measured.empty()) json["not_measured"] = step.not_measured;
+    if (profile) {
+      json["profile"] =
+          comparison_json(compared_parts(step.prediction, *profile), *profile, arguments.profile);
+    }
     session.print(json);
   } else if (!session.summary) {
-    session.print(step_text(step.subject, step.prediction, topology, session.style()) +
-                  terms_note(step.assumed) + kernels_note(arguments) + groups_note(step) +
+    std::string text = step_text(step.subject, step.prediction, topology, session.style());
+    if (profile) {
+      text += comparison_text(compared_parts(step.prediction, *profile), *profile,
+                              arguments.profile, session.style());
+    }
+    session.print(text + terms_note(step.assumed) + kernels_note(arguments) + groups_note(step) +
                   report_line(session));
   }
 }
@@ -370,6 +389,8 @@ void add_step_command(const Command& root, Session& session) {
   }
   command.option("--trace", arguments->trace,
                  "write the timeline of one micro-batch as a trace for ui.perfetto.dev");
+  command.option("--profile", arguments->profile,
+                 "compare with a trace that PyTorch's profiler wrote of such a step on one rank");
   add_report_options(command, session);
   add_common_options(command, session, {.sets = true, .digits = true});
   for (const char* name :

@@ -150,6 +150,39 @@ TEST(StepCommand, WritesATraceOfOneMicroBatch) {
   }
 }
 
+TEST(StepCommand, StandsBesideAProfile) {
+  const std::string bert = SHARDLAB_SOURCE_DIR "/tests/golden/traces/h100_bert_small.json";
+  const json out = json_of(with(kSmall, {"--profile", bert}));
+  const json& profile = out["profile"];
+  EXPECT_EQ(profile["gpu"], "NVIDIA H100 80GB HBM3");
+  EXPECT_EQ(profile["steps"], 1);
+  EXPECT_EQ(profile["is_marked"], true);
+  const json& parts = profile["parts"];
+  EXPECT_NEAR(parts["gemm"]["profiled_ms"], 0.197598, 1e-9);
+  EXPECT_NEAR(parts["attention"]["profiled_ms"], 0.037408, 1e-9);
+  EXPECT_EQ(parts["gemm"]["predicted_ms"], out["breakdown_ms"]["gemm"]);
+  EXPECT_EQ(parts["step"]["predicted_ms"], out["step_ms"]);
+  EXPECT_NEAR(
+      parts["step"]["error_percent"],
+      100.0 * (out["step_ms"].get<double>() / parts["step"]["profiled_ms"].get<double>() - 1.0),
+      1e-6);
+  EXPECT_TRUE(parts["exposed"]["error_percent"].is_null());
+  const ProcessResult text = run_shardlab(with(kSmall, {"--profile", bert}));
+  EXPECT_NE(text.out.find("h100_bert_small.json (NVIDIA H100 80GB HBM3, 1 step)\n"),
+            std::string::npos)
+      << text.out;
+
+  const TemporaryFolder folder;
+  folder.write("host.json", R"({"traceEvents": []})");
+  folder.write("plan.json", "{}");
+  expect_error(with(kSmall, {"--profile", "host.json"}), 3,
+               "host.json:/traceEvents: found no event of the category \"kernel\"; valid: a trace "
+               "that PyTorch's profiler wrote with ProfilerActivity.CUDA",
+               folder.path());
+  expect_error(with(kSmall, {"--profile", "plan.json"}), 3,
+               "plan.json: missing key \"traceEvents\"", folder.path());
+}
+
 TEST(StepCommand, BadWordsSayWhatIsValid) {
   const ProcessResult unknown = run_shardlab({"step", "llama3-8", "--mesh", "fsdp=8"});
   EXPECT_EQ(unknown.exit_code, 2);

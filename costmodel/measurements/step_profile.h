@@ -1,0 +1,43 @@
+// Where the time of a training step went on one GPU, by a trace of PyTorch's profiler.
+//
+//   const StepProfile profile = read_step_profile(json, {"rank0.json", ""});
+//   profile.step_us, profile.gemm_us, profile.idle_us
+//
+// The steps are those that torch.profiler marks (ProfilerStep#3, where the program calls
+// profiler.step()): from the start of the first to the end of the last, as the GPU ran them if the
+// trace says so, otherwise as the host did. A trace without marks is taken for one step, from the
+// start of its first kernel to the end of its last one. All times are microseconds of one step.
+//
+// A kernel belongs to the operator that launched it: products (mm, addmm, bmm, ...) and
+// convolutions are GEMMs, and operators whose names hold "attention" or "attn" are attention. Where
+// the trace names no operator of PyTorch's own, the name of the kernel decides ("gemm", "nvjet",
+// "cutlass", "Cijk_" of AMD's Tensile; "flash", "fmha", "attn").
+//
+// Source: as in kineto_kernels.h.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "costmodel/base/json_reader.h"
+
+namespace shardlab {
+
+struct StepProfile {
+  std::int64_t steps = 1;
+  bool is_marked = false;  // whether the trace marks its steps
+  std::string gpu;         // "" if the trace does not name it
+  double step_us = 0.0;
+  double gemm_us = 0.0;
+  double attention_us = 0.0;
+  double other_us = 0.0;        // all other kernels, with copies and fills inside the device
+  double collectives_us = 0.0;  // all of them
+  double exposed_us = 0.0;      // of collectives, beside which no kernel runs
+  double idle_us = 0.0;         // in which neither a kernel nor a collective runs
+};
+
+// Throws ConfigError if the trace has no kernels, or kernels of several devices.
+[[nodiscard]] StepProfile read_step_profile(const nlohmann::json& trace, const JsonPlace& place);
+
+}  // namespace shardlab
