@@ -248,7 +248,8 @@ std::string left_out_text(const TracedKernels& traced) {
     text += (i == 0 ? "" : ", ") + by_time[i].second + " " + percent(-by_time[i].first);
   }
   if (by_time.size() > kNamed) {
-    text += " and " + std::to_string(by_time.size() - kNamed) + " others";
+    const std::size_t more = by_time.size() - kNamed;
+    text += " and " + std::to_string(more) + (more == 1 ? " other" : " others");
   }
   return text;
 }

@@ -65,8 +65,8 @@ struct TracedKernels {
 // is the median.
 [[nodiscard]] std::vector<MeasuredKernel> measured_kernels(std::span<const MeasuredKernel> calls);
 
-// A sentence about what is left out, "" for nothing: "12.5 % of the time of kernels is left out, for
-// want of shapes: aten::index 6.1 %, no operator 4.0 %, and 3 others".
+// A sentence about what is left out, "" for nothing: "12.5 % of the time of kernels is left out, since
+// no shape tells their work: aten::index 6.1 %, no operator 4.0 % and 3 others".
 [[nodiscard]] std::string left_out_text(const TracedKernels& traced);
 
 }  // namespace shardlab

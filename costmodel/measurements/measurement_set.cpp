@@ -205,6 +205,8 @@ std::string set_name_of(std::string_view file_name) {
   if (const std::size_t slash = file_name.rfind('/'); slash != std::string_view::npos) {
     file_name = file_name.substr(slash + 1);
   }
+  constexpr std::string_view kGzip = ".gz";
+  if (file_name.ends_with(kGzip)) file_name.remove_suffix(kGzip.size());
   // Chakra's two forms of one trace have the same name.
   constexpr std::string_view kJson = ".json";
   if (file_name.ends_with(".et.json")) file_name.remove_suffix(kJson.size());

@@ -157,8 +157,8 @@ struct MeasurementSet {
 inline constexpr std::string_view kMeasurementsSchema = "shardlab/measurements/1";
 inline constexpr std::int64_t kMaxRanks = std::int64_t{1} << 40;
 
-// The name of a set that a file holds: "run-1" for "a/b/run-1.json", "run.0" for "run.0.et" and
-// "run.0.et.json".
+// The name of a set that a file holds: "run-1" for "a/b/run-1.json" and "run-1.json.gz", "run.0" for
+// "run.0.et" and "run.0.et.json".
 [[nodiscard]] std::string set_name_of(std::string_view file_name);
 
 }  // namespace shardlab

@@ -12,6 +12,7 @@
 #include <span>
 
 #include "costmodel/base/error.h"
+#include "runner/base/gunzip.h"
 #include "runner/base/write_file.h"
 
 namespace shardlab {
@@ -55,7 +56,12 @@ class InputFile {
       if (first_line_only && text.find('\n', text.size() - count) != std::string::npos) break;
     }
     if (is_pipe && text.empty()) fail("is a pipe without data; valid: a file");
-    return text;
+    if (first_line_only || !is_gzip(text)) return text;
+    try {
+      return gunzip(text, limit);
+    } catch (const GunzipError& error) {
+      fail(error.message);
+    }
   }
 
  private:

@@ -5,6 +5,7 @@
 // A file is a regular file, or a pipe that has data: a process substitution of a shell, or /dev/stdin.
 // Devices, folders, sockets and pipes without a writer are refused, since reading them would never end
 // or yield nothing. A file that is larger than the limit is refused too, before memory is taken for it.
+// What gzip has compressed is decompressed (gunzip.h), and the limit holds for both.
 // Tested by tests/unit/runner/base/read_file_test.cpp.
 #pragma once
 
@@ -19,7 +20,7 @@ inline constexpr std::uint64_t kDefaultInputLimit = 1'000'000'000;  // bytes
 // The limit of --max-input. It holds for the whole process, from the next file on.
 void set_input_limit(std::uint64_t bytes);
 
-// The bytes of a file. Throws ConfigError if the file cannot be read.
+// The bytes of a file, decompressed. Throws ConfigError if the file cannot be read.
 [[nodiscard]] std::string read_text_file(const std::filesystem::path& path);
 // Its first line, without the line break; "" if no line of it is complete. Throws ConfigError as above.
 [[nodiscard]] std::string read_first_line(const std::filesystem::path& path);

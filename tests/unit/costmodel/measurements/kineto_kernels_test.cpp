@@ -79,6 +79,20 @@ TEST(KinetoKernels, WhatIsLeftOutIsNamed) {
             "aten::index 20.0 %, aten::mm 20.0 %, no operator 10.0 %");
 }
 
+TEST(KinetoKernels, OnlyTheLongestOfThoseLeftOutAreNamed) {
+  TracedKernels traced;
+  traced.total_us = 20.0;
+  for (const auto& [name, us] :
+       {std::pair("a", 1.0), {"b", 2.0}, {"c", 3.0}, {"d", 4.0}, {"e", 5.0}}) {
+    traced.left_out_us[name] = us;
+  }
+  const std::string head =
+      "75.0 % of the time of kernels is left out, since no shape tells their work: ";
+  EXPECT_EQ(left_out_text(traced), head + "e 25.0 %, d 20.0 %, c 15.0 %, b 10.0 % and 1 other");
+  traced.left_out_us["f"] = 0.0;
+  EXPECT_EQ(left_out_text(traced), head + "e 25.0 %, d 20.0 %, c 15.0 %, b 10.0 % and 2 others");
+}
+
 TEST(KinetoKernels, CollectivesAndCopiesFromTheHostAreNone) {
   json named = kernel_event("allreduce_kernel", 7.0);
   named["args"]["Collective name"] = "allreduce";

@@ -125,6 +125,7 @@ TEST(MeasurementSet, ItsNameIsTheFiles) {
   EXPECT_EQ(set_name_of(".hidden"), ".hidden");
   EXPECT_EQ(set_name_of("b/run.0.et"), "run.0");
   EXPECT_EQ(set_name_of("b/run.0.et.json"), "run.0");
+  EXPECT_EQ(set_name_of("b/rank0.pt.trace.json.gz"), "rank0.pt.trace");
 }
 
 TEST(MeasurementSet, ErrorsNameThePlaceAndWhatIsValid) {

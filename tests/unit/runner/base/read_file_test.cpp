@@ -93,5 +93,56 @@ TEST_F(ReadFile, RefusesWhatIsLargerThanTheLimit) {
       "/proc/self/status: is larger than 10 bytes; valid: a smaller file, or a larger --max-input");
 }
 
+// "some text\n" as `gzip -9` writes it, without a name and a time.
+constexpr std::string_view kZipped(
+    "\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\x2b\xce\xcf\x4d\x55\x28\x49\xad\x28\xe1\x02\x00"
+    "\xbc\xe6\x2c\x19\x0a\x00\x00\x00",
+    30);
+
+TEST_F(ReadFile, DecompressesWhatGzipMade) {
+  const std::string zipped(kZipped);
+  EXPECT_EQ(read_text_file(folder.write("t.gz", zipped)), "some text\n");
+  // Two members are one text, whatever the file is called.
+  EXPECT_EQ(read_text_file(folder.write("t.json", zipped + zipped)), "some text\nsome text\n");
+}
+
+TEST_F(ReadFile, SaysWhatIsWrongWithGzip) {
+  const std::string zipped(kZipped);
+  const std::string path = (folder.path() / "t.gz").string();
+  const std::string valid = "; valid: a file that gunzip -t accepts";
+  folder.write("t.gz", zipped.substr(0, 20));
+  EXPECT_THROW_MSG((void)read_text_file(path), ConfigError,
+                   path + ": is damaged: it ends too early" + valid);
+  folder.write("t.gz", zipped + "more");
+  EXPECT_THROW_MSG((void)read_text_file(path), ConfigError,
+                   path + ": is damaged: something other than gzip follows its end" + valid);
+  std::string damaged = zipped;
+  damaged[24] ^= 1;
+  folder.write("t.gz", damaged);
+  EXPECT_THROW_MSG((void)read_text_file(path), ConfigError,
+                   path + ": is damaged: incorrect data check" + valid);
+  folder.write("t.gz", zipped);
+  set_input_limit(9);
+  EXPECT_THROW_MSG((void)read_text_file(path), ConfigError,
+                   path +
+                       ": is larger than 9 bytes; valid: a smaller file, or a larger "
+                       "--max-input");
+}
+
+// A file of 1 kB may hold a million bytes.
+TEST_F(ReadFile, TheLimitHoldsForWhatIsDecompressed) {
+  const std::string path =
+      folder
+          .write("large.gz",
+                 testing_support::read_text(SHARDLAB_SOURCE_DIR "/tests/golden/traces/zeros.gz"))
+          .string();
+  EXPECT_EQ(read_text_file(path), std::string(1'000'000, '0'));
+  set_input_limit(999'999);
+  EXPECT_THROW_MSG((void)read_text_file(path), ConfigError,
+                   path +
+                       ": holds more than 999999 bytes once it is decompressed; valid: a "
+                       "smaller file, or a larger --max-input");
+}
+
 }  // namespace read_file_test
 }  // namespace shardlab
