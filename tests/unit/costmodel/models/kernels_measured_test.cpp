@@ -113,6 +113,19 @@ double norm_error(const Row& row) {
          1.0;
 }
 
+// Copies, pointwise operators and reductions of profiled models.
+double memory_error(const Row& row) {
+  const std::string& kernel = row.at("kernel");
+  const KernelQuery query{.kind = kernel == "elementwise" ? Kernel::kElementwise
+                                  : kernel == "reduction" ? Kernel::kReduction
+                                                          : Kernel::kCopy,
+                          .bytes = number(row, "bytes"),
+                          .dtype = DType::kBF16,
+                          .strided = kernel == "reshuffle"};
+  return model_on(row.at("topology"), 2.5).price(query).total.value() / number(row, "time_us") -
+         1.0;
+}
+
 struct Group {
   std::string name;
   std::string file;
@@ -134,6 +147,7 @@ TEST_P(KernelsMeasured, ErrorsStayBelowTheirBounds) {
     if (!group.holds(row)) continue;
     const double error = group.file == "gemm.csv"        ? gemm_error(row)
                          : group.file == "attention.csv" ? attention_error(row)
+                         : group.file == "memory.csv"    ? memory_error(row)
                                                          : norm_error(row);
     errors.push_back(100.0 * std::abs(error));
     if (std::abs(error) > std::abs(worst)) worst = error;
@@ -163,6 +177,22 @@ std::function<bool(const Row&)> attention(const std::string& source, const std::
   return [=](const Row& row) {
     return row.at("source") == source && row.at("pass") == pass &&
            (dtype.empty() || row.at("dtype") == dtype) && row.at("held_out") == held_out;
+  };
+}
+
+// What other projects' profiles show of kernels on a GPU.
+std::function<bool(const Row&)> profiled(const std::string& gpu, const std::string& kernel = "") {
+  return [=](const Row& row) {
+    return row.at("source") == "profile-" + gpu && (kernel.empty() || row.at("kernel") == kernel);
+  };
+}
+// Products of at least 1 GFLOP whose output has rows that line up with 16 bytes.
+std::function<bool(const Row&)> large_profiled(const std::string& gpu) {
+  return [=](const Row& row) {
+    const double work =
+        2 * number(row, "batch") * number(row, "m") * number(row, "n") * number(row, "k");
+    const auto lines_up = [&](const char* dim) { return std::fmod(number(row, dim), 8.0) == 0.0; };
+    return profiled(gpu)(row) && work >= 1e9 && lines_up("n") && lines_up("k");
   };
 }
 
@@ -214,7 +244,17 @@ INSTANTIATE_TEST_SUITE_P(
         Group{"cudnn_gb300_backward_held_out", "attention.csv",
               attention("cudnn-gb300", "backward", "1", "bf16"), 15, 3, 8},
         Group{"cudnn_f8", "attention.csv", is("dtype", "f8e4m3"), 140, 14, 33},
-        Group{"norms", "norms.csv", [](const Row&) { return true; }, 90, 12, 32}),
+        Group{"norms", "norms.csv", [](const Row&) { return true; }, 90, 12, 32},
+        Group{"profiled_gemm_h100", "gemm.csv", profiled("h100"), 42, 17, 65},
+        Group{"profiled_large_gemm_h100", "gemm.csv", large_profiled("h100"), 17, 4, 17},
+        Group{"profiled_gemm_b200", "gemm.csv", profiled("b200"), 4, 30, 34},
+        Group{"profiled_flash2_h100", "attention.csv", profiled("h100"), 3, 30, 42},
+        Group{"profiled_elementwise_h100", "memory.csv", profiled("h100", "elementwise"), 72, 26,
+              47},
+        Group{"profiled_reduction_h100", "memory.csv", profiled("h100", "reduction"), 20, 46, 70},
+        Group{"profiled_reshuffle_h100", "memory.csv", profiled("h100", "reshuffle"), 10, 14, 66},
+        Group{"profiled_memory_b200", "memory.csv",
+              [](const Row& row) { return row.at("source") == "profile-b200"; }, 9, 27, 56}),
     [](const auto& test) { return test.param.name; });
 
 }  // namespace kernels_measured_test
