@@ -28,6 +28,14 @@ constexpr GemmSizes kGemms[] = {
     {4096, 4096, 14336}, {8192, 4096, 4096},  {8192, 1024, 8192}, {8192, 8192, 1024},
     {2048, 8192, 8192},  {8192, 28672, 8192}, {4096, 8192, 8192}, {16384, 4096, 4096},
 };
+// How many tiles a product has decides how many waves it takes: with tiles of 128 x 256 there are 16 for
+// each 128 rows of these, and a wave of an H100 is 132 tiles, or 1056 rows.
+constexpr std::int64_t kWaveRows[] = {640,  768,  896,  1024, 1152, 1280, 1536,
+                                      1792, 1920, 2176, 2304, 3072, 3200};
+constexpr std::int64_t kWaveSize = 4096;  // n and k of those
+// Products whose rows do not line up with 16 bytes, for which libraries have slower kernels.
+constexpr GemmSizes kOddGemms[] = {
+    {4095, 4096, 4096}, {4096, 4095, 4096}, {4096, 4096, 4095}, {4096, 4092, 4096}};
 constexpr DType kGemmDTypes[] = {DType::kBF16, DType::kF16, DType::kF32, DType::kF8E4M3};
 
 std::string shape_text(const KernelShape& shape) {
@@ -52,14 +60,20 @@ std::vector<KernelShape> shapes_of(std::string_view kernel, double max_bytes) {
     return shapes;
   }
   if (kernel == "gemm") {
+    const auto add_gemm = [&](DType dtype, const GemmSizes& size, bool tf32 = false) {
+      add({.dtype = dtype, .rows = size.m, .columns = size.n, .inner = size.k, .tf32 = tf32});
+    };
     for (const DType dtype : kGemmDTypes) {
       for (const GemmSizes& size : kGemms) {
-        add({.dtype = dtype, .rows = size.m, .columns = size.n, .inner = size.k});
-        if (dtype == DType::kF32) {
-          add({.dtype = dtype, .rows = size.m, .columns = size.n, .inner = size.k, .tf32 = true});
-        }
+        add_gemm(dtype, size);
+        if (dtype == DType::kF32) add_gemm(dtype, size, true);
       }
     }
+    for (const DType dtype : {DType::kBF16, DType::kF8E4M3}) {
+      for (const std::int64_t rows : kWaveRows) add_gemm(dtype, {rows, kWaveSize, kWaveSize});
+    }
+    // cuBLASLt has no products of 8 bits whose rows do not line up.
+    for (const GemmSizes& size : kOddGemms) add_gemm(DType::kBF16, size);
     return shapes;
   }
   for (std::int64_t elements = kFirstElements; elements <= kLastElements; elements *= 2) {
