@@ -6,15 +6,19 @@
 #   scripts/gpu_check.sh --binary build/nccl/bin/shardlab build/gpu_check
 #
 # Build it against an NCCL that has the same major version as that machine's and is no newer. Without a
-# GPU, rehearse with --binary build/release/tests/shardlab_mock_gpu --kernel-bytes 64MiB
+# GPU, rehearse with --binary build/release/tests/shardlab_mock_gpu --kernel-bytes 64MiB --plans 120
 #
 # --kernel-bytes SIZE   the largest kernel that is measured (1GiB); take less for a rehearsal
+# --plans N             plans that 2 and 4 ranks run each (520); at least 97 % must be equal bit for bit
 #
 # The script prints a line with a figure for each check, and exits 1 when a check fails. It takes a few
-# minutes; every launch has a time limit. It writes eight files into the folder (default: $OUT, else
-# build/gpu_check): kernels.json, ranks2.json and ranks4.json are measurement sets, nccl_table.json is
-# NCCL's own table from its logs, roofline.json is a stack; the others are tuner.conf, summary.txt and
-# log.txt.
+# minutes; every launch has a time limit. Where PyTorch can use the GPU, it also profiles training steps of
+# a LLaMA block, eager and compiled, and sets them beside the prediction.
+#
+# It writes into the folder (default: $OUT, else build/gpu_check): kernels.json, ranks2.json and ranks4.json
+# are measurement sets; profile_eager.json.gz and profile_compiled.json.gz are traces of PyTorch, and
+# summary.txt and log.txt say what happened. details.tar.gz holds the rest: NCCL's own table from its logs
+# (nccl_table.json), a stack (roofline.json) and tuner.conf.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -22,13 +26,15 @@ usage() { sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"; }
 
 binary=build/nccl/bin/shardlab
 kernel_bytes=1GiB
+plans=520
 out=${OUT:-build/gpu_check}
 while (($#)); do
   case $1 in
     --binary) binary=${2:?--binary needs a path}; shift 2 ;;
     --kernel-bytes) kernel_bytes=${2:?--kernel-bytes needs a size, as 64MiB}; shift 2 ;;
+    --plans) plans=${2:?--plans needs a number}; shift 2 ;;
     --help | -h) usage; exit 0 ;;
-    -*) echo "gpu_check: unknown option $1; valid: --binary PATH, --kernel-bytes SIZE, --help, FOLDER" >&2; exit 2 ;;
+    -*) echo "gpu_check: unknown option $1; valid: --binary PATH, --kernel-bytes SIZE, --plans N, --help, FOLDER" >&2; exit 2 ;;
     *) out=$1; shift ;;
   esac
 done
@@ -112,16 +118,16 @@ if run "kernels" "$binary" measure --ranks 1 --kernels gemm,copy,reshuffle,eleme
     error=$(python3 -c 'import json, sys; print(json.load(sys.stdin)["held_out"]["median_ape_percent"])' <<< "$last")
     verdict "roofline on the other half" "median error $error %" below "$error" 10
   fi
-  run "roofline from all rows" "$binary" calibrate "$kernels" --model roofline --out "$out/roofline.json" || true
+  run "roofline from all rows" "$binary" calibrate "$kernels" --model roofline --out "$scratch/roofline.json" || true
 fi
 
 # --- Plans on one GPU, against the fake process group; collectives beside them
 equal=0
 for ranks in 2 4; do
   set=$out/ranks$ranks.json
-  if run "$ranks ranks on one GPU" "$binary" measure --one-gpu --ranks "$ranks" --verify-plans 120 --seed "$ranks" \
+  if run "$ranks ranks on one GPU" "$binary" measure --one-gpu --ranks "$ranks" --verify-plans "$plans" --seed "$ranks" \
     --collective all_reduce,all_gather,reduce_scatter,all_to_all,broadcast,send_recv \
-    --min-bytes 1KiB --max-bytes 4MiB --step-factor 4 --iterations 10 --warmup 2 --time-limit 120 \
+    --min-bytes 1KiB --max-bytes 4MiB --step-factor 4 --iterations 10 --warmup 2 --time-limit 240 \
     --stall-limit 60 --nccl-log "$scratch/$ranks-ranks.log" --id "${gpu:-gpu}-one-gpu-$ranks-ranks" --out "$set" --quiet; then
     verdict "$ranks ranks, plans" "$(figure 'd["verified_plans"]' "$set")" \
       test "$(figure 'd["verified_plans"]["failed"]' "$set")" = 0
@@ -129,13 +135,13 @@ for ranks in 2 4; do
     say "      rows $(figure 'len(d["rows"])' "$set"), with NCCL's choice $(figure 'sum("algorithm" in r for r in d["rows"])' "$set"), with its estimate $(figure 'sum("nccl_estimate_us" in r for r in d["rows"])' "$set")"
   fi
 done
-verdict "plans equal bit for bit" "$equal" test "$equal" -ge 200
+verdict "plans equal bit for bit" "$equal of $((2 * plans))" test "$((equal * 100))" -ge "$((2 * plans * 97))"
 
 # Loopback is none of the shipped topologies, so this is shown and not judged.
 if compgen -G "$scratch/*-ranks.log" > /dev/null \
   && "$binary" validate --nccl-table "$scratch"/*-ranks.log --stack nccl --topology h200 --format json \
-    > "$out/nccl_table.json" 2>> "$log"; then
-  say "      NCCL's own tables, entries $(figure '[len(t["cells"]) for t in d["tables"]]' "$out/nccl_table.json")"
+    > "$scratch/nccl_table.json" 2>> "$log"; then
+  say "      NCCL's own tables, entries $(figure '[len(t["cells"]) for t in d["tables"]]' "$scratch/nccl_table.json")"
 fi
 
 # --- The loop: recorded sets are read again, fitted, held against other sizes, exported
@@ -144,16 +150,48 @@ if [[ -f $out/ranks2.json ]]; then
   run "validate" "$binary" validate "$out/ranks2.json" --stack "$scratch/fitted.json" --quiet || true
 fi
 # The tuner gets what NCCL chose here if its log says so; else what the model nccl chooses on a public set.
-rm -f "$out/tuner.conf"
 if [[ -f $out/ranks2.json ]] && (($(figure 'sum("algorithm" in r for r in d["rows"])' "$out/ranks2.json"))); then
-  run "tuner CSV of this run" "$binary" describe tuner "$out/ranks2.json" && printf '%s\n' "$last" > "$out/tuner.conf"
+  run "tuner CSV of this run" "$binary" describe tuner "$out/ranks2.json" && printf '%s\n' "$last" > "$scratch/tuner.conf"
 else
   run "tuner CSV of the model nccl" "$binary" calibrate h100_1x8_all_reduce_dgxc --model nccl \
-    --tuner-csv "$out/tuner.conf" --quiet || true
+    --tuner-csv "$scratch/tuner.conf" --quiet || true
 fi
-if [[ -f $out/tuner.conf ]] && run "tuner CSV, read again" "$binary" describe tuner "$out/tuner.conf"; then
-  verdict "tuner CSV, round trip" "$(grep -vc '^#' "$out/tuner.conf") rules" \
-    test "$last" = "$(cat "$out/tuner.conf")"
+if [[ -f $scratch/tuner.conf ]] && run "tuner CSV, read again" "$binary" describe tuner "$scratch/tuner.conf"; then
+  verdict "tuner CSV, round trip" "$(grep -vc '^#' "$scratch/tuner.conf") rules" \
+    test "$last" = "$(cat "$scratch/tuner.conf")"
+fi
+
+# --- A training step of a LLaMA block, profiled by PyTorch and beside its prediction
+topology=
+case $gpu in
+  *gh200*) ;;  # none is shipped
+  *gb200*) topology=gb200 ;;
+  *h200*) topology=h200 ;;
+  *h100*) topology=h100 ;;
+  *b200*) topology=b200 ;;
+  *a100*) topology=a100 ;;
+esac
+if python3 -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' 2> /dev/null && [[ -n $topology ]]; then
+  sizes=(--layers 1 --seq 4096 --micro-batch 2)
+  for mode in eager compiled; do
+    trace=$out/profile_$mode.json.gz
+    flags=()
+    [[ $mode == eager ]] || flags=(--compile)
+    run "profile, $mode" timeout 240 python3 scripts/profile_step.py "${sizes[@]}" "${flags[@]}" --out "$trace" || continue
+    if run "prediction, $mode" "$binary" step llama3-8b --mesh fsdp=1 --sharding full "${sizes[@]}" "${flags[@]}" \
+      --topology "$topology" --profile "$trace" --format json; then
+      say "      predicted ms, profiled ms: $(python3 -c '
+import json, sys
+parts = json.load(sys.stdin)["profile"]["parts"]
+print("; ".join("%s %.2f, %.2f" % (name, part["predicted_ms"], part["profiled_ms"]) for name, part in parts.items()))
+' <<< "$last")"
+    fi
+    if run "kernels, $mode" "$binary" validate "$trace" --stack steps --topology "$topology" --rows --quiet; then
+      say "$(sed -n '/^  kernel /p' <<< "$last")"
+    fi
+  done
+else
+  say "      no step is profiled: PyTorch finds no GPU, or no shipped topology is that of ${gpu:-an unknown GPU}"
 fi
 
 # --- Several GPUs: real links
@@ -164,6 +202,8 @@ if ((gpus > 1)); then
   run "all $gpus GPUs, one process" "$binary" measure --one-process --ranks "$gpus" --verify-plans 50 \
     --time-limit 120 --quiet || true
 fi
+
+tar -czf "$out/details.tar.gz" -C "$scratch" --transform 's,^\./,,' . 2>> "$log"
 
 if pgrep -f "$binary measure" > /dev/null; then
   say "FAIL  processes are left: $(pgrep -f "$binary measure" | tr '\n' ' ')"

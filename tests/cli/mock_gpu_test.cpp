@@ -2,6 +2,7 @@
 // cuBLASLt runs as on a GPU, in all its launches, with its errors.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <set>
 
@@ -238,7 +239,13 @@ TEST(MockGpus, ARankThatHangsIsReportedAsAHang) {
   EXPECT_EQ(disturbed.left, 0U);
 }
 
-// Runs scripts/gpu_check.sh, which is meant for a machine with a GPU, on the mock.
+void write_program(const TemporaryFolder& folder, const std::string& name,
+                   const std::string& text) {
+  fs::permissions(folder.write(name, "#!/bin/bash\n" + text), fs::perms::owner_all);
+}
+
+// Runs scripts/gpu_check.sh, which is meant for a machine with a GPU, on the mock. PyTorch there is
+// played by a Python that says it has a GPU and writes a trace that was recorded elsewhere.
 TEST(MockGpus, TheGpuCheckPasses) {
   const TemporaryFolder folder;
   // The mock is copied to a program of its own name, because the script looks for processes of it
@@ -246,19 +253,34 @@ TEST(MockGpus, TheGpuCheckPasses) {
   const TemporaryFolder program;
   const fs::path binary = program.path() / "shardlab";
   fs::copy_file(SHARDLAB_MOCK_GPU, binary);
-  const ProcessResult result =
-      run_process({"/bin/bash", SHARDLAB_SOURCE_DIR "/scripts/gpu_check.sh", "--binary",
-                   binary.string(), "--kernel-bytes", "64MiB", folder.path().string()},
-                  {.folder = {}, .environment = bare_environment()});
+  write_program(program, "nvidia-smi",
+                "[[ $1 == -L ]] && echo 'GPU 0: NVIDIA H100' || echo 'NVIDIA H100 80GB HBM3'\n");
+  write_program(program, "python3", R"(
+case "$*" in
+  *"import sys, torch"*) ;;
+  scripts/profile_step.py*) gzip -c tests/golden/traces/h100_bert_small.json > "${!#}" ;;
+  *) PATH=${PATH#*:} exec python3 "$@" ;;
+esac
+)");
+  Variables environment = bare_environment();
+  environment.emplace_back("PATH", program.path().string() + ":" + std::getenv("PATH"));
+  const ProcessResult result = run_process(
+      {"/bin/bash", SHARDLAB_SOURCE_DIR "/scripts/gpu_check.sh", "--binary", binary.string(),
+       "--kernel-bytes", "64MiB", "--plans", "120", folder.path().string()},
+      {.folder = {}, .environment = environment});
   EXPECT_EQ(result.exit_code, 0) << result.out << result.err << all_text(folder.path() / "log.txt");
+  for (const char* line : {"\nok    profile, compiled: ", "\nok    prediction, eager: ",
+                           "\n      predicted ms, profiled ms: ", "\n  kernel gemm "}) {
+    EXPECT_NE(result.out.find(line), std::string::npos) << line << result.out;
+  }
   EXPECT_NE(result.out.find("\n0 failed; "), std::string::npos) << result.out;
   std::set<std::string> files;
   for (const auto& entry : fs::directory_iterator(folder.path())) {
     files.insert(entry.path().filename());
   }
-  EXPECT_EQ(files,
-            (std::set<std::string>{"kernels.json", "log.txt", "nccl_table.json", "ranks2.json",
-                                   "ranks4.json", "roofline.json", "summary.txt", "tuner.conf"}));
+  EXPECT_EQ(files, (std::set<std::string>{"details.tar.gz", "kernels.json", "log.txt",
+                                          "profile_compiled.json.gz", "profile_eager.json.gz",
+                                          "ranks2.json", "ranks4.json", "summary.txt"}));
 }
 
 }  // namespace mock_gpu_test
