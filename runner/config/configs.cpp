@@ -159,16 +159,17 @@ fs::path ConfigStore::find(ConfigKind kind, const std::string& name, const fs::p
   fs::path given = fs::path(name).is_absolute() ? fs::path(name) : folder / name;
   if (!name.empty() && fs::exists(given, error)) return given;
   const std::string kind_text(name_of(kind));
+  const std::string list_command = "`shardlab list " + std::string(folder_of(kind)) + "`";
   if (is_path || name.ends_with(".json")) {
-    throw InputError(kind_text + " \"" + name + "\": no such file");
+    throw InputError(kind_text + " \"" + name + "\": no such file; valid: a file, or a name of " +
+                     list_command);
   }
   const std::vector<std::string> all = names(kind);
   const std::vector<std::string_view> views(all.begin(), all.end());
   constexpr std::size_t kFew = 40;
   if (all.size() > kFew) {
     throw InputError("unknown " + kind_text + " \"" + name + "\"" + did_you_mean(name, views) +
-                     "; valid: a path, or a name of `shardlab list " +
-                     std::string(folder_of(kind)) + "`");
+                     "; valid: a path, or a name of " + list_command);
   }
   throw InputError("unknown " + kind_text + " \"" + name + "\"" + did_you_mean(name, views) +
                    "; valid: a path" + (all.empty() ? "" : ", or " + join(views)) +

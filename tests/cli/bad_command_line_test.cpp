@@ -344,8 +344,10 @@ INSTANTIATE_TEST_SUITE_P(
                    with(kComparison, {"dtensor-v4", "--reference", "alfa-beta"}),
                    "unknown stack \"alfa-beta\" (did you mean \"alpha-beta\"?); valid: a path, or "
                    "{stacks}"},
-        BadCommand{"StackPathWithoutFile", with(kGoodPlan, {"--stack", "./none.json"}),
-                   "stack \"./none.json\": no such file"},
+        BadCommand{
+            "StackPathWithoutFile", with(kGoodPlan, {"--stack", "./none.json"}),
+            "stack \"./none.json\": no such file; valid: a file, or a name of `shardlab list "
+            "stacks`"},
         BadCommand{
             "UnknownRegistry",
             {"list", "stakcs"},

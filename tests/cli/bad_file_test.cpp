@@ -554,17 +554,22 @@ TEST(BadFile, AFileThatIsNotThere) {
                              Words{"solve", "--problem", "gone.json"}}) {
     EXPECT_EQ(error_of(words, 3, folder), "shardlab: " + reason) << join(words, " ");
   }
-  for (const auto& [words, kind] :
-       {std::pair{Words{"describe", "stack", "gone.json"}, "stack"},
-        std::pair{Words{"ties", "--suite", "gone.json"}, "suite"},
-        std::pair{Words{"solve", "gone.json", "--mesh", "4"}, "program"},
-        std::pair{Words{"solve", "mlp", "--mesh", "4", "--recipe", "gone.json"}, "recipe"},
-        std::pair{Words{"sweep", "gone.json", "--out", "sweep"}, "experiment"},
-        std::pair{Words{"validate", "gone.json"}, "measurement set"},
-        std::pair{Words{"describe", "topology", "gone.json"}, "topology"}}) {
+  // Each names the list of what is shipped, which the command `list` knows.
+  for (const auto& [words, kind, list] :
+       {std::tuple{Words{"describe", "stack", "gone.json"}, "stack", "stacks"},
+        std::tuple{Words{"ties", "--suite", "gone.json"}, "suite", "suites"},
+        std::tuple{Words{"solve", "gone.json", "--mesh", "4"}, "program", "programs"},
+        std::tuple{Words{"solve", "mlp", "--mesh", "4", "--recipe", "gone.json"}, "recipe",
+                   "recipes"},
+        std::tuple{Words{"sweep", "gone.json", "--out", "sweep"}, "experiment", "experiments"},
+        std::tuple{Words{"validate", "gone.json"}, "measurement set", "measurements"},
+        std::tuple{Words{"describe", "topology", "gone.json"}, "topology", "topologies"}}) {
     EXPECT_EQ(error_of(words, 2, folder),
-              "shardlab: " + std::string(kind) + " \"gone.json\": no such file\n")
+              "shardlab: " + std::string(kind) +
+                  " \"gone.json\": no such file; valid: a file, or a name of `shardlab list " +
+                  list + "`\n")
         << join(words, " ");
+    EXPECT_EQ(run_shardlab({"list", list}, folder.path()).exit_code, 0) << list;
   }
 }
 

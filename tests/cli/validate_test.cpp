@@ -233,7 +233,12 @@ INSTANTIATE_TEST_SUITE_P(
     All, ValidateBadInput,
     testing::Values(
         BadInput{
-            "NoSuchFile", {"./none.txt"}, "", 2, "measurement set \"./none.txt\": no such file"},
+            "NoSuchFile",
+            {"./none.txt"},
+            "",
+            2,
+            "measurement set \"./none.txt\": no such file; valid: a file, or a name of `shardlab "
+            "list measurements`"},
         BadInput{"NoSuchName",
                  {"h100_1x8_all_reduce_dgx"},
                  "",

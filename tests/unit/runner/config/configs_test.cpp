@@ -92,9 +92,13 @@ TEST_F(Configs, AnUnknownNameListsTheShippedOnes) {
 }
 
 TEST_F(Configs, APathWithoutAFileSaysSo) {
-  EXPECT_THROW_MSG(store().stack("/nowhere/x.json"), InputError,
-                   "stack \"/nowhere/x.json\": no such file");
-  EXPECT_THROW_MSG(store().stack("x.json"), InputError, "stack \"x.json\": no such file");
+  EXPECT_THROW_MSG(
+      store().stack("/nowhere/x.json"), InputError,
+      "stack \"/nowhere/x.json\": no such file; valid: a file, or a name of `shardlab list "
+      "stacks`");
+  EXPECT_THROW_MSG(
+      store().stack("x.json"), InputError,
+      "stack \"x.json\": no such file; valid: a file, or a name of `shardlab list stacks`");
   EXPECT_THROW(static_cast<void>(store().stack("")), InputError);
 }
 
