@@ -168,6 +168,22 @@ void add_parameters(Calibration& calibration, const MeasuredCurve& measured) {
                                     largest / plateau.low_95 / 1e3});
 }
 
+CurveGroup group_of(const CollectiveQuery& query) {
+  return {query.kind, query.group.ranks, query.group.hosts};
+}
+
+// How many rows the group has that has the most of them.
+std::size_t most_rows(std::span<const Observation> rows) {
+  std::ptrdiff_t most = 0;
+  for (const Observation& row : rows) {
+    const auto is_of_group = [&](const Observation& other) {
+      return group_of(other.query) == group_of(row.query);
+    };
+    most = std::max(most, std::count_if(rows.begin(), rows.end(), is_of_group));
+  }
+  return static_cast<std::size_t>(most);
+}
+
 // The curves of all groups with enough rows, each fitted to its own rows; the other groups are
 // listed as not identified.
 std::vector<MeasuredCurve> fit_curves(Calibration& calibration, std::span<const Observation> rows,
@@ -176,8 +192,7 @@ std::vector<MeasuredCurve> fit_curves(Calibration& calibration, std::span<const 
   for (const CollectiveQuery& query : groups_of(rows)) {
     MeasuredCurve curve{.query = query, .rows = {}, .prior = {}, .fit = {}};
     for (const Observation& row : rows) {
-      const CurveGroup group{row.query.kind, row.query.group.ranks, row.query.group.hosts};
-      if (group == curve.group()) curve.rows.push_back(row);
+      if (group_of(row.query) == curve.group()) curve.rows.push_back(row);
     }
     if (curve.rows.size() < kLeastRows) {
       calibration.not_identified.push_back(
@@ -202,11 +217,9 @@ Calibration calibrate_curves(const ModelEntry& model, std::span<const Observatio
   calibration.model = &model;
   std::vector<MeasuredCurve> curves = fit_curves(calibration, rows, topology);
   if (curves.empty()) {
-    const std::size_t groups = groups_of(rows).size();
     throw InputError(
-        "calibrate: piecewise needs at least 3 rows of one collective and group, found " +
-        std::to_string(rows.size()) + (rows.size() == 1 ? " row of " : " rows of ") +
-        std::to_string(groups) + (groups == 1 ? " group" : " groups"));
+        "calibrate: piecewise needs at least 3 rows of one collective and group; found at most " +
+        std::to_string(most_rows(rows)) + " of any");
   }
   std::vector<Observation> used;
   double noise = 0.0;

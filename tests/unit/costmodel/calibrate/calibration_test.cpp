@@ -283,17 +283,17 @@ TEST(Calibrate, RefusesWhatItCannotFit) {
   const std::vector<Observation> two = {{{Collective::kAllReduce, 1024, group_of(8)}, 10.0, 0},
                                         {{Collective::kAllReduce, 2048, group_of(8)}, 11.0, 0}};
   EXPECT_THROW_MSG(calibrate(*find_cost_model("piecewise"), two, topology), InputError,
-                   "calibrate: piecewise needs at least 3 rows of one collective and group, found "
-                   "2 rows of 1 group");
+                   "calibrate: piecewise needs at least 3 rows of one collective and group; found "
+                   "at most 2 of any");
   const std::vector<Observation> one = {two[0]};
   EXPECT_THROW_MSG(calibrate(*find_cost_model("piecewise"), one, topology), InputError,
-                   "calibrate: piecewise needs at least 3 rows of one collective and group, found "
-                   "1 row of 1 group");
+                   "calibrate: piecewise needs at least 3 rows of one collective and group; found "
+                   "at most 1 of any");
   const std::vector<Observation> apart = {two[0],
                                           {{Collective::kAllGather, 1024, group_of(8)}, 10.0, 0}};
   EXPECT_THROW_MSG(calibrate(*find_cost_model("piecewise"), apart, topology), InputError,
-                   "calibrate: piecewise needs at least 3 rows of one collective and group, found "
-                   "2 rows of 2 groups");
+                   "calibrate: piecewise needs at least 3 rows of one collective and group; found "
+                   "at most 1 of any");
   const std::vector<Observation> none = {{{Collective::kAllReduce, 1024, group_of(8)}, 0.0, 0}};
   EXPECT_THROW_MSG(calibrate(*find_cost_model("alpha_beta"), none, topology), InputError,
                    "calibrate: found all_reduce of 1024 B among 8 ranks on 1 host: 0 us; valid: "
