@@ -9,7 +9,8 @@
 # GPU, rehearse with --binary build/release/tests/shardlab_mock_gpu --kernel-bytes 64MiB --plans 120
 #
 # --kernel-bytes SIZE   the largest kernel that is measured (1GiB); take less for a rehearsal
-# --plans N             plans that 2 and 4 ranks run each (520); at least 97 % must be equal bit for bit
+# --plans N             plans run on 2 ranks, and again on 4 (520, so 1040 in all); at least 97 % of all must
+#                       be equal bit for bit
 #
 # The script prints a line with a figure for each check, and exits 1 when a check fails. It takes a few
 # minutes; every launch has a time limit. Where PyTorch can use the GPU, it also profiles training steps of
@@ -191,7 +192,7 @@ print("; ".join("%s %.2f, %.2f" % (name, part["predicted_ms"], part["profiled_ms
     fi
   done
 else
-  say "      no step is profiled: PyTorch finds no GPU, or no shipped topology is that of ${gpu:-an unknown GPU}"
+  say "      no step is profiled: PyTorch finds no GPU, or no topology is shipped for ${gpu:-an unknown GPU}"
 fi
 
 # --- Several GPUs: real links

@@ -28,7 +28,7 @@ try:
     from torch.nn.attention import SDPBackend, sdpa_kernel
     from torch.profiler import ProfilerActivity, profile, schedule
 except ImportError:
-    sys.exit("found no PyTorch 2.6 or newer; valid: the Python of an environment that has it")
+    sys.exit("profile_step: found no PyTorch 2.6 or newer; valid: the Python of an environment that has it")
 
 
 def parsed_arguments():
@@ -142,9 +142,18 @@ def sharded_model(arguments):
     return fully_shard(model, mesh=mesh, mp_policy=policy)
 
 
+def topology_option(arguments):
+    """The option that names this GPU; none where no topology of it is shipped."""
+    name = torch.cuda.get_device_name(0).lower() if arguments.device == "cuda" else ""
+    for gpu in ("gh200", "gb200", "h200", "h100", "b200", "a100"):
+        if gpu in name:
+            return "" if gpu == "gh200" else f" --topology {gpu}"
+    return ""
+
+
 def predicting_command(arguments):
     return (
-        f"shardlab step llama3-8b --mesh fsdp=1 --sharding full --layers {arguments.layers} --width {arguments.width} "
+        f"shardlab step llama3-8b --mesh fsdp=1 --sharding full{topology_option(arguments)} --layers {arguments.layers} --width {arguments.width} "
         f"--heads {arguments.heads} --kv-heads {arguments.kv_heads} --ffn {arguments.ffn} "
         f"--vocabulary {arguments.vocabulary} --seq {arguments.seq} --micro-batch {arguments.micro_batch}"
         f"{' --compile' if arguments.compile else ''} --profile {arguments.out}"

@@ -295,8 +295,8 @@ std::vector<MeasurementSet> sets_of_traces(std::span<const CollectiveTrace> trac
     }
     if (kernels.total_us > 0.0) {
       reasons +=
-          "; found kernels, but no operator with the shapes of its arguments; valid: a trace "
-          "with record_shapes=True";
+          "; found kernels, but none of an operator that has a price and shapes; valid: a trace "
+          "that PyTorch's profiler wrote with record_shapes=True";
     }
     throw ConfigError(first.file, "", "found no collective with a time" + reasons);
   }

@@ -18,7 +18,6 @@ namespace {
 using nlohmann::json;
 
 constexpr double kMostElements = 1e18;
-constexpr std::string_view kNoOperator = "no operator";
 constexpr std::string_view kDeviceCopy = "Memcpy DtoD";
 
 // Whole numbers of a list; nothing if the list holds anything else, or if their product is too large
@@ -195,7 +194,7 @@ TracedKernels read_kineto_kernels(const json& events, const JsonPlace& place) {
     traced.total_us += call.us;
     std::optional<MeasuredKernel> row = row_of(call);
     if (!row || call.us < kMinTimeUs || call.us > kMaxTimeUs) {
-      traced.left_out_us[call.op == nullptr ? std::string(kNoOperator)
+      traced.left_out_us[call.op == nullptr ? std::string()
                                             : (*call.op)["name"].get<std::string>()] += call.us;
       continue;
     }
@@ -232,23 +231,32 @@ std::vector<MeasuredKernel> measured_kernels(std::span<const MeasuredKernel> cal
 std::string left_out_text(const TracedKernels& traced) {
   constexpr std::size_t kNamed = 4;
   if (traced.left_out_us.empty() || traced.total_us <= 0.0) return "";
-  std::vector<std::pair<double, std::string>> by_time;
+  std::vector<std::pair<double, std::string>> operators;
   double all_us = 0.0;
+  double unknown_us = 0.0;
   for (const auto& [name, us] : traced.left_out_us) {
-    by_time.emplace_back(-us, name);
     all_us += us;
+    if (name.empty()) {
+      unknown_us = us;
+    } else {
+      operators.emplace_back(-us, name);
+    }
   }
-  std::sort(by_time.begin(), by_time.end());
+  std::sort(operators.begin(), operators.end());
   const auto percent = [&](double us) {
     return format_fixed(100.0 * us / traced.total_us, 1) + " %";
   };
-  std::string text =
-      percent(all_us) + " of the time of kernels is left out, since no shape tells their work: ";
-  for (std::size_t i = 0; i < std::min(kNamed, by_time.size()); ++i) {
-    text += (i == 0 ? "" : ", ") + by_time[i].second + " " + percent(-by_time[i].first);
+  std::string text = percent(all_us) + " of the time of kernels is left out: ";
+  if (unknown_us > 0.0) {
+    text += percent(unknown_us) + " in kernels whose operator the trace does not have";
+    if (!operators.empty()) text += ", and ";
   }
-  if (by_time.size() > kNamed) {
-    const std::size_t more = by_time.size() - kNamed;
+  if (!operators.empty()) text += "operators that have no price or no shapes here: ";
+  for (std::size_t i = 0; i < std::min(kNamed, operators.size()); ++i) {
+    text += (i == 0 ? "" : ", ") + operators[i].second + " " + percent(-operators[i].first);
+  }
+  if (operators.size() > kNamed) {
+    const std::size_t more = operators.size() - kNamed;
     text += " and " + std::to_string(more) + (more == 1 ? " other" : " others");
   }
   return text;

@@ -4,16 +4,16 @@
 //   traced.calls.front().kernel                    // "gemm"
 //   measured_kernels(traced.calls)                 // one row for each shape
 //
-// A kernel is a complete event (ph X) of the category `kernel`, or `gpu_memcpy` and `gpu_memset`
-// for what the copy engines do. Its args name, as "External id", the operator (`cpu_op`) that
-// launched it, which has the shapes of its arguments if the profiler ran with record_shapes=True:
+// A kernel is a complete event (ph X) of the category `kernel`, or `gpu_memcpy` and `gpu_memset` for
+// copies and fills. Its args name, as "External id", the operator (`cpu_op`) that launched it,
+// which has the shapes of its arguments if the profiler ran with record_shapes=True:
 //   "Input Dims": [[8192, 4096], [4096, 1024]], "Input type": ["c10::BFloat16", "c10::BFloat16"],
 //   "Input Strides": [[4096, 1], [1, 4096]], "Concrete Inputs": ["", ""]
-// All kernels of one call of an operator are one row, whose time is their sum. A copy inside a
-// device names its bytes itself.
+// All kernels of one call of an operator are one entry of `calls`, whose time is their sum. A copy
+// inside a device names its bytes itself.
 //
-// Collectives are not among them (kineto_trace.h). What has no row is counted by its operator, or
-// as "no operator", with its time. The durations are those of the device, without the launch.
+// Collectives (kineto_trace.h) are not among them, and neither are copies from and to the host, which
+// wait for it. The durations are those of the device, without the launch.
 //
 // Source: as in kineto_trace.h; the operators are in profiled_operator.h.
 #pragma once
@@ -54,7 +54,7 @@ struct DeviceEvent {
 struct TracedKernels {
   std::vector<MeasuredKernel> calls;  // one for each call of an operator, in the order of the trace
   double total_us = 0.0;              // of all kernels, with those that are left out
-  std::map<std::string, double> left_out_us;  // by operator
+  std::map<std::string, double> left_out_us;  // by operator; "" where the trace does not have it
 };
 
 // Throws ConfigError as device_events does.
@@ -65,8 +65,9 @@ struct TracedKernels {
 // is the median.
 [[nodiscard]] std::vector<MeasuredKernel> measured_kernels(std::span<const MeasuredKernel> calls);
 
-// A sentence about what is left out, "" for nothing: "12.5 % of the time of kernels is left out, since
-// no shape tells their work: aten::index 6.1 %, no operator 4.0 % and 3 others".
+// A sentence about what is left out, "" for nothing: "12.5 % of the time of kernels is left out: 4.0 % in
+// kernels whose operator the trace does not have, and operators that have no price or no shapes
+// here: aten::index 6.1 %, aten::cat 2.4 %".
 [[nodiscard]] std::string left_out_text(const TracedKernels& traced);
 
 }  // namespace shardlab

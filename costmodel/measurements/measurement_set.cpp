@@ -143,15 +143,8 @@ MeasuredKernel read_kernel(const json& value, const JsonPlace& place) {
   row.rows = reader.integer_or("rows", 0, 0, kMaxExtent);
   row.columns = reader.integer_or("columns", 0, 0, kMaxExtent);
   row.inner = reader.integer_or("inner", 0, 0, kMaxExtent);
-  if (const json* attention = reader.find("attention")) {
-    if (row.kernel != "attention") {
-      reader.place("attention")
-          .fail("found the shape of attention on the kernel \"" + row.kernel +
-                "\"; valid: on the kernel \"attention\" alone");
-    }
-    row.attention = read_attention(*attention, reader.place("attention"));
-  } else if (row.kernel == "attention") {
-    reader.place("attention").fail("found nothing; valid: the shape of the attention");
+  if (row.kernel == "attention") {
+    row.attention = read_attention(reader.value("attention"), reader.place("attention"));
   }
   row.bytes = reader.number_or("bytes", 0.0, {.min = 0.0, .max = kMaxBytes});
   row.flops = reader.number_or("flops", 0.0, {.min = 0.0, .max = kMaxFlops});

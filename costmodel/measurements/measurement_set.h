@@ -65,8 +65,8 @@ struct MeasuredRow {
   friend bool operator==(const MeasuredRow&, const MeasuredRow&) = default;
 };
 
-// One kernel on one device: launched many times on data that is not in any cache, where `shardlab
-// measure` measured it, and as a program ran it, where a profile did.
+// One kernel on one device. `shardlab measure` launches it many times on data that is in no cache;
+// kernels of a profile ran as the program launched them.
 struct MeasuredKernel {
   std::string kernel;        // a word of kMeasuredKernels
   std::string dtype;         // f32, bf16, ..., or tf32 (f32 inputs rounded by the tensor cores)
@@ -77,7 +77,7 @@ struct MeasuredKernel {
   std::optional<AttentionShape> attention = {};  // set for attention, and for it alone
   Bytes bytes = 0.0;                             // read plus written
   double flops = 0.0;
-  double time_us = 0.0;  // mean; of a profile, the median
+  double time_us = 0.0;  // mean of the launches; of a profile, the median of its calls
   std::optional<std::int64_t> iterations = {};
   std::optional<double> p5_us = {};
   std::optional<double> p50_us = {};

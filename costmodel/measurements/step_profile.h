@@ -34,7 +34,9 @@ struct StepProfile {
   double other_us = 0.0;        // all other kernels, with copies and fills inside the device
   double collectives_us = 0.0;  // all of them
   double exposed_us = 0.0;      // of collectives, beside which no kernel runs
-  double idle_us = 0.0;         // in which neither a kernel nor a collective runs
+  // Without a kernel, a collective or a copy inside the device. Copies from and to the host are idle
+  // time.
+  double idle_us = 0.0;
 };
 
 // Throws ConfigError if the trace has no kernels, or kernels of several devices.

@@ -26,7 +26,7 @@
 // stream-K splits: Osama et al. 2023. Valid: dense GEMMs and attention of 16 and 8 bits on
 // compute capability 80 to 103. Not: what runs beside other kernels or on a throttled device; small
 // or odd kernels of eager models, which take longer (the rows "profile-..." of the same tables say by
-// how much), above all products whose rows of 16 bytes do not line up, at a third of the rate.
+// how much), above all products whose rows are no multiple of 16 bytes, at 0.3 to 0.4 of the rate.
 // Status: fitted to public measurements of single kernels.
 #include <algorithm>
 #include <array>
@@ -46,8 +46,8 @@ constexpr ParamSpec kParams[] = {
     {"copy_efficiency", std::nullopt, 1e-6, 1.0,
      "share of the memory bandwidth that copies reach; default: memory_efficiency"},
     {"strided_copy_efficiency", 0.44, 1e-6, 1.0,
-     "share of the memory bandwidth that strided copies reach, as in a reshuffle; on an H100, in "
-     "models that others profiled, 0.40 to 0.47"},
+     "share of the memory bandwidth that strided copies reach, as in a reshuffle; large ones "
+     "reach 0.40 to 0.47 on an H100, in profiles of other projects"},
     {"elementwise_efficiency", std::nullopt, 1e-6, 1.0,
      "share of the memory bandwidth that elementwise kernels reach; default: memory_efficiency"},
     {"reduction_efficiency", 0.75, 1e-6, 1.0,

@@ -5,7 +5,7 @@
 // A file is a regular file, or a pipe that has data: a process substitution of a shell, or /dev/stdin.
 // Devices, folders, sockets and pipes without a writer are refused, since reading them would never end
 // or yield nothing. A file that is larger than the limit is refused too, before memory is taken for it.
-// What gzip has compressed is decompressed (gunzip.h), and the limit holds for both.
+// What gzip has compressed is decompressed (gunzip.h), and the limit holds for the size before and after.
 // Tested by tests/unit/runner/base/read_file_test.cpp.
 #pragma once
 

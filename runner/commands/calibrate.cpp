@@ -537,8 +537,10 @@ void add_calibrate_command(const Command& root, Session& session) {
       "calibrate",
       "fit a stack to measured times\n  shardlab calibrate h100_1x8_all_reduce_dgxc --out "
       "calibrated-h100.json");
-  command.option("files", arguments->files,
-                 "nccl-tests text or JSON, shardlab's JSON, or a shipped set");
+  command.option(
+      "files", arguments->files,
+      "nccl-tests text or JSON, traces of PyTorch's profiler or Chakra, shardlab's JSON, or a "
+      "shipped set");
   command.option("--steps", arguments->steps,
                  "fit a stack's terms to published training steps instead: a CSV file, or "
                  "published, which is shipped");

@@ -11,6 +11,7 @@
 #include "runner/config/configs.h"
 #include "runner/config/read_json.h"
 #include "runner/evaluation/measured_groups.h"
+#include "runner/evaluation/validation.h"
 #include "runner/session/run_reports.h"
 #include "runner/steps/predicted_step.h"
 #include "runner/steps/profile_comparison.h"
@@ -237,6 +238,15 @@ std::string kernels_note(const StepArguments& arguments) {
          "model's modules run fused kernels, its other kernels take less. --compile fuses them\n";
 }
 
+// A profile of another GPU than the prediction's shows how the GPUs differ, and not how far it is off.
+std::string gpu_note(const StepProfile& profile, const Topology& topology) {
+  const std::string_view shipped = topology_of_gpu(profile.gpu);
+  if (shipped.empty() || topology.name().starts_with(shipped)) return "";
+  return "  note: the profile is of " + printable(profile.gpu) + ", and the prediction of " +
+         printable(topology.name()) + "; --topology " + std::string(shipped) +
+         " predicts the profiled GPU\n";
+}
+
 std::string groups_note(const PredictedStep& step) {
   if (step.not_measured.empty()) return "";
   return "  note: prices of collectives are " + carried_over_text(step.not_measured) + "\n";
@@ -286,7 +296,8 @@ void run_step(const StepArguments& arguments, Session& session) {
     std::string text = step_text(step.subject, step.prediction, topology, session.style());
     if (profile) {
       text += comparison_text(compared_parts(step.prediction, *profile), *profile,
-                              arguments.profile, session.style());
+                              arguments.profile, session.style()) +
+              gpu_note(*profile, topology);
     }
     session.print(text + terms_note(step.assumed) + kernels_note(arguments) + groups_note(step) +
                   report_line(session));
@@ -390,7 +401,8 @@ void add_step_command(const Command& root, Session& session) {
   command.option("--trace", arguments->trace,
                  "write the timeline of one micro-batch as a trace for ui.perfetto.dev");
   command.option("--profile", arguments->profile,
-                 "compare with a trace that PyTorch's profiler wrote of such a step on one rank");
+                 "compare the prediction with a trace of this step, which PyTorch's profiler wrote "
+                 "on one rank");
   add_report_options(command, session);
   add_common_options(command, session, {.sets = true, .digits = true});
   for (const char* name :

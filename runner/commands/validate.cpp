@@ -312,12 +312,25 @@ void add_groups(TextTable& table, const std::string& what, const RowsByGroup& gr
   }
 }
 
-void add_kernel_row(TextTable& table, const KernelPrediction& kernel, const Validation& result,
-                    const TextStyle& style) {
-  const MeasuredKernel& row = row_of(kernel, result);
-  table.add({printable(result.sets[kernel.set].name), printable(row.kernel + " " + row.dtype),
-             kernel_shape_text(row), style.figure(kernel.calls), style.figure(kernel.measured_us),
-             kernel.predicted_us ? style.figure(*kernel.predicted_us) : "none"});
+// How kernel_shape_text writes shapes.
+constexpr const char* kShapesNote =
+    "  shapes: m x n x k of a gemm; rows x columns of other kernels, x the contiguous piece of a "
+    "reshuffle; batch x heads x queries x head dim on heads x keys of attention\n";
+
+std::string kernel_rows_text(std::span<const KernelPrediction> kernels, const Validation& result,
+                             const TextStyle& style) {
+  TextTable table(style, {"file", "kernel", "shape", "bytes", "calls", "measured us",
+                          "predicted us", "off us, all calls"});
+  for (const KernelPrediction& kernel : kernels) {
+    const MeasuredKernel& row = row_of(kernel, result);
+    const double sign = kernel.predicted_us && *kernel.predicted_us < row.time_us ? -1.0 : 1.0;
+    table.add({printable(result.sets[kernel.set].name), printable(row.kernel + " " + row.dtype),
+               kernel_shape_text(row), format_bytes(row.bytes), style.figure(kernel.calls),
+               style.figure(kernel.measured_us),
+               kernel.predicted_us ? style.figure(*kernel.predicted_us) : "none",
+               kernel.predicted_us ? style.figure(sign * kernel.us_off()) : "none"});
+  }
+  return table.text();
 }
 
 std::string kernels_text(const Validation& result, const ValidateArguments& arguments,
@@ -326,8 +339,13 @@ std::string kernels_text(const Validation& result, const ValidateArguments& argu
   const std::vector<KernelErrors> groups = kernel_errors(result.kernels);
   std::size_t points = 0;
   for (const KernelErrors& each : groups) points += each.errors.points;
-  TextTable table(
-      style, {"", "points", "not priced", "median", "p90", "mean", "bias", "measured ms", "total"});
+  std::string text = std::to_string(points) +
+                     " shapes of kernels, priced by the compute model of " + arguments.stack +
+                     "; errors in percent\n";
+  if (points == 0)
+    text += "  it prices none of them; valid: another stack, such as --stack steps\n";
+  TextTable table(style, {"", "shapes", "not priced", "median", "p90", "mean", "bias",
+                          "calls x median, ms", "error of that sum"});
   for (const KernelErrors& each : groups) {
     std::vector<std::string> cells = error_cells(each.errors, style);
     cells.insert(cells.begin(), "kernel " + printable(each.kernel));
@@ -336,21 +354,13 @@ std::string kernels_text(const Validation& result, const ValidateArguments& argu
     cells.push_back(style.rounded(each.total_percent, 1, "none"));
     table.add(std::move(cells));
   }
-  std::string text = std::to_string(points) + " kernels under " + arguments.stack +
-                     ", errors in percent; total is the error of all calls together\n" +
-                     table.text();
-  const std::vector<std::string> columns = {"kernel", "shape", "calls", "measured us",
-                                            "predicted us"};
-  const auto rows_text = [&](const std::string& first, std::span<const KernelPrediction> kernels) {
-    std::vector<std::string> heads = columns;
-    heads.insert(heads.begin(), first);
-    TextTable rows(style, heads);
-    for (const KernelPrediction& kernel : kernels) add_kernel_row(rows, kernel, result, style);
-    return rows.text();
-  };
-  if (points > 0) text += rows_text("off by the most time", worst_kernels(result));
-  if (arguments.rows) text += rows_text("file", result.kernels);
-  return text;
+  text += table.text();
+  if (points > 0) {
+    text += "  those whose prices are off by the most time, all calls together:\n" +
+            kernel_rows_text(worst_kernels(result), result, style);
+  }
+  if (arguments.rows) text += "  all of them:\n" + kernel_rows_text(result.kernels, result, style);
+  return points > 0 || arguments.rows ? text + kShapesNote : text;
 }
 
 std::string validation_text(const Validation& result, const ValidateArguments& arguments,
@@ -623,12 +633,29 @@ void print_steps(const ValidateArguments& arguments, Session& session) {
   }
 }
 
+// The median error of the collectives, or that of the kernels if there are no collectives.
+std::optional<double> median_of(const Validation& result) {
+  if (!result.rows.empty() || result.kernels.empty()) {
+    return summarize(result.rows).median_ape_percent;
+  }
+  std::vector<double> errors;
+  for (const KernelPrediction& kernel : result.kernels) {
+    if (kernel.predicted_us) errors.push_back(kernel.error_percent());
+  }
+  return summarize_errors(errors).median_ape_percent;
+}
+
 void run_validate(const ValidateArguments& arguments, Session& session) {
   if (arguments.nccl_table) return print_tables(arguments, session);
   if (arguments.scoreboard) return print_scoreboard(arguments, session);
   const StopWatch watch;
   prepare_out(session);
   const Validation result = validate(arguments, session);
+  if (writes_report(session) && result.rows.empty() && !result.kernels.empty()) {
+    throw InputError(
+        "--out, --summary: a report shows collectives, and these files hold kernels alone; valid: "
+        "without it, or --format json");
+  }
   write_validation(result, arguments, watch, session);
   if (!session.quiet && !session.json()) {
     for (const std::string& warning : result.warnings) {
@@ -645,7 +672,7 @@ void run_validate(const ValidateArguments& arguments, Session& session) {
     session.print(validation_text(result, arguments, session.style()) + report_line(session));
   }
   if (arguments.max_median_ape_percent) {
-    const std::optional<double> median = summarize(result.rows).median_ape_percent;
+    const std::optional<double> median = median_of(result);
     if (!median || *median > *arguments.max_median_ape_percent) session.exit_code = kGateSaidNo;
   }
 }
@@ -658,9 +685,10 @@ void add_validate_command(const Command& root, Session& session) {
       "validate",
       "compare predicted with measured times\n  shardlab validate h100_1x8_all_reduce_dgxc --stack "
       "alpha-beta");
-  command.option("files", arguments->files,
-                 "nccl-tests text or JSON, shardlab's JSON, or a shipped set; default: all shipped "
-                 "sets that are healthy");
+  command.option(
+      "files", arguments->files,
+      "nccl-tests text or JSON, traces of PyTorch's profiler or Chakra, shardlab's JSON, or a "
+      "shipped set; default: all shipped sets that are healthy");
   const auto of_one_stack = [&](const CommandOption& option) {
     arguments->of_one_stack.push_back(option);
     return option;
@@ -689,7 +717,8 @@ void add_validate_command(const Command& root, Session& session) {
       "--steps, models of steps on groups and sources that were held out, as Markdown");
   of_one_stack(
       command.option("--max-median-ape-percent", arguments->max_median_ape_percent,
-                     "exit 1 when the median absolute percentage error is above this number"))
+                     "exit 1 when the median absolute percentage error of the collectives, or of "
+                     "the kernels if there are no collectives, is above this number"))
       .check(number_from(0.0, 1e9));
   add_report_options(command, session);
   add_common_options(command, session, {.jobs = true, .sets = true, .digits = true});

@@ -161,7 +161,7 @@ fs::path ConfigStore::find(ConfigKind kind, const std::string& name, const fs::p
   const std::string kind_text(name_of(kind));
   const std::string list_command = "`shardlab list " + std::string(folder_of(kind)) + "`";
   if (is_path || name.ends_with(".json")) {
-    throw InputError(kind_text + " \"" + name + "\": no such file; valid: a file, or a name of " +
+    throw InputError(kind_text + " \"" + name + "\": no such file; valid: a path, or a name of " +
                      list_command);
   }
   const std::vector<std::string> all = names(kind);

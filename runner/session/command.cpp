@@ -50,6 +50,7 @@ constexpr std::pair<std::string_view, std::string_view> kValueNames[] = {
     {"--plan", "FILE"},
     {"--steps", "FILE"},
     {"--trace", "FILE"},
+    {"--profile", "FILE"},
     {"--problem", "FILE"},
     {"--export-problem", "FILE"},
     {"--diff", "FILE"},

@@ -20,7 +20,7 @@ std::vector<ComparedPart> compared_parts(const StepPrediction& prediction,
           {"attention", "attention", predicted.attention_us, profile.attention_us},
           {"other kernels", "other", predicted.other_us, profile.other_us},
           {"exposed communication", "exposed", exposed, profile.exposed_us},
-          {"idle", "idle", predicted.bubble_us + predicted.host_us, profile.idle_us},
+          {"idle (host, bubble)", "idle", predicted.bubble_us + predicted.host_us, profile.idle_us},
           {"step", "step", prediction.step_us, profile.step_us}};
 }
 
@@ -32,7 +32,7 @@ std::string comparison_text(const std::vector<ComparedPart>& parts, const StepPr
                            : "the mean of " + std::to_string(profile.steps) + " steps";
   std::string text = "  beside the profile " + printable(file) + " (" +
                      (profile.gpu.empty() ? "" : printable(profile.gpu) + ", ") + steps + ")\n";
-  TextTable table(style, {"", "predicted ms", "profiled ms", "off by percent"});
+  TextTable table(style, {"", "predicted ms", "profiled ms", "error in percent"});
   for (const ComparedPart& part : parts) {
     table.add({part.name, style.figure(part.predicted_us * 1e-3),
                style.figure(part.profiled_us * 1e-3),

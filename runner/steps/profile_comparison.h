@@ -23,12 +23,12 @@ struct ComparedPart {
   double predicted_us = 0.0;
   double profiled_us = 0.0;
 
-  // The error of the prediction in percent; nothing where the profile has no such part.
+  // The error of the prediction in percent; nothing if the profile spends no time on this part.
   [[nodiscard]] std::optional<double> error_percent() const;
 };
 
-// What communication exposes is one part, and so is all that the GPU waits for: the host, and a
-// pipeline's bubble.
+// The exposed communication of all collectives is one part, and so is all idle time, whether the GPU
+// waits for the host or in a pipeline's bubble.
 [[nodiscard]] std::vector<ComparedPart> compared_parts(const StepPrediction& prediction,
                                                        const StepProfile& profile);
 

@@ -346,7 +346,7 @@ INSTANTIATE_TEST_SUITE_P(
                    "{stacks}"},
         BadCommand{
             "StackPathWithoutFile", with(kGoodPlan, {"--stack", "./none.json"}),
-            "stack \"./none.json\": no such file; valid: a file, or a name of `shardlab list "
+            "stack \"./none.json\": no such file; valid: a path, or a name of `shardlab list "
             "stacks`"},
         BadCommand{
             "UnknownRegistry",

@@ -566,7 +566,7 @@ TEST(BadFile, AFileThatIsNotThere) {
         std::tuple{Words{"describe", "topology", "gone.json"}, "topology", "topologies"}}) {
     EXPECT_EQ(error_of(words, 2, folder),
               "shardlab: " + std::string(kind) +
-                  " \"gone.json\": no such file; valid: a file, or a name of `shardlab list " +
+                  " \"gone.json\": no such file; valid: a path, or a name of `shardlab list " +
                   list + "`\n")
         << join(words, " ");
     EXPECT_EQ(run_shardlab({"list", list}, folder.path()).exit_code, 0) << list;

@@ -123,7 +123,7 @@ TEST(MockGpus, KernelsAreMeasuredAndFitted) {
   Words validate = {"validate", "kernels.json", "--stack", "roofline.json", "--quiet"};
   const ProcessResult text = run_shardlab(validate, folder.path());
   EXPECT_EQ(text.exit_code, 0) << text.err;
-  EXPECT_NE(text.out.find(" kernels under roofline.json, errors in percent; total is "),
+  EXPECT_NE(text.out.find(" shapes of kernels, priced by the compute model of roofline.json; "),
             std::string::npos)
       << text.out;
   validate.insert(validate.end(), {"--format", "json"});

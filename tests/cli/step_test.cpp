@@ -1,6 +1,7 @@
 // shardlab step, validate --steps and calibrate --steps as a user runs them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 
 #include "tests/cli/messages.h"
@@ -171,6 +172,14 @@ TEST(StepCommand, StandsBesideAProfile) {
   EXPECT_NE(text.out.find("h100_bert_small.json (NVIDIA H100 80GB HBM3, 1 step)\n"),
             std::string::npos)
       << text.out;
+  EXPECT_EQ(text.out.find("note: the profile"), std::string::npos) << text.out;
+  Words on_a100 = with(kSmall, {"--profile", bert});
+  std::replace(on_a100.begin(), on_a100.end(), std::string("h100"), std::string("a100"));
+  const ProcessResult other = run_shardlab(on_a100);
+  EXPECT_NE(other.out.find("  note: the profile is of NVIDIA H100 80GB HBM3, and the prediction of "
+                           "a100; --topology h100 predicts the profiled GPU\n"),
+            std::string::npos)
+      << other.out;
 
   const TemporaryFolder folder;
   folder.write("host.json", R"({"traceEvents": []})");

@@ -174,8 +174,8 @@ TEST(Traces, KernelsArePricedByTheirShapes) {
   EXPECT_EQ(out["worst_kernels"][0]["shape"], "141x512x512");
   EXPECT_EQ(out["worst_kernels"][0]["calls"], 17);
   EXPECT_EQ(out["warnings"],
-            json::array({"h100_bert_small: 3.2 % of the time of kernels is left out, since no "
-                         "shape tells their work: aten::index_select 3.2 %"}));
+            json::array({"h100_bert_small: 3.2 % of the time of kernels is left out: operators "
+                         "that have no price or no shapes here: aten::index_select 3.2 %"}));
   // The total weighs each kernel by its calls.
   double measured = 0.0;
   double predicted = 0.0;
@@ -191,6 +191,28 @@ TEST(Traces, KernelsArePricedByTheirShapes) {
   EXPECT_EQ(none["by"]["kernel"]["gemm"]["points"], 0);
   EXPECT_EQ(none["by"]["kernel"]["gemm"]["unpriced"], 4);
   EXPECT_EQ(none["worst_kernels"], json::array());
+}
+
+TEST(Traces, KernelsAloneAreJudgedByTheGateAndByNoReport) {
+  const std::string bert = kRecorded + "h100_bert_small.json";
+  const auto exit_code = [&](const std::string& bound) {
+    const Words words = {"validate", bert, "--stack", "steps", "--max-median-ape-percent", bound};
+    return run_shardlab(words, {}).exit_code;
+  };
+  EXPECT_EQ(exit_code("100"), 0);
+  EXPECT_EQ(exit_code("1"), 1);
+  const ProcessResult summary =
+      run_shardlab({"validate", bert, "--stack", "steps", "--summary"}, {});
+  EXPECT_EQ(summary.exit_code, 2);
+  EXPECT_EQ(summary.out, "");
+  EXPECT_EQ(summary.err,
+            "shardlab: --out, --summary: a report shows collectives, and these files hold kernels "
+            "alone; valid: without it, or --format json\n");
+  const ProcessResult none = run_shardlab({"validate", bert, "--quiet"}, {});
+  EXPECT_NE(none.out.find("\n  it prices none of them; valid: another stack, such as --stack "
+                          "steps\n"),
+            std::string::npos)
+      << none.out;
 }
 
 TEST(Traces, KernelsBecomeAMeasurementSet) {
@@ -231,8 +253,9 @@ TEST(Traces, BrokenOnesSayWhere) {
             "shardlab: broken.json:/traceEvents/0/args: missing key \"Group size\"\n");
   EXPECT_EQ(error_of("empty.json"), "shardlab: empty.json: found no collective with a time\n");
   EXPECT_EQ(error_of("shapeless.json"),
-            "shardlab: shapeless.json: found no collective with a time; found kernels, but no "
-            "operator with the shapes of its arguments; valid: a trace with record_shapes=True\n");
+            "shardlab: shapeless.json: found no collective with a time; found kernels, but none of "
+            "an operator that has a price and shapes; valid: a trace that PyTorch's profiler wrote "
+            "with record_shapes=True\n");
   EXPECT_EQ(
       error_of("array.json"),
       "shardlab: array.json:/0: found an object; valid: GlobalMetadata, with the keys version "

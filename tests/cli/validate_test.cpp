@@ -237,7 +237,7 @@ INSTANTIATE_TEST_SUITE_P(
             {"./none.txt"},
             "",
             2,
-            "measurement set \"./none.txt\": no such file; valid: a file, or a name of `shardlab "
+            "measurement set \"./none.txt\": no such file; valid: a path, or a name of `shardlab "
             "list measurements`"},
         BadInput{"NoSuchName",
                  {"h100_1x8_all_reduce_dgx"},

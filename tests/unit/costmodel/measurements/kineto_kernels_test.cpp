@@ -74,9 +74,11 @@ TEST(KinetoKernels, WhatIsLeftOutIsNamed) {
       read({mm_op(1), index, shapeless, kernel_event("g", 5.0, 1), kernel_event("i", 2.0, 2),
             kernel_event("g", 2.0, 3), kernel_event("lost", 0.5), kernel_event("late", 0.5, 99)});
   EXPECT_EQ(traced.calls.size(), 1U);
-  EXPECT_EQ(left_out_text(traced),
-            "50.0 % of the time of kernels is left out, since no shape tells their work: "
-            "aten::index 20.0 %, aten::mm 20.0 %, no operator 10.0 %");
+  EXPECT_EQ(
+      left_out_text(traced),
+      "50.0 % of the time of kernels is left out: 10.0 % in kernels whose operator the trace does "
+      "not have, and operators that have no price or no shapes here: aten::index 20.0 %, "
+      "aten::mm 20.0 %");
 }
 
 TEST(KinetoKernels, OnlyTheLongestOfThoseLeftOutAreNamed) {
@@ -87,10 +89,19 @@ TEST(KinetoKernels, OnlyTheLongestOfThoseLeftOutAreNamed) {
     traced.left_out_us[name] = us;
   }
   const std::string head =
-      "75.0 % of the time of kernels is left out, since no shape tells their work: ";
+      "75.0 % of the time of kernels is left out: operators that have no price or no shapes here: ";
   EXPECT_EQ(left_out_text(traced), head + "e 25.0 %, d 20.0 %, c 15.0 %, b 10.0 % and 1 other");
   traced.left_out_us["f"] = 0.0;
   EXPECT_EQ(left_out_text(traced), head + "e 25.0 %, d 20.0 %, c 15.0 %, b 10.0 % and 2 others");
+}
+
+TEST(KinetoKernels, AnOperatorThatTheTraceLacksIsNoName) {
+  TracedKernels traced;
+  traced.total_us = 8.0;
+  traced.left_out_us[""] = 2.0;
+  EXPECT_EQ(left_out_text(traced),
+            "25.0 % of the time of kernels is left out: 25.0 % in kernels whose operator the trace "
+            "does not have");
 }
 
 TEST(KinetoKernels, CollectivesAndCopiesFromTheHostAreNone) {
@@ -148,8 +159,8 @@ TEST(KinetoKernels, ReadATraceOfOthers) {
   const json trace = json::parse(file);
   const TracedKernels traced = read(trace.at("traceEvents"));
   EXPECT_EQ(left_out_text(traced),
-            "3.2 % of the time of kernels is left out, since no shape tells their work: "
-            "aten::index_select 3.2 %");
+            "3.2 % of the time of kernels is left out: operators that have no price or no shapes "
+            "here: aten::index_select 3.2 %");
   const std::vector<MeasuredKernel> rows = measured_kernels(traced.calls);
   const auto widest = std::find_if(rows.begin(), rows.end(), [](const MeasuredKernel& row) {
     return kernel_shape_text(row) == "141x30522x512";

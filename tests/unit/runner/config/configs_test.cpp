@@ -94,11 +94,11 @@ TEST_F(Configs, AnUnknownNameListsTheShippedOnes) {
 TEST_F(Configs, APathWithoutAFileSaysSo) {
   EXPECT_THROW_MSG(
       store().stack("/nowhere/x.json"), InputError,
-      "stack \"/nowhere/x.json\": no such file; valid: a file, or a name of `shardlab list "
+      "stack \"/nowhere/x.json\": no such file; valid: a path, or a name of `shardlab list "
       "stacks`");
   EXPECT_THROW_MSG(
       store().stack("x.json"), InputError,
-      "stack \"x.json\": no such file; valid: a file, or a name of `shardlab list stacks`");
+      "stack \"x.json\": no such file; valid: a path, or a name of `shardlab list stacks`");
   EXPECT_THROW(static_cast<void>(store().stack("")), InputError);
 }
 
