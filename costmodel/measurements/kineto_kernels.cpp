@@ -97,10 +97,11 @@ struct Call {
   double longest_us = 0.0;
   double us = 0.0;
   double copied_bytes = 0.0;  // inside the device
+  bool only_copies = true;
 };
 
 std::optional<MeasuredKernel> row_of(const Call& call) {
-  if (call.copied_bytes >= 1.0 && call.copied_bytes <= kMaxBytes / 2) {
+  if (call.only_copies && call.copied_bytes >= 1.0 && call.copied_bytes <= kMaxBytes / 2) {
     MeasuredKernel row;
     row.kernel = "copy";
     row.dtype = "u8";
@@ -141,7 +142,11 @@ std::vector<DeviceEvent> device_events(const json& events, const JsonPlace& plac
   for (const json& event : events) {
     const json* category = json_member(event, "cat");
     if (category == nullptr || *category != "cpu_op" || !is_complete(event)) continue;
-    if (const auto id = external_id(event["args"])) operators.emplace(*id, &event);
+    const std::optional<std::int64_t> id = external_id(event["args"]);
+    if (!id) continue;
+    const auto [found, is_new] = operators.emplace(*id, &event);
+    // Traces of several ranks in one file use the same ids, which then tell nothing.
+    if (!is_new) found->second = nullptr;
   }
   std::vector<DeviceEvent> out;
   for (std::size_t i = 0; i < events.size(); ++i) {
@@ -180,6 +185,7 @@ TracedKernels read_kineto_kernels(const json& events, const JsonPlace& place) {
     if (index == calls.size()) calls.push_back({.op = event.op});
     Call& call = calls[index];
     call.us += event.us;
+    call.only_copies = call.only_copies && event.kind == Kind::kCopy;
     if (event.us >= call.longest_us) {
       call.longest_us = event.us;
       call.launched = event.name;

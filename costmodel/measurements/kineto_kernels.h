@@ -40,7 +40,8 @@ struct DeviceEvent {
 
   Kind kind = Kind::kKernel;
   const nlohmann::json* event = nullptr;
-  const nlohmann::json* op = nullptr;  // the operator that launched it; null if the trace has none
+  const nlohmann::json* op =
+      nullptr;  // the operator that launched it; null if the trace names none
   std::string_view name;
   double begin_us = 0.0;
   double us = 0.0;

@@ -120,6 +120,22 @@ TEST(KinetoKernels, CollectivesAndCopiesFromTheHostAreNone) {
   EXPECT_EQ(traced.calls[0].bytes, 8192.0);
 }
 
+TEST(KinetoKernels, AProductThatCopiesFirstIsAProduct) {
+  json inside = kernel_event("Memcpy DtoD (Device -> Device)", 2.0, 1);
+  inside["cat"] = "gpu_memcpy";
+  inside["args"]["bytes"] = 4096;
+  const TracedKernels traced = read({mm_op(1), inside, kernel_event("gemm", 5.0, 1)});
+  ASSERT_EQ(traced.calls.size(), 1U);
+  EXPECT_EQ(traced.calls[0].kernel, "gemm");
+  EXPECT_EQ(traced.calls[0].time_us, 7.0);
+}
+
+TEST(KinetoKernels, AnIdThatTwoOperatorsHaveTellsNothing) {
+  const TracedKernels traced = read({mm_op(1), mm_op(1, 8, 4, 32), kernel_event("gemm", 5.0, 1)});
+  EXPECT_TRUE(traced.calls.empty());
+  EXPECT_EQ(traced.left_out_us.at(""), 5.0);
+}
+
 TEST(KinetoKernels, ArgumentsThatAreNoTensorsAreSkipped) {
   json add = mm_op(1);
   add["name"] = "aten::add";
