@@ -79,13 +79,14 @@ verdict() {
 # run NAME COMMAND...: runs the command and keeps its stdout in $last; a failure is counted.
 last=
 run() {
-  local name=$1 rc=0 began=$SECONDS
+  local name=$1 rc=0 began=$SECONDS size
   shift
   printf '\n== %s\n' "$*" >> "$log"
+  size=$(wc -c < "$log")
   last=$("$@" 2>> "$log") || rc=$?
   printf '%s\n' "$last" >> "$log"
   if ((rc)); then
-    say "FAIL  $name: exit code $rc after $((SECONDS - began)) s: $(grep '^shardlab: ' "$log" | tail -n 1 || true)"
+    say "FAIL  $name: exit code $rc after $((SECONDS - began)) s: $(tail -c "+$((size + 1))" "$log" | grep . | tail -n 1 || true)"
     failures=$((failures + 1))
     return 1
   fi
@@ -170,6 +171,7 @@ case $gpu in
   *h200*) topology=h200 ;;
   *h100*) topology=h100 ;;
   *b200*) topology=b200 ;;
+  *a100*40gb*) topology=a100-40 ;;
   *a100*) topology=a100 ;;
 esac
 if python3 -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' 2> /dev/null && [[ -n $topology ]]; then

@@ -133,7 +133,7 @@ def turns_of(arguments):
 def sharded_model(arguments):
     model = Llama(arguments).to(arguments.device)
     mesh = init_device_mesh(arguments.device, (1,))
-    policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+    policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32, cast_forward_inputs=False)
     for i, block in enumerate(model.blocks):
         if arguments.compile:
             block = torch.compile(block)

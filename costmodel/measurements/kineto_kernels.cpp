@@ -19,6 +19,7 @@ using nlohmann::json;
 
 constexpr double kMostElements = 1e18;
 constexpr std::string_view kDeviceCopy = "Memcpy DtoD";
+constexpr std::string_view kPeerCopy = "Memcpy PtoP";  // between GPUs
 
 // Whole numbers of a list; nothing if the list holds anything else, or if their product is too large
 // for a tensor.
@@ -127,7 +128,8 @@ std::optional<DeviceEvent::Kind> kind_of(const json& event, std::string_view nam
   if (category == nullptr) return std::nullopt;
   if (*category == "gpu_memset") return Kind::kFill;
   if (*category == "gpu_memcpy") {
-    return name.starts_with(kDeviceCopy) ? Kind::kCopy : Kind::kHostCopy;
+    if (name.starts_with(kDeviceCopy)) return Kind::kCopy;
+    return name.starts_with(kPeerCopy) ? Kind::kCollective : Kind::kHostCopy;
   }
   if (*category != "kernel") return std::nullopt;
   const bool is_collective =
@@ -169,6 +171,10 @@ std::vector<DeviceEvent> device_events(const json& events, const JsonPlace& plac
     const std::optional<std::int64_t> id = external_id(event["args"]);
     const auto op = id ? operators.find(*id) : operators.end();
     if (op != operators.end()) found.op = op->second;
+    if (found.op != nullptr &&
+        (*found.op)["name"].get_ref<const std::string&>().starts_with("symm_mem::")) {
+      found.kind = DeviceEvent::Kind::kCollective;
+    }
   }
   return out;
 }

@@ -79,7 +79,7 @@ constexpr std::array<std::string_view, 13> kComparisons = {
     "eq", "ge",          "gt",          "isfinite",   "isinf",       "isnan", "le",
     "lt", "logical_and", "logical_not", "logical_or", "logical_xor", "ne"};
 // Reductions with an output as large as their first input, and how many of their inputs are read.
-constexpr std::array<std::pair<std::string_view, std::size_t>, 13> kNorms = {
+constexpr std::array<std::pair<std::string_view, std::size_t>, 11> kNorms = {
     {{"_fused_rms_norm", 3},
      {"_fused_rms_norm_backward", 2},
      {"_log_softmax", 1},
@@ -90,9 +90,7 @@ constexpr std::array<std::pair<std::string_view, std::size_t>, 13> kNorms = {
      {"native_group_norm", 3},
      {"native_group_norm_backward", 2},
      {"native_layer_norm", 4},
-     {"native_layer_norm_backward", 2},
-     {"safe_softmax", 1},
-     {"softmax", 1}}};
+     {"native_layer_norm_backward", 2}}};
 // Reductions with an output that is small beside their input.
 constexpr std::array<std::string_view, 15> kSums = {
     "all", "amax",   "amin", "any",  "argmax", "argmin", "linalg_vector_norm", "max", "mean",
@@ -260,6 +258,10 @@ std::optional<MeasuredKernel> attention(const ProfiledOperator& op, const Attent
     const std::int64_t left = integer_at(op, at.window, -1);
     if (left >= 0 && left < kMaxExtent) shape.window = static_cast<double>(left) + 1.0;
   }
+  for (const double size : {shape.batch, shape.heads, shape.kv_heads, shape.queries, shape.keys,
+                            shape.key_dim, shape.value_dim}) {
+    if (size < 1.0) return std::nullopt;
+  }
   MeasuredKernel row;
   row.kernel = "attention";
   row.dtype = to_string(query->dtype);
@@ -326,6 +328,8 @@ std::optional<ProfiledTensor> broadcast_output(const ProfiledOperator& op) {
   for (const ProfiledArgument& argument : op.arguments) {
     if (!argument.tensor) continue;
     const ProfiledTensor& tensor = *argument.tensor;
+    // An operator is given an empty tensor for the output that it is to allocate.
+    if (extent_of(tensor.dims) == 0.0) continue;
     if (!has_tensor || weight(tensor) > best) {
       best = weight(tensor);
       out.dtype = tensor.dtype;
@@ -340,7 +344,7 @@ std::optional<ProfiledTensor> broadcast_output(const ProfiledOperator& op) {
       if (dim == 1) dim = tensor.dims[i];
     }
   }
-  if (!has_tensor) return std::nullopt;
+  if (!has_tensor || extent_of(out.dims) > kMaxBytes) return std::nullopt;
   return out;
 }
 
@@ -368,6 +372,10 @@ std::optional<MeasuredKernel> reduction(const ProfiledOperator& op, std::size_t 
   if (from == nullptr) return std::nullopt;
   MeasuredKernel row = row_of("reduction", *from);
   row.bytes = bytes_read(op, 0, reads) + (has_large_output ? written_bytes(*from) : 0.0);
+  // A softmax of 16 bits may write f32 (half_to_float).
+  if (op.name.ends_with("softmax") && is_true(op, 2)) {
+    row.bytes += extent_of(from->dims) * (itemsize(DType::kF32) - itemsize(from->dtype));
+  }
   return row;
 }
 

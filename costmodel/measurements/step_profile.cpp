@@ -7,6 +7,7 @@
 #include <set>
 #include <span>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -49,20 +50,22 @@ bool holds_one_of(std::string_view text, std::span<const std::string_view> parts
 enum class Part : std::uint8_t { kGemm, kAttention, kOther };
 
 Part part_of(const DeviceEvent& event) {
-  constexpr std::array<std::string_view, 9> kProducts = {
-      "aten::mm",          "aten::addmm",      "aten::bmm",
-      "aten::baddbmm",     "aten::_scaled_mm", "aten::linear",
-      "aten::_grouped_mm", "convolution",      "aten::_scaled_grouped_mm"};
+  constexpr std::array<std::string_view, 10> kProducts = {
+      "aten::mm",     "aten::addmm",    "aten::_addmm",  "aten::bmm",   "aten::baddbmm",
+      "aten::linear", "aten::_scaled_", "aten::_int_mm", "convolution", "aten::_grouped_mm"};
   constexpr std::array<std::string_view, 2> kAttention = {"attention", "attn"};
   constexpr std::array<std::string_view, 6> kProductKernels = {"gemm",  "nvjet", "cutlass",
                                                                "Cijk_", "xmma",  "triton_tem"};
   constexpr std::array<std::string_view, 3> kAttentionKernels = {"flash", "fmha", "attn"};
   if (event.kind != Kind::kKernel) return Part::kOther;
+  // The names of TorchInductor's kernels list all operators that it has fused.
+  for (const std::string_view fused : {"triton_poi_", "triton_red_", "triton_per_"}) {
+    if (event.name.starts_with(fused)) return Part::kOther;
+  }
   if (event.op != nullptr) {
     const std::string_view op = (*event.op)["name"].get_ref<const std::string&>();
     if (holds_one_of(op, kAttention)) return Part::kAttention;
     if (holds_one_of(op, kProducts)) return Part::kGemm;
-    if (op.starts_with("aten::")) return Part::kOther;
   }
   if (holds_one_of(event.name, kAttentionKernels)) return Part::kAttention;
   return holds_one_of(event.name, kProductKernels) ? Part::kGemm : Part::kOther;
@@ -97,6 +100,26 @@ std::optional<Steps> marked_steps(const json& events, std::string_view category,
   return steps;
 }
 
+std::optional<std::int64_t> correlation_of(const json& event) {
+  const json* args = json_member(event, "args");
+  const json* id = args != nullptr ? json_member(*args, "correlation") : nullptr;
+  if (id == nullptr || !id->is_number_integer()) return std::nullopt;
+  return id->get<std::int64_t>();
+}
+
+// When the host launched what has this correlation.
+std::unordered_map<std::int64_t, double> launches_of(const json& events) {
+  std::unordered_map<std::int64_t, double> launches;
+  for (const json& event : events) {
+    const json* category = json_member(event, "cat");
+    const json* begin = json_member(event, "ts");
+    if (category == nullptr || begin == nullptr || !begin->is_number()) continue;
+    if (*category != "cuda_runtime" && *category != "cuda_driver") continue;
+    if (const auto id = correlation_of(event)) launches.emplace(*id, begin->get<double>());
+  }
+  return launches;
+}
+
 // The device of an event, as its args name it; -1 if they do not.
 std::int64_t device_of(const DeviceEvent& event) {
   const json* device = json_member((*event.event)["args"], "device");
@@ -122,23 +145,36 @@ StepProfile read_step_profile(const json& trace, const JsonPlace& place) {
                       " devices; valid: the trace of one rank");
   }
   StepProfile profile;
-  std::optional<Steps> steps = marked_steps(events, "gpu_user_annotation", events_place);
-  if (!steps) steps = marked_steps(events, "user_annotation", events_place);
+  // The GPU's own marks hold only what the main thread launched, so those of the host come first.
+  std::optional<Steps> steps = marked_steps(events, "user_annotation", events_place);
+  const bool is_of_host = steps.has_value();
+  if (!steps) steps = marked_steps(events, "gpu_user_annotation", events_place);
   profile.is_marked = steps.has_value();
-  if (!steps) {
-    steps = {.window = {device.front().begin_us, device.front().begin_us}, .names = {""}};
-    for (const DeviceEvent& event : device) {
-      steps->window.begin = std::min(steps->window.begin, event.begin_us);
-      steps->window.end = std::max(steps->window.end, event.begin_us + event.us);
-    }
+  if (steps) {
+    const auto launches =
+        is_of_host ? launches_of(events) : std::unordered_map<std::int64_t, double>();
+    std::erase_if(device, [&](const DeviceEvent& event) {
+      const std::optional<std::int64_t> id = correlation_of(*event.event);
+      const auto launch = id ? launches.find(*id) : launches.end();
+      // What the trace does not launch was launched before the profiler began.
+      if (launch == launches.end() && !launches.empty()) return true;
+      const double begin = launch != launches.end() ? launch->second : event.begin_us;
+      return begin < steps->window.begin || begin >= steps->window.end;
+    });
   }
-  profile.steps = std::ssize(steps->names);
-  const double share = 1.0 / static_cast<double>(profile.steps);
+  if (device.empty()) {
+    events_place.fail(
+        "found no kernel that was launched between the start of the first step and the end of the "
+        "last one; valid: a trace whose steps ran on the GPU before the profiler ended");
+  }
+  Interval span{device.front().begin_us, device.front().begin_us};
   std::vector<Interval> kernels;
   std::vector<Interval> all;
+  if (steps) profile.steps = std::ssize(steps->names);
+  const double share = 1.0 / static_cast<double>(profile.steps);
   for (const DeviceEvent& event : device) {
-    if (event.begin_us < steps->window.begin || event.begin_us >= steps->window.end) continue;
-    const Interval interval{event.begin_us, std::min(event.begin_us + event.us, steps->window.end)};
+    const Interval interval{event.begin_us, event.begin_us + event.us};
+    span = {std::min(span.begin, interval.begin), std::max(span.end, interval.end)};
     all.push_back(interval);
     if (event.kind == Kind::kCollective) {
       profile.collectives_us += share * event.us;
@@ -157,13 +193,9 @@ StepProfile read_step_profile(const json& trace, const JsonPlace& place) {
         break;
     }
   }
-  if (all.empty()) {
-    events_place.fail(
-        "found no kernel between the start of the first step and the end of the last one; valid: "
-        "a trace whose steps ran on the GPU before the profiler ended");
-  }
   const double busy = covered_us(all);
-  profile.step_us = share * (steps->window.end - steps->window.begin);
+  const double marked_us = steps ? steps->window.end - steps->window.begin : 0.0;
+  profile.step_us = share * std::max(marked_us, span.end - span.begin);
   profile.exposed_us = share * std::max(0.0, busy - covered_us(kernels));
   profile.idle_us = std::max(0.0, profile.step_us - share * busy);
   if (const json* devices_list = json_member(trace, "deviceProperties");

@@ -4,14 +4,17 @@
 //   profile.step_us, profile.gemm_us, profile.idle_us
 //
 // The steps are those that torch.profiler marks (ProfilerStep#3, where the program calls
-// profiler.step()): from the start of the first to the end of the last, as the GPU ran them if the
-// trace says so, otherwise as the host did. A trace without marks is taken for one step, from the
-// start of its first kernel to the end of its last one. All times are microseconds of one step.
+// profiler.step()). What the host launched from the start of the first to the end of the last belongs
+// to them, whenever it ran, and they take as long as the host's marks or as the GPU's work, whichever
+// is longer. A trace without marks is taken for one step, from the start of its first kernel to the
+// end of its last one. All times are microseconds of one step.
 //
 // A kernel belongs to the operator that launched it: products (mm, addmm, bmm, ...) and
 // convolutions are GEMMs, and operators whose names hold "attention" or "attn" are attention. Where
-// the trace names no operator of PyTorch's own, the name of the kernel decides ("gemm", "nvjet",
-// "cutlass", "Cijk_" of AMD's Tensile; "flash", "fmha", "attn").
+// the operator is none of these, the name of the kernel decides ("gemm", "nvjet", "cutlass", "Cijk_"
+// of AMD's Tensile; "flash", "fmha", "attn"). Pointwise kernels and reductions of TorchInductor are
+// other kernels, whatever they are named after. Copies between GPUs and the kernels of symmetric
+// memory (symm_mem) are collectives.
 //
 // Source: as in kineto_kernels.h.
 #pragma once

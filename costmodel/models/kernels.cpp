@@ -19,7 +19,7 @@
 // (masked), each block starts and ends once (half_keys), and each pair costs a softmax beside the
 // products, counted as operations of the same rate. FlashAttention-2 (the flash operator) and the
 // kernels that are written for a generation (the cuDNN operator) have figures of their own. The
-// former computes a sequence that ends inside a tile of 128 to the end of the tile.
+// former computes a sequence of 128 queries or more to the end of its last tile of 128.
 //
 // Sources: the tables in configs/measurements/kernels, to which the constants were fitted; a test
 // holds the errors on their rows. Tiles and waves: NVIDIA, "Matrix Multiplication Background";
@@ -265,10 +265,11 @@ class Kernels final : public ComputeModel {
     if (is_8_bit) rate *= f8_attention_speedup_;
     if (std::max(shape.key_dim, shape.value_dim) > 128.0) rate *= direction.wide;
     if (shape.kernel == AttentionKernel::kEfficient) rate *= efficient_share_;
-    // FlashAttention-2 computes sequences that end inside a tile to its end. The figures of cuDNN's
-    // kernels were fitted without that, and fit worse with it.
+    // FlashAttention-2 computes sequences that end inside a tile to its end, but has other tiles for a
+    // few queries, as in decoding. The figures of cuDNN's kernels were fitted without that, and fit
+    // worse with it.
     AttentionShape tiled = shape;
-    if (!is_cudnn) {
+    if (!is_cudnn && shape.queries >= kQueryTile) {
       tiled.queries = std::ceil(shape.queries / kQueryTile) * kQueryTile;
       tiled.keys = std::ceil(shape.keys / kQueryTile) * kQueryTile;
     }

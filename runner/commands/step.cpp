@@ -241,7 +241,11 @@ std::string kernels_note(const StepArguments& arguments) {
 // A profile of another GPU than the prediction's shows how the GPUs differ, and not how far it is off.
 std::string gpu_note(const StepProfile& profile, const Topology& topology) {
   const std::string_view shipped = topology_of_gpu(profile.gpu);
-  if (shipped.empty() || topology.name().starts_with(shipped)) return "";
+  std::string gpu = profile.gpu;
+  for (char& c : gpu) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  const std::string_view family =
+      std::string_view(topology.name()).substr(0, topology.name().find('-'));
+  if (shipped.empty() || gpu.find(family) != std::string::npos) return "";
   return "  note: the profile is of " + printable(profile.gpu) + ", and the prediction of " +
          printable(topology.name()) + "; --topology " + std::string(shipped) +
          " predicts the profiled GPU\n";
@@ -262,6 +266,10 @@ void run_step(const StepArguments& arguments, Session& session) {
   const StopWatch watch;
   prepare_out(session);
   const std::optional<StepProfile> profile = profile_of(arguments);
+  if (profile && writes_report(session)) {
+    throw InputError(
+        "--profile: a report does not show the comparison; valid: without --out and --summary");
+  }
   const ConfigStore store = session.store();
   const Stack stack = store.stack(arguments.stack);
   expect_step_prices(stack, arguments.stack);

@@ -33,7 +33,8 @@ constexpr GemmSizes kGemms[] = {
 constexpr std::int64_t kWaveRows[] = {640,  768,  896,  1024, 1152, 1280, 1536,
                                       1792, 1920, 2176, 2304, 3072, 3200};
 constexpr std::int64_t kWaveSize = 4096;  // n and k of those
-// Products whose rows do not line up with 16 bytes, for which libraries have slower kernels.
+// Products of odd sizes. Where n or k is no multiple of 8, rows of 16 bits do not line up with 16
+// bytes, and libraries have slower kernels.
 constexpr GemmSizes kOddGemms[] = {
     {4095, 4096, 4096}, {4096, 4095, 4096}, {4096, 4096, 4095}, {4096, 4092, 4096}};
 constexpr DType kGemmDTypes[] = {DType::kBF16, DType::kF16, DType::kF32, DType::kF8E4M3};

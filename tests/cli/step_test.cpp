@@ -188,6 +188,9 @@ TEST(StepCommand, StandsBesideAProfile) {
                "host.json:/traceEvents: found no event of the category \"kernel\"; valid: a trace "
                "that PyTorch's profiler wrote with ProfilerActivity.CUDA",
                folder.path());
+  expect_error(
+      with(kSmall, {"--profile", bert, "--summary"}), 2,
+      "--profile: a report does not show the comparison; valid: without --out and --summary");
   expect_error(with(kSmall, {"--profile", "plan.json"}), 3,
                "plan.json: missing key \"traceEvents\"", folder.path());
 }

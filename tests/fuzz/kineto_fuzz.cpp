@@ -20,8 +20,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     try {
       const StepProfile profile = read_step_profile(json, {"f.json", ""});
       FUZZ_CHECK(profile.steps >= 1, profile.gpu);
-      for (const double us : {profile.step_us, profile.gemm_us, profile.attention_us,
-                              profile.other_us, profile.exposed_us, profile.collectives_us}) {
+      for (const double us :
+           {profile.step_us, profile.gemm_us, profile.attention_us, profile.other_us,
+            profile.exposed_us, profile.collectives_us, profile.idle_us}) {
         FUZZ_CHECK(us >= 0.0 && std::isfinite(us), profile.gpu);
       }
     } catch (const ConfigError&) {

@@ -186,6 +186,26 @@ TEST(ProfiledOperator, ReductionsReadTheirInputs) {
   EXPECT_EQ(softmax->bytes, 2.0 * 2 * 8 * 16);
 }
 
+TEST(ProfiledOperator, ASoftmaxMayWriteF32) {
+  const auto half = kernel("aten::_softmax", {tensor({8, 16}), value("1"), value("True")});
+  ASSERT_TRUE(half);
+  EXPECT_EQ(half->bytes, (2.0 + 4.0) * 8 * 16);
+}
+
+TEST(ProfiledOperator, OutputsThatAreToBeAllocatedAreNoInputs) {
+  const auto abs = kernel("aten::abs", {tensor({8, 16}), tensor({0})});
+  ASSERT_TRUE(abs);
+  EXPECT_EQ(abs->bytes, 2.0 * 2 * 8 * 16);
+}
+
+TEST(ProfiledOperator, ShapesThatNoMeasurementHasAreRefused) {
+  std::vector<ProfiledArgument> arguments = flash("False");
+  arguments[1] = arguments[2] = tensor({2, 64, 0, 16});
+  EXPECT_FALSE(kernel("aten::_flash_attention_forward", arguments));
+  const std::int64_t large = std::int64_t{1} << 50;
+  EXPECT_FALSE(kernel("aten::add", {tensor({large, 1}), tensor({1, large})}));
+}
+
 TEST(ProfiledOperator, InductorsKernelsNameTheirKind) {
   const std::vector<ProfiledArgument> arguments = {tensor({8, 16}), tensor({8, 16}), value("128")};
   const auto pointwise = kernel("triton_poi_fused_mul_silu_2", arguments);

@@ -65,22 +65,75 @@ TEST(StepProfile, CommunicationBesideKernelsIsNotExposed) {
   EXPECT_EQ(found.step_us, 30);
 }
 
+json launched(json kernel, int correlation) {
+  kernel["args"]["correlation"] = correlation;
+  return kernel;
+}
+json launch(double begin, int correlation) {
+  return event("cuda_runtime", "cudaLaunchKernel", begin, 1.0, {{"correlation", correlation}});
+}
+
 TEST(StepProfile, MarkedStepsAreAveraged) {
-  // Two steps of 100 us; the kernel before the first and that after the last are none of theirs.
-  const json events = {event("gpu_user_annotation", "ProfilerStep#3", 100, 100),
-                       event("gpu_user_annotation", "ProfilerStep#4", 200, 100),
-                       event("user_annotation", "ProfilerStep#3", 50, 20),
-                       kernel("k", 80, 10),
-                       kernel("gemm", 100, 40),
-                       kernel("gemm", 200, 60),
-                       kernel("k", 300, 10)};
+  // Two steps of 100 us on the host, which launches ahead of the GPU. The kernel that was launched
+  // before the first step and the one after the last are none of theirs. The GPU's own marks, which
+  // are too short, do not count beside the host's.
+  const json events = {event("user_annotation", "ProfilerStep#3", 100, 100),
+                       event("user_annotation", "ProfilerStep#4", 200, 100),
+                       event("gpu_user_annotation", "ProfilerStep#3", 120, 10),
+                       event("gpu_user_annotation", "ProfilerStep#4", 220, 10),
+                       launched(kernel("gemm", 100, 1), 99),
+                       launch(90, 1),
+                       launched(kernel("k", 101, 10), 1),
+                       launch(110, 2),
+                       launched(kernel("gemm", 120, 40), 2),
+                       launch(290, 3),
+                       launched(kernel("gemm", 310, 60), 3),
+                       launch(301, 4),
+                       launched(kernel("k", 370, 10), 4)};
   const StepProfile found = profile(events);
   EXPECT_TRUE(found.is_marked);
   EXPECT_EQ(found.steps, 2);
-  EXPECT_EQ(found.step_us, 100);
   EXPECT_EQ(found.gemm_us, 50);
   EXPECT_EQ(found.other_us, 0);
-  EXPECT_EQ(found.idle_us, 50);
+  // From 120 to 370 the GPU takes longer than the marks of the host.
+  EXPECT_EQ(found.step_us, 125);
+  EXPECT_EQ(found.idle_us, 75);
+}
+
+TEST(StepProfile, IdleTimeBetweenStepsCounts) {
+  // Each step runs a kernel of 40 us, then the host waits; the marks are those of the host.
+  json events = json::array();
+  for (int i = 0; i < 3; ++i) {
+    events.push_back(event("user_annotation", "ProfilerStep#" + std::to_string(i), 100 * i, 100));
+    events.push_back(launch(100 * i + 5, i));
+    events.push_back(launched(kernel("gemm", 100 * i + 10, 40), i));
+  }
+  const StepProfile found = profile(events);
+  EXPECT_EQ(found.step_us, 100);
+  EXPECT_NEAR(found.gemm_us, 40, 1e-9);
+  EXPECT_NEAR(found.idle_us, 60, 1e-9);
+}
+
+TEST(StepProfile, FusedKernelsAreOtherKernels) {
+  const StepProfile found =
+      profile({op("triton_poi_fused_convolution_relu_3", 1),
+               kernel("triton_poi_fused_convolution_relu_3", 0, 1, 1),
+               kernel("triton_red_fused__scaled_dot_product_flash_attention_backward_sum_2", 1, 2),
+               op("aten::_addmm_activation", 4), kernel("gemm_gelu", 3, 4, 4)});
+  EXPECT_EQ(found.other_us, 3);
+  EXPECT_EQ(found.attention_us, 0);
+  EXPECT_EQ(found.gemm_us, 4);
+}
+
+TEST(StepProfile, TrafficBetweenGpusIsCommunication) {
+  const StepProfile found =
+      profile({op("symm_mem::multimem_all_reduce_", 1), kernel("multimem_all_reduce", 0, 3, 1),
+               event("gpu_memcpy", "Memcpy PtoP (Device -> Device)", 3, 4, {{"device", 0}}),
+               event("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", 7, 8, {{"device", 0}}),
+               kernel("k", 15, 1)});
+  EXPECT_EQ(found.collectives_us, 7);
+  EXPECT_EQ(found.exposed_us, 7);
+  EXPECT_EQ(found.idle_us, 8);
 }
 
 TEST(StepProfile, SaysWhatIsMissing) {
@@ -92,8 +145,9 @@ TEST(StepProfile, SaysWhatIsMissing) {
   EXPECT_EQ(error_of({kernel("k", 0, 1), second}),
             "t.json:/traceEvents: found kernels of 2 devices; valid: the trace of one rank");
   EXPECT_EQ(error_of({event("user_annotation", "ProfilerStep#3", 0, 10), kernel("k", 50, 1)}),
-            "t.json:/traceEvents: found no kernel between the start of the first step and the end "
-            "of the last one; valid: a trace whose steps ran on the GPU before the profiler ended");
+            "t.json:/traceEvents: found no kernel that was launched between the start of the first "
+            "step and the end of the last one; valid: a trace whose steps ran on the GPU before "
+            "the profiler ended");
   json broken = kernel("k", 0, 1);
   broken["ts"] = "soon";
   EXPECT_NE(error_of(json::array({broken})).find("t.json:/traceEvents/0/ts: "), std::string::npos);

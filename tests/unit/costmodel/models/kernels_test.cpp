@@ -115,6 +115,20 @@ TEST_F(Kernels, AWindowOfAllKeysCostsAsMuchAsNoneAndAShortOneLess) {
   EXPECT_NEAR(attention_us(window) / attention_us(causal), 1.0, 0.02);
 }
 
+TEST_F(Kernels, TheLastTileOfASequenceIsComputedWhole) {
+  AttentionShape whole = kLlama;
+  whole.queries = whole.keys = 640;
+  AttentionShape part = whole;
+  part.queries = part.keys = 559;
+  EXPECT_DOUBLE_EQ(attention_us(part), attention_us(whole));
+  // A few queries, as in decoding, are no tile of their own.
+  AttentionShape few = kLlama;
+  few.queries = 1;
+  AttentionShape tile = kLlama;
+  tile.queries = 128;
+  EXPECT_LT(attention_us(few), attention_us(tile));
+}
+
 TEST_F(Kernels, TheCudnnOperatorIsFasterThanTheFlashOperatorOnHopper) {
   AttentionShape cudnn = kLlama;
   cudnn.kernel = AttentionKernel::kCudnn;
