@@ -35,11 +35,11 @@ namespace shardlab {
 
 struct ProfiledTensor {
   std::vector<std::int64_t> dims;
-  std::vector<std::int64_t> strides;  // as many as dims; of no elements if they were not recorded
+  std::vector<std::int64_t> strides;  // as many as dims, or empty if the trace has none
   DType dtype = DType::kF32;
 };
 
-// A tensor, or a value, which the profiler records as text ("True", "-1"); neither for a list.
+// A tensor, or a value, which the profiler records as text ("True", "-1"). A list has neither.
 struct ProfiledArgument {
   std::optional<ProfiledTensor> tensor = {};
   std::string value = {};
@@ -50,8 +50,8 @@ struct ProfiledOperator {
   std::vector<ProfiledArgument> arguments;
 };
 
-// The row of the operator's kernel, without a time. Nothing for operators that are none of the
-// kinds above, and where the arguments lack a shape that is needed or are of no elements.
+// The row of the operator's kernel, without a time. Returns nothing for operators that are none of the
+// kinds above, and for arguments that lack a shape which is needed, or that have no elements.
 // `launched` is the name of a kernel that the operator launched; it tells TF32 from f32.
 [[nodiscard]] std::optional<MeasuredKernel> kernel_of(const ProfiledOperator& op,
                                                       std::string_view launched = {});

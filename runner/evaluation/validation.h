@@ -71,7 +71,8 @@ struct KernelPrediction {
 
   // (predicted - measured) / measured, in percent. Assumes a price.
   [[nodiscard]] double error_percent() const;
-  // By how much the price of all calls is off, in us, whether too high or too low.
+  // How far the price of all calls together is from the time that they took, in us. Not negative, and
+  // 0 without a price.
   [[nodiscard]] double us_off() const;
 };
 
