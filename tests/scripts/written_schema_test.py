@@ -4,6 +4,7 @@
 The tests need jsonschema (Debian: python3-jsonschema) and SHARDLAB_BINARY, and are skipped without them.
 """
 
+import collections
 import copy
 import json
 import subprocess
@@ -60,6 +61,16 @@ def without_a_key(document: Any) -> Iterator[tuple[str, Any]]:
             value = at.pop(key)
             yield f"{pointer}/{key}".lstrip("/"), copy.deepcopy(marked)
             at[key] = value
+
+
+def two_of_each_form(changes: Iterator[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
+    """The changes without those that two others of the same place, in other items of the same lists, stand for."""
+    seen: collections.Counter[str] = collections.Counter()
+    for pointer, changed in changes:
+        form = "/".join("*" if part.isdigit() else part for part in pointer.split("/"))
+        seen[form] += 1
+        if seen[form] <= 2:
+            yield pointer, changed
 
 
 @unittest.skipIf(jsonschema is None, "no jsonschema: apt-get install python3-jsonschema")
@@ -123,7 +134,7 @@ class Written(unittest.TestCase):
         for kind in KINDS:
             record = self.written(f"{kind}/record.json")
             for changes in (with_unknown_key, without_a_key):
-                for pointer, changed in changes(record):
+                for pointer, changed in two_of_each_form(changes(record)):
                     with self.subTest(f"{kind} /{pointer}: {changes.__name__}"):
                         valid = validator("record").is_valid(changed)
                         unread = any(pointer.startswith(part) for part in UNREAD)
@@ -144,7 +155,7 @@ class Written(unittest.TestCase):
         self.assertTrue(all("rests_on" in flip for flip in report["flips"] if flip["verdict"] != "undecided"))
         told = 0
         for changes in (with_unknown_key, without_a_key):
-            for pointer, changed in changes(record):
+            for pointer, changed in two_of_each_form(changes(record)):
                 if "/rests_on" in pointer:
                     told += 1
                     with self.subTest(f"/{pointer}: {changes.__name__}"):
