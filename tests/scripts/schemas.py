@@ -1,6 +1,7 @@
 """What the tests of schemas share: the JSON schemas of configs/schema, and documents to check against them."""
 
 import copy
+import functools
 import json
 import os
 import subprocess
@@ -52,6 +53,7 @@ def bundled(kind: str) -> Any:
     return schema
 
 
+@functools.lru_cache(maxsize=None)
 def validator(kind: str, definition: str = "") -> Any:
     """The validator of a kind, or of one of its definitions."""
     schema = bundled(kind)
