@@ -30,6 +30,9 @@ struct GemmShape {
   double m = 0.0;
   double n = 0.0;
   double k = 0.0;
+  // The power of two of which the lengths of all rows in memory, of both operands and of the result,
+  // are a multiple, in elements (row_multiple() of kernel_work.h); 0: not known, as if aligned.
+  double row_multiple = 0.0;
 
   friend bool operator==(const GemmShape&, const GemmShape&) = default;
 };

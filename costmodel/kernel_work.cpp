@@ -1,6 +1,7 @@
 #include "costmodel/kernel_work.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace shardlab {
 namespace {
@@ -15,6 +16,15 @@ double capped_sum(double n, double cap) {
 
 double gemm_flops(const GemmShape& shape) {
   return 2.0 * shape.batch * shape.m * shape.n * shape.k;
+}
+
+double row_multiple(std::span<const double> lengths) {
+  double multiple = static_cast<double>(kMostRowMultiple);
+  for (const double length : lengths) {
+    if (length <= 0.0 || length != std::floor(length)) return 0.0;
+    while (length > 1.0 && std::fmod(length, multiple) != 0.0) multiple /= 2.0;
+  }
+  return multiple;
 }
 
 double attention_pairs(const AttentionShape& shape) {

@@ -8,12 +8,21 @@
 // elements has no work.
 #pragma once
 
+#include <cstdint>
+#include <span>
+
 #include "costmodel/compute_model.h"
 
 namespace shardlab {
 
 // 2 batch m n k.
 [[nodiscard]] double gemm_flops(const GemmShape& shape);
+
+inline constexpr std::int64_t kMostRowMultiple = 64;
+// The greatest power of two, up to kMostRowMultiple, that divides all `lengths`, which are those of the rows of a
+// product's operands and result in memory. Rows of one element count as any length, since a column is
+// as well a row. 0 if a length is not known: it is 0 or no whole number.
+[[nodiscard]] double row_multiple(std::span<const double> lengths);
 
 // The pairs of a query and a key of one head that the mask lets see each other. The last query of a
 // causal mask stands at the last key, as a piece at the end of a longer sequence does: among q

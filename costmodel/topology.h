@@ -78,7 +78,7 @@ inline constexpr std::int64_t kDefaultComputeCapability = 90;
 inline constexpr std::int64_t kNvlsComputeCapability = 90;
 
 struct DeviceFigures {
-  // NVIDIA's compute capability times ten; absent if the file does not say.
+  // The compute capability times ten, as PyTorch gives it; absent if the file does not say.
   std::optional<std::int64_t> compute_capability;
   // Streaming multiprocessors; absent if the file does not say (Topology::multiprocessors).
   std::optional<std::int64_t> multiprocessors;

@@ -2,6 +2,7 @@
 
 #include <Eigen/Dense>
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -11,6 +12,7 @@
 #include "costmodel/base/error.h"
 #include "costmodel/base/percentile.h"
 #include "costmodel/calibrate/huber.h"
+#include "costmodel/kernel_work.h"
 
 namespace shardlab {
 namespace {
@@ -357,6 +359,9 @@ std::optional<KernelQuery> kernel_query(const MeasuredKernel& row) {
                     .m = static_cast<double>(row.rows),
                     .n = static_cast<double>(row.columns),
                     .k = static_cast<double>(row.inner)};
+      query.gemm->row_multiple = row.row_multiple > 0
+                                     ? static_cast<double>(row.row_multiple)
+                                     : row_multiple(std::array{query.gemm->n, query.gemm->k});
     }
   }
   if (row.attention) {

@@ -219,7 +219,7 @@ TracedKernels read_kineto_kernels(const json& events, const JsonPlace& place) {
 std::vector<MeasuredKernel> measured_kernels(std::span<const MeasuredKernel> calls) {
   const auto key_of = [](const MeasuredKernel& row) {
     return std::tuple(row.kernel, row.dtype, row.batch, row.rows, row.columns, row.inner,
-                      row.attention, row.bytes);
+                      row.row_multiple, row.attention, row.bytes);
   };
   std::map<decltype(key_of(calls.front())), std::vector<double>> times;
   std::vector<MeasuredKernel> rows;

@@ -1,11 +1,13 @@
 #include "costmodel/measurements/measurement_set.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
 #include "costmodel/base/dtype.h"
 #include "costmodel/base/text.h"
+#include "costmodel/kernel_work.h"
 
 namespace shardlab {
 namespace {
@@ -143,6 +145,12 @@ MeasuredKernel read_kernel(const json& value, const JsonPlace& place) {
   row.rows = reader.integer_or("rows", 0, 0, kMaxExtent);
   row.columns = reader.integer_or("columns", 0, 0, kMaxExtent);
   row.inner = reader.integer_or("inner", 0, 0, kMaxExtent);
+  row.row_multiple = reader.integer_or("row_multiple", 0, 0, kMostRowMultiple);
+  if (row.row_multiple > 0 && !std::has_single_bit(static_cast<std::uint64_t>(row.row_multiple))) {
+    reader.place("row_multiple")
+        .fail("found " + std::to_string(row.row_multiple) + "; valid: 0 or a power of two up to " +
+              std::to_string(kMostRowMultiple));
+  }
   if (row.kernel == "attention") {
     row.attention = read_attention(reader.value("attention"), reader.place("attention"));
   }
@@ -334,6 +342,7 @@ nlohmann::ordered_json MeasurementSet::to_json() const {
     if (row.rows > 0) item["rows"] = row.rows;
     if (row.columns > 0) item["columns"] = row.columns;
     if (row.inner > 0) item["inner"] = row.inner;
+    if (row.row_multiple > 0) item["row_multiple"] = row.row_multiple;
     if (row.attention) item["attention"] = attention_json(*row.attention);
     if (row.bytes > 0) item["bytes"] = whole_or_double(row.bytes);
     if (row.flops > 0) item["flops"] = whole_or_double(row.flops);

@@ -6,6 +6,7 @@
 #include <span>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "costmodel/kernel_work.h"
 
@@ -169,6 +170,14 @@ bool is_tf32(std::string_view launched) {
          launched.find("s1688") != std::string_view::npos;
 }
 
+// Adds how far apart the rows of a tensor, and the matrices of a batch, lie in memory.
+void add_row_lengths(std::vector<double>& lengths, const ProfiledTensor& tensor) {
+  for (std::size_t d = 0; d < tensor.strides.size(); ++d) {
+    const bool is_apart = tensor.dims[d] > 1 && tensor.strides[d] > 1;
+    if (is_apart) lengths.push_back(static_cast<double>(tensor.strides[d]));
+  }
+}
+
 // The product of arguments `first` and `first` + 1, to which those before are added.
 std::optional<MeasuredKernel> gemm(const ProfiledOperator& op, std::size_t first,
                                    std::string_view launched) {
@@ -187,6 +196,12 @@ std::optional<MeasuredKernel> gemm(const ProfiledOperator& op, std::size_t first
   row.columns = b->dims[rank - 1];
   row.inner = a->dims[rank - 1];
   if (row.inner != b->dims[rank - 2] || row.batch < 1) return std::nullopt;
+  if (!a->strides.empty() && !b->strides.empty()) {
+    std::vector<double> lengths = {static_cast<double>(row.columns)};
+    add_row_lengths(lengths, *a);
+    add_row_lengths(lengths, *b);
+    row.row_multiple = static_cast<std::int64_t>(row_multiple(lengths));
+  }
   row.flops = gemm_flops({.batch = static_cast<double>(row.batch),
                           .m = static_cast<double>(row.rows),
                           .n = static_cast<double>(row.columns),

@@ -2,8 +2,9 @@
 // attention that a mask leaves, and memory traffic for the rest.
 //
 //   t    = max(launch, startup + max(bytes / (bandwidth * efficiency), arithmetic))
-//   GEMM   arithmetic = max(flops / (peak * sustained), min over tiles and splits of
-//          ceil(tiles * splits / SMs) * 2 tm tn (k / splits + k_half) / (rate * tile / SMs) + splitting)
+//   GEMM   arithmetic = max(flops / (peak * sustained * rows), min over tiles and splits of
+//          2 tm tn (waves * k / splits + (1 + later * (waves - 1)) * k_half) / (rate * rows * tile / SMs)
+//          + splitting), where waves = ceil(tiles * splits / SMs)
 //   attention = ceil(blocks / SMs) / (blocks / SMs) * batch * heads
 //          * (pairs + masked + queries * half_keys) * (operations + softmax) / (peak * efficiency)
 //   t, launch and startup in us; bytes read plus written; bandwidth, peak and SMs from the topology
@@ -11,9 +12,13 @@
 // GEMM. An SM computes one tile of tm x tn outputs at a time, so a product takes whole waves of
 // tiles; small tiles fill a wave better but compute slower, and the fastest choice counts, as in a
 // library's heuristics. k_half (in bytes of the contracted dim) is the prologue and epilogue of a
-// tile. Splitting the contracted dim fills the SMs where tiles are few, and costs the partial sums.
+// tile, of which later waves cost the share `later`: Hopper's persistent kernels hide the rest.
+// Splitting the contracted dim fills the SMs where tiles are few, and costs the partial sums.
 // No shape computes faster than `sustained`, the share of the peak that the device's power allows.
-// Without a shape, arithmetic is flops / (peak * sustained).
+// Without a shape, arithmetic is flops / (peak * sustained). Products of 16 bits whose matrices have
+// rows of another length than a multiple of 16 bytes compute at the share `rows` of the rate, since
+// wide loads (and the tensor memory accelerator of Hopper and later) need that alignment. There are
+// two such shares: one of rows of a multiple of 4 or 8 bytes, one of rows of an odd number of elements.
 //
 // Attention. The mask saves pairs, but a block of queries computes its last block of keys whole
 // (masked), each block starts and ends once (half_keys), and each pair costs a softmax beside the
@@ -23,10 +28,12 @@
 //
 // Sources: the tables in configs/measurements/kernels, to which the constants were fitted; a test
 // holds the errors on their rows. Tiles and waves: NVIDIA, "Matrix Multiplication Background";
-// stream-K splits: Osama et al. 2023. Valid: dense GEMMs and attention of 16 and 8 bits on
-// compute capability 80 to 103. Not: what runs beside other kernels or on a throttled device; small
+// stream-K splits: Osama et al. 2023; alignment: the same guide of NVIDIA, "Tensor Core
+// Requirements", and NVIDIA/cutlass issue 847. Valid: dense GEMMs and attention of 16 and 8 bits on
+// compute capability 80 to 103, and dense GEMMs of 16 bits on AMD's gfx942 and gfx950, which are
+// capability 94 and 95 in PyTorch. Not: what runs beside other kernels or on a throttled device; small
 // or odd kernels of eager models, which take longer (the rows "profile-..." of the same tables say by
-// how much), above all products whose rows are no multiple of 16 bytes, at 0.3 to 0.4 of the rate.
+// how much).
 // Status: fitted to public measurements of single kernels.
 #include <algorithm>
 #include <array>
@@ -54,19 +61,39 @@ constexpr ParamSpec kParams[] = {
      "share of the memory bandwidth that reductions reach; compiled norms reach 0.6 to 0.76"},
     {"memory_startup_us", 2.0, 0.0, 1e6,
      "start-up of a copy, an elementwise kernel or a reduction, on top of its traffic"},
-    {"gemm_startup_us", 2.5, 0.0, 1e6, "start-up of a GEMM, on top of its traffic or arithmetic"},
+    {"gemm_startup_us", std::nullopt, 0.0, 1e6,
+     "start-up of a GEMM, on top of its traffic or arithmetic; default by compute capability: 5 of "
+     "80 and 100, 3.8 of 90, 4.6 of 94, 2.6 of 95"},
     {"attention_startup_us", 2.5, 0.0, 1e6,
      "start-up of attention, on top of its traffic or arithmetic"},
-    {"tile_efficiency", 0.888, 1e-6, 1.0,
-     "share of an SM's peak rate that the inner loop of the largest tile reaches"},
-    {"k_half_bytes", 372.0, 0.0, 1e6,
-     "bytes of the contracted dim whose time is a tile's prologue and epilogue"},
-    {"split_us", 1.0, 0.0, 1e6, "what splitting the contracted dim adds, beside its traffic"},
+    {"tile_efficiency", std::nullopt, 1e-6, 1.0,
+     "share of an SM's peak rate that the inner loop of the first tile reaches; default by compute "
+     "capability: 0.81 of 80, 0.85 of 90, 0.80 of 100, 0.55 of 94, 0.62 of 95"},
+    {"k_half_bytes", std::nullopt, 0.0, 1e6,
+     "bytes of the contracted dim whose time is a tile's prologue and epilogue; default by compute "
+     "capability: 316 of 80, 1152 of 90, 546 of 100, 356 of 94, 860 of 95"},
+    {"later_wave_share", std::nullopt, 0.0, 1.0,
+     "share of k_half_bytes that each wave of tiles after the first costs; default by compute "
+     "capability: 0.295 of 90, 1 of others"},
+    {"split_us", std::nullopt, 0.0, 1e6,
+     "what splitting the contracted dim adds, beside its traffic; default by compute capability: 1 "
+     "of 80 and 90, 3.1 of 100, 0 of 94 and 95"},
     {"flops_efficiency", std::nullopt, 1e-6, 1.0,
-     "share of the peak rate that the best GEMM sustains; default by compute capability: 0.87 of "
-     "80, 0.80 of 90, 0.78 of 100"},
+     "share of the peak rate that the best GEMM sustains; default by compute capability: 0.81 of "
+     "80, 0.80 of 90, 0.78 of 100, 0.45 of 94, 0.57 of 95"},
     {"f8_flops_efficiency", std::nullopt, 1e-6, 1.0,
-     "the same of 8-bit floats; default by compute capability: 0.73 of 90, 0.76 of 100"},
+     "the same of 8-bit floats; default by compute capability: 0.73 of 90, 0.76 of 100, 0.67 of "
+     "94, "
+     "0.39 of 95"},
+    {"even_row_rate", std::nullopt, 1e-6, 1.0,
+     "rate of a GEMM of 16 bits whose rows are a multiple of 4 or 8 bytes, and not of 16, beside "
+     "an aligned one; default by compute capability: 0.66 of 80, 0.36 of 90, 0.18 of 100 "
+     "(assumed), "
+     "1 of 94 and 95 (assumed)"},
+    {"odd_row_rate", std::nullopt, 1e-6, 1.0,
+     "the same of rows of an odd number of elements: 0.38 of 80, 0.20 of 90, 0.10 of 100 "
+     "(assumed), "
+     "1 of 94 and 95 (assumed)"},
     {"flash_efficiency", std::nullopt, 1e-6, 1.0,
      "share of the peak rate of FlashAttention-2's products, forward; default by compute "
      "capability: 0.80 of 80, 0.43 of 90, 0.21 of 100 (assumed)"},
@@ -86,13 +113,25 @@ constexpr ParamSpec kParams[] = {
 struct Tile {
   double m;
   double n;
-  double rate;  // beside the largest tile
+  double rate;  // beside the first tile
 };
-// Fitted to XLA's table of bf16 products on sm_90.
-constexpr std::array kTiles = {Tile{128, 256, 1.0}, Tile{128, 128, 0.966}, Tile{64, 256, 0.773},
-                               Tile{64, 128, 0.752}, Tile{64, 64, 0.639}};
+// The constants of a generation's products of matrices.
+struct Gemm {
+  double startup_us;
+  double flops_efficiency;
+  double f8_flops_efficiency;
+  double tile_efficiency;
+  double f8_tile_efficiency;
+  double k_half_bytes;
+  double later_waves;  // share of k_half_bytes of each wave after the first
+  double split_us;
+  double even_rows;  // the rates of products that are not aligned, beside aligned ones
+  double odd_rows;
+  std::array<Tile, 5> tiles;
+};
 constexpr std::array kSplits = {1.0, 2.0, 4.0, 8.0};
-constexpr double kTileBytes = 128.0;  // of the contracted dim that one step of the loop reads
+constexpr double kTileBytes = 128.0;      // of the contracted dim that one step of the loop reads
+constexpr double kAlignmentBytes = 16.0;  // of rows, for the fastest loads
 
 // Shares of the peak rate, and operations for each pair, of one direction of attention.
 struct Direction {
@@ -103,43 +142,118 @@ struct Direction {
 };
 struct Generation {
   std::int64_t capability;  // from this compute capability on
-  double flops_efficiency;
-  double f8_flops_efficiency;
+  Gemm gemm;
   Direction flash;
   Direction flash_backward;
   Direction cudnn;
   Direction cudnn_backward;
 };
-// GEMMs: the best of many shapes in Bekman's ml-engineering (A100, H100, B200, B300; H200 for 8
-// bits). Attention: FlashAttention-2's and -3's published charts (A100, H100) and cudnn-frontend's
-// tables (H200, GB200, GB300). FlashAttention-2 on Blackwell is an assumption, since no table was
-// found: the instructions that it uses keep the rate that an SM of Hopper gives them.
+// Tiles: fitted to XLA's tables of bf16 products on sm_90, sm_100, gfx942 and gfx950, and to the
+// products of EleutherAI's cookbook on A100, whose times are the slowest of 200. Shares of the peak:
+// the best of many shapes in Bekman's ml-engineering (H100, B200, B300; H200 for 8 bits), the best
+// in XLA's tables (gfx942, gfx950), and the cookbook (A100). Rates of products that are not aligned:
+// fitted to the cookbook (A100); cuBLAS runs the kernels of Ampere for them on Hopper and later, so
+// they are 0.54 of A100's share on Hopper, as FlashAttention-2 is, which profiled products on H100
+// bear out (0.31 and 0.19), and 0.27 of it on Blackwell by the same assumption. No table of such
+// products on AMD's GPUs was found.
+constexpr Gemm kAmpereGemm = {
+    5.0,
+    0.805,
+    0.805,
+    0.815,
+    0.815,
+    316,
+    1.0,
+    0.9,
+    0.665,
+    0.38,
+    {{{128, 256, 1.0}, {128, 128, 0.998}, {64, 256, 0.937}, {64, 128, 0.791}, {64, 64, 0.664}}}};
+constexpr Gemm kHopperGemm = {
+    3.8,
+    0.803,
+    0.734,
+    0.850,
+    0.850,
+    1152,
+    0.295,
+    1.0,
+    0.36,
+    0.20,
+    {{{128, 256, 1.0}, {128, 128, 1.084}, {64, 256, 1.082}, {64, 128, 0.795}, {64, 64, 0.597}}}};
+constexpr Gemm kBlackwellGemm = {
+    5.0,
+    0.776,
+    0.763,
+    0.799,
+    0.817,
+    546,
+    1.0,
+    3.1,
+    0.18,
+    0.10,
+    {{{128, 256, 1.0}, {128, 128, 0.919}, {64, 256, 0.1}, {64, 128, 0.735}, {64, 64, 0.514}}}};
+constexpr Gemm kGfx942Gemm = {
+    4.6,
+    0.446,
+    0.667,
+    0.550,
+    0.697,
+    356,
+    1.0,
+    0.0,
+    1.0,
+    1.0,
+    {{{256, 256, 1.0}, {256, 128, 0.892}, {128, 128, 0.739}, {128, 64, 0.413}, {64, 64, 0.559}}}};
+constexpr Gemm kGfx950Gemm = {
+    2.6,
+    0.572,
+    0.391,
+    0.620,
+    0.542,
+    860,
+    1.0,
+    0.0,
+    1.0,
+    1.0,
+    {{{256, 256, 1.0}, {256, 128, 0.778}, {128, 128, 0.552}, {128, 64, 0.389}, {64, 64, 0.415}}}};
+constexpr Gemm with_efficiency(Gemm gemm, double flops_efficiency, double f8_flops_efficiency) {
+  gemm.flops_efficiency = flops_efficiency;
+  gemm.f8_flops_efficiency = f8_flops_efficiency;
+  return gemm;
+}
+
+// Attention: FlashAttention-2's and -3's published charts (A100, H100) and cudnn-frontend's tables
+// (H200, GB200, GB300). FlashAttention-2 on Blackwell is an assumption, since no table was found:
+// the instructions that it uses keep the rate that an SM of Hopper gives them. Attention on AMD's
+// GPUs is taken for Hopper's share of the peak, an assumption too.
+constexpr Direction kHopperFlash = {0.432, 77, 110, 0.86};
+constexpr Direction kHopperFlashBackward = {0.409, 226, 245, 0.86};
+constexpr Direction kHopperCudnn = {1.0, 225, 287, 0.94};
+constexpr Direction kHopperCudnnBackward = {0.82, 348, 589, 0.78};
+constexpr Direction kBlackwellFlash = {0.213, 77, 110, 0.86};
+constexpr Direction kBlackwellFlashBackward = {0.201, 226, 245, 0.86};
 constexpr std::array kGenerations = {Generation{0,
-                                                0.869,
-                                                0.869,
+                                                kAmpereGemm,
                                                 {0.80, 77, 110, 0.86},
                                                 {0.756, 226, 245, 0.86},
                                                 {0.80, 77, 110, 0.86},
                                                 {0.756, 226, 245, 0.86}},
-                                     Generation{90,
-                                                0.803,
-                                                0.734,
-                                                {0.432, 77, 110, 0.86},
-                                                {0.409, 226, 245, 0.86},
-                                                {1.0, 225, 287, 0.94},
-                                                {0.82, 348, 589, 0.78}},
+                                     Generation{90, kHopperGemm, kHopperFlash, kHopperFlashBackward,
+                                                kHopperCudnn, kHopperCudnnBackward},
+                                     Generation{94, kGfx942Gemm, kHopperFlash, kHopperFlashBackward,
+                                                kHopperCudnn, kHopperCudnnBackward},
+                                     Generation{95, kGfx950Gemm, kHopperFlash, kHopperFlashBackward,
+                                                kHopperCudnn, kHopperCudnnBackward},
                                      Generation{100,
-                                                0.776,
-                                                0.763,
-                                                {0.213, 77, 110, 0.86},
-                                                {0.201, 226, 245, 0.86},
+                                                kBlackwellGemm,
+                                                kBlackwellFlash,
+                                                kBlackwellFlashBackward,
                                                 {1.0, 216, 746, 1.0},
                                                 {1.0, 1030, 392, 0.78}},
                                      Generation{103,
-                                                0.786,
-                                                0.745,
-                                                {0.213, 77, 110, 0.86},
-                                                {0.201, 226, 245, 0.86},
+                                                with_efficiency(kBlackwellGemm, 0.786, 0.745),
+                                                kBlackwellFlash,
+                                                kBlackwellFlashBackward,
                                                 {1.0, 115, 786, 1.06},
                                                 {1.0, 769, 470, 0.79}}};
 constexpr double kQueryTile = 128.0;  // queries of one block, and keys of one step
@@ -163,11 +277,7 @@ class Kernels final : public ComputeModel {
         multiprocessors_(static_cast<double>(input.topology.multiprocessors())),
         launch_(input.params.get("launch_us").value_or(input.topology.device().launch.value())),
         memory_startup_(input.params["memory_startup_us"]),
-        gemm_startup_(input.params["gemm_startup_us"]),
         attention_startup_(input.params["attention_startup_us"]),
-        tile_efficiency_(input.params["tile_efficiency"]),
-        k_half_bytes_(input.params["k_half_bytes"]),
-        split_us_(input.params["split_us"]),
         efficient_share_(input.params["efficient_attention_share"]),
         f8_attention_speedup_(input.params["f8_attention_speedup"]),
         figures_(generation_of(input.topology)) {
@@ -183,8 +293,16 @@ class Kernels final : public ComputeModel {
     const auto set = [&](std::string_view name, double& figure) {
       figure = params.get(name).value_or(figure);
     };
-    set("flops_efficiency", figures_.flops_efficiency);
-    set("f8_flops_efficiency", figures_.f8_flops_efficiency);
+    set("gemm_startup_us", figures_.gemm.startup_us);
+    set("tile_efficiency", figures_.gemm.tile_efficiency);
+    set("tile_efficiency", figures_.gemm.f8_tile_efficiency);
+    set("k_half_bytes", figures_.gemm.k_half_bytes);
+    set("later_wave_share", figures_.gemm.later_waves);
+    set("split_us", figures_.gemm.split_us);
+    set("flops_efficiency", figures_.gemm.flops_efficiency);
+    set("f8_flops_efficiency", figures_.gemm.f8_flops_efficiency);
+    set("even_row_rate", figures_.gemm.even_rows);
+    set("odd_row_rate", figures_.gemm.odd_rows);
     set("flash_efficiency", figures_.flash.efficiency);
     set("flash_backward_efficiency", figures_.flash_backward.efficiency);
     set("cudnn_efficiency", figures_.cudnn.efficiency);
@@ -215,37 +333,52 @@ class Kernels final : public ComputeModel {
   }
 
   [[nodiscard]] Micros startup_of(Kernel kind) const {
-    if (kind == Kernel::kGemm) return gemm_startup_;
+    if (kind == Kernel::kGemm) return Micros(figures_.gemm.startup_us);
     return kind == Kernel::kAttention ? attention_startup_ : memory_startup_;
   }
 
   [[nodiscard]] double arithmetic_us(const KernelQuery& query) const {
     const double peak = topology_.peak(query.dtype).value() * 1e6;  // operations in a microsecond
+    const Gemm& gemm = figures_.gemm;
     const double sustained =
-        is_8_bit_float(query.dtype) ? figures_.f8_flops_efficiency : figures_.flops_efficiency;
+        is_8_bit_float(query.dtype) ? gemm.f8_flops_efficiency : gemm.flops_efficiency;
     if (query.kind == Kernel::kAttention && query.attention) {
       return attention_us(*query.attention, query.dtype);
     }
     const double bound = query.flops / (peak * sustained);
     if (query.kind != Kernel::kGemm || !query.gemm) return bound;
-    return std::max(bound, tiled_us(*query.gemm, query.dtype, peak));
+    const double rows = row_rate(*query.gemm, query.dtype);
+    return std::max(bound / rows, tiled_us(*query.gemm, query.dtype, peak * rows));
+  }
+
+  // The rate of a product beside one whose rows are aligned.
+  [[nodiscard]] double row_rate(const GemmShape& shape, DType dtype) const {
+    if (itemsize(dtype) != 2.0 || shape.row_multiple <= 0.0 ||
+        shape.row_multiple * itemsize(dtype) >= kAlignmentBytes) {
+      return 1.0;
+    }
+    return shape.row_multiple > 1.0 ? figures_.gemm.even_rows : figures_.gemm.odd_rows;
   }
 
   [[nodiscard]] double tiled_us(const GemmShape& shape, DType dtype, double peak) const {
     const double element = itemsize(dtype);
     const double step = kTileBytes / element;
-    const double k_half = k_half_bytes_ / element;
-    const double rate = peak * tile_efficiency_ / multiprocessors_;  // of one SM
+    const Gemm& gemm = figures_.gemm;
+    const double k_half = gemm.k_half_bytes / element;
+    const double efficiency =
+        is_8_bit_float(dtype) ? gemm.f8_tile_efficiency : gemm.tile_efficiency;
+    const double rate = peak * efficiency / multiprocessors_;  // of one SM
     const double outputs = shape.batch * shape.m * shape.n;
     double best = INFINITY;
-    for (const Tile& tile : kTiles) {
+    for (const Tile& tile : gemm.tiles) {
       const double tiles = shape.batch * std::ceil(shape.m / tile.m) * std::ceil(shape.n / tile.n);
       for (const double split : kSplits) {
         const double waves = std::ceil(tiles * split / multiprocessors_);
-        const double depth = std::ceil(shape.k / (split * step)) * step + k_half;
-        double us = waves * 2.0 * tile.m * tile.n * depth / (rate * tile.rate);
+        const double depth = waves * std::ceil(shape.k / (split * step)) * step +
+                             (1.0 + gemm.later_waves * (waves - 1.0)) * k_half;
+        double us = 2.0 * tile.m * tile.n * depth / (rate * tile.rate);
         // Each split writes partial sums of f32, which are read again.
-        if (split > 1.0) us += split_us_ + 8.0 * split * outputs / (bandwidth_.value() * 1e3);
+        if (split > 1.0) us += gemm.split_us + 8.0 * split * outputs / (bandwidth_.value() * 1e3);
         best = std::min(best, us);
         if (tiles >= 8.0 * multiprocessors_) break;  // splits don't pay where waves are many
       }
@@ -288,11 +421,7 @@ class Kernels final : public ComputeModel {
   double multiprocessors_;
   Micros launch_;
   Micros memory_startup_;
-  Micros gemm_startup_;
   Micros attention_startup_;
-  double tile_efficiency_;
-  double k_half_bytes_;
-  double split_us_;
   double efficient_share_;
   double f8_attention_speedup_;
   Generation figures_;
@@ -309,8 +438,10 @@ COST_MODEL(kernels){
     .name = "kernels",
     .summary = "GEMMs by tiles and waves, attention by the pairs that a mask leaves, traffic",
     .formula = "max(launch, startup + max(bytes / (bandwidth * eff), arithmetic by shape))",
-    .source = "fitted to configs/measurements/kernels: XLA, FlashAttention, cuDNN, DeepGEMM",
-    .valid_range = "GEMMs and attention of 16 and 8 bits on A100, H100, H200, B200 and B300",
+    .source = "fitted to configs/measurements/kernels: XLA, EleutherAI, FlashAttention, cuDNN",
+    .valid_range =
+        "GEMMs and attention of 16 and 8 bits on A100, H100, H200, B200 and B300; GEMMs "
+        "of 16 bits on MI300X and MI355X",
     .params = kParams,
     .make_compute = [](const ModelInput& input) -> std::unique_ptr<ComputeModel> {
       return std::make_unique<Kernels>(input);

@@ -1,9 +1,12 @@
 #include "strategies/rules/einsum.h"
 
 #include <algorithm>
+#include <array>
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/index.h"
+#include "costmodel/kernel_work.h"
+#include "strategies/rules/tensor_args.h"
 
 namespace shardlab {
 namespace {
@@ -100,7 +103,8 @@ double EinsumEquation::flops(std::span<const Shape> shapes) const {
   return flops;
 }
 
-std::optional<GemmShape> EinsumEquation::gemm(std::span<const Shape> shapes) const {
+std::optional<GemmShape> EinsumEquation::gemm(std::span<const Shape> shapes,
+                                              std::span<const TensorSpec* const> tensors) const {
   if (inputs_.size() != 2) return std::nullopt;
   GemmShape gemm{.batch = 1.0, .m = 1.0, .n = 1.0, .k = 1.0};
   for (const char letter : letters_) {
@@ -110,6 +114,9 @@ std::optional<GemmShape> EinsumEquation::gemm(std::span<const Shape> shapes) con
                                                  : gemm.k;
     extent *= local_extent(letter, shapes);
   }
+  const double out = output_.empty() ? 1.0 : local_extent(output_.back(), shapes);
+  gemm.row_multiple = row_multiple(std::array{row_length(tensors[0]->meta, shapes[0]),
+                                              row_length(tensors[1]->meta, shapes[1]), out});
   return gemm;
 }
 

@@ -29,7 +29,9 @@ class EinsumEquation {
   // The product of matrices that an equation of two inputs computes: letters of both inputs and the
   // output are its batch, letters that only the inputs share are contracted, and those of one input
   // are its rows or columns. Nothing for another number of inputs.
-  [[nodiscard]] std::optional<GemmShape> gemm(std::span<const Shape> shapes) const;
+  // `tensors`, which tell the layout of the inputs, may be global ones; the result is row-major.
+  [[nodiscard]] std::optional<GemmShape> gemm(std::span<const Shape> shapes,
+                                              std::span<const TensorSpec* const> tensors) const;
 
   enum class Linearity : std::uint8_t { kNone, kPerInput, kPerInputAndAll };
   // The rows in PyTorch's order, with concrete shards or with placeholders:

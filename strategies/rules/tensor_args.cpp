@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/index.h"
@@ -35,6 +36,19 @@ std::int64_t index_in(std::int64_t index, std::int64_t extent, std::string_view 
                      std::to_string(extent - 1));
   }
   return index < 0 ? index + extent : index;
+}
+
+double row_length(const TensorMeta& global, const Shape& local) {
+  const Shape strides = global.all_strides();
+  std::int64_t length = 1;
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  for (std::size_t d = 0; d < local.size(); ++d) {
+    // A stride of 0 repeats an element, and a dim of one element takes no step.
+    if (local[d] <= 1 || strides[d] < 1 || strides[d] > least) continue;
+    length = local[d];
+    least = strides[d];
+  }
+  return static_cast<double>(length);
 }
 
 std::vector<std::int64_t> required_integers(const OpCall& call, std::size_t arg) {

@@ -37,6 +37,10 @@ void expect_tensors(const OpCall& call, std::size_t count);
 // tensors.
 [[nodiscard]] const TensorSpec& only_tensor(const OpCall& call);
 
+// The length of a local tensor's rows in memory: the extent of the dim whose elements follow each
+// other, which is the last one unless the tensor's strides say otherwise. 1 for a tensor without dims.
+[[nodiscard]] double row_length(const TensorMeta& global, const Shape& local);
+
 // The extents of the parts that split and split_with_sizes cut a dim into, which argument 0
 // decides. More than kMostParts parts are refused.
 inline constexpr std::int64_t kMostParts = 1 << 16;

@@ -1,8 +1,10 @@
 #include "strategies/training/block_work.h"
 
 #include <algorithm>
+#include <array>
 
 #include "costmodel/base/error.h"
+#include "costmodel/kernel_work.h"
 
 namespace shardlab {
 
@@ -116,7 +118,8 @@ int WorkBuilder::quantized(int x, double row) {
   return low;
 }
 
-// A bias is added in the epilogue of its GEMM (cuBLASLt).
+// A bias is added in the epilogue of its GEMM (cuBLASLt). In all three products of a linear layer, and
+// in all their operands and results, the rows in memory are as long as the layer's input or output.
 std::vector<int> WorkBuilder::projections(int x, std::span<const LinearShape> shapes) {
   std::vector<int> results;
   const bool low = run_.precision != Precision::kBF16 && shapes.front().low_precision;
@@ -134,7 +137,12 @@ std::vector<int> WorkBuilder::projections(int x, std::span<const LinearShape> sh
     const int kernel_weight = low ? quantized(full, shape.in) : full;
     const int y = make(shape.batch * shape.rows * shape.out);
     gemm("linear", {read, kernel_weight}, {y},
-         {.batch = shape.batch, .m = shape.rows, .n = shape.out, .k = shape.in}, low);
+         {.batch = shape.batch,
+          .m = shape.rows,
+          .n = shape.out,
+          .k = shape.in,
+          .row_multiple = row_multiple(std::array{shape.in, shape.out})},
+         low);
     parts.push_back({shape, kernel_weight, y});
     results.push_back(y);
   }
@@ -144,12 +152,23 @@ std::vector<int> WorkBuilder::projections(int x, std::span<const LinearShape> sh
       const int dy = gradient(part.output);
       const int dy_read = low ? quantized(dy, shape.out) : dy;
       const int dx = make(of(x).elements);
+      const double multiple = row_multiple(std::array{shape.in, shape.out});
       gemm("linear", {dy_read, part.weight}, {dx},
-           {.batch = shape.batch, .m = shape.rows, .n = shape.in, .k = shape.out}, low);
+           {.batch = shape.batch,
+            .m = shape.rows,
+            .n = shape.in,
+            .k = shape.out,
+            .row_multiple = multiple},
+           low);
       if (run_.task != Task::kLora) {
         const int dw = make(shape.batch * shape.in * shape.out, DType::kBF16, true);
         gemm("linear", {dy_read, read}, {dw},
-             {.batch = shape.batch, .m = shape.out, .n = shape.in, .k = shape.rows}, low);
+             {.batch = shape.batch,
+              .m = shape.out,
+              .n = shape.in,
+              .k = shape.rows,
+              .row_multiple = multiple},
+             low);
         if (shape.bias) {
           const int db = make(shape.batch * shape.out, DType::kBF16, true);
           reduction("bias", {dy}, {db}, of(dy).elements, shape.rows, true);

@@ -171,8 +171,9 @@ TEST(Traces, KernelsArePricedByTheirShapes) {
   EXPECT_EQ(out["kernels"].size(), 11U);
   EXPECT_EQ(out["by"]["kernel"]["gemm"]["points"], 4);
   EXPECT_NEAR(out["by"]["kernel"]["gemm"]["measured_us"], 197.02, 0.01);
-  EXPECT_EQ(out["worst_kernels"][0]["shape"], "141x512x512");
-  EXPECT_EQ(out["worst_kernels"][0]["calls"], 17);
+  EXPECT_LT(out["by"]["kernel"]["gemm"]["median_ape_percent"], 6.0);
+  EXPECT_EQ(out["worst_kernels"][0]["shape"], "141x512");
+  EXPECT_EQ(out["worst_kernels"][0]["calls"], 10);
   EXPECT_EQ(out["warnings"],
             json::array({"h100_bert_small: 3.2 % of the time of kernels is left out: operators "
                          "that have no price or no shapes here: aten::index_select 3.2 %"}));

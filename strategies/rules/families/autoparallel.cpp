@@ -175,7 +175,8 @@ double einsum_flops(std::span<const Shape> local, const OpCall& call) {
 }
 
 void einsum_shape(std::span<const Shape> local, const OpCall& call, KernelQuery& query) {
-  query.gemm = equation_of(call).gemm(local);
+  const auto tensors = call.tensors();
+  query.gemm = equation_of(call).gemm(local, {tensors.data(), tensors.size()});
 }
 
 // -- Sums and means -------------------------------------------------------------------------------

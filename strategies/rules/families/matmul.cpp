@@ -3,9 +3,11 @@
 // 2.13.0, _ops/_matrix_ops.py, _ops/autogen.py (in-place and out forms); pull requests #172387,
 // #174926.
 #include <algorithm>
+#include <array>
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/index.h"
+#include "costmodel/kernel_work.h"
 #include "strategies/rules/decomposition.h"
 #include "strategies/rules/einsum.h"
 #include "strategies/rules/op_rule.h"
@@ -101,7 +103,8 @@ double product_flops(std::span<const Shape> local, const OpCall&) {
   return flops;
 }
 
-void product_shape(std::span<const Shape> local, const OpCall&, KernelQuery& query) {
+// The product of the tensors from `first` on, whose local shapes are given.
+GemmShape gemm_shape(std::span<const Shape> local, const OpCall& call, std::size_t first) {
   const Shape& a = local[0];
   const Shape& b = local[1];
   GemmShape gemm{.batch = 1.0, .m = 1.0, .n = 1.0, .k = 1.0};
@@ -109,7 +112,14 @@ void product_shape(std::span<const Shape> local, const OpCall&, KernelQuery& que
   if (a.size() >= 2) gemm.m = static_cast<double>(a[a.size() - 2]);
   if (b.size() >= 2) gemm.n = static_cast<double>(b.back());
   gemm.k = static_cast<double>(std::min(a.back(), b[b.size() < 2 ? 0 : b.size() - 2]));
-  query.gemm = gemm;
+  const auto tensors = call.tensors();
+  gemm.row_multiple = row_multiple(std::array{row_length(tensors[first]->meta, a),
+                                              row_length(tensors[first + 1]->meta, b), gemm.n});
+  return gemm;
+}
+
+void product_shape(std::span<const Shape> local, const OpCall& call, KernelQuery& query) {
+  query.gemm = gemm_shape(local, call, 0);
 }
 
 // -- addmm, baddbmm ----------------------------------------------------------------------------
@@ -197,7 +207,7 @@ double biased_flops(std::span<const Shape> local, const OpCall& call) {
 }
 
 void biased_shape(std::span<const Shape> local, const OpCall& call, KernelQuery& query) {
-  product_shape(local.subspan(1), call, query);
+  query.gemm = gemm_shape(local.subspan(1), call, 1);
 }
 
 // -- einsum, whose equation is the first of --args ---------------------------------------------
@@ -239,7 +249,8 @@ double einsum_flops(std::span<const Shape> local, const OpCall& call) {
 }
 
 void einsum_shape(std::span<const Shape> local, const OpCall& call, KernelQuery& query) {
-  query.gemm = einsum_equation(call).gemm(local);
+  const auto tensors = call.tensors();
+  query.gemm = einsum_equation(call).gemm(local, {tensors.data(), tensors.size()});
 }
 
 // -- _scaled_mm: the product of two matrices of scaled elements -----------------------------------

@@ -174,7 +174,12 @@ TEST(KernelQuery, HasTheShapesThatTheRowHas) {
   gemm.rows = 64;
   gemm.columns = 32;
   gemm.inner = 16;
-  EXPECT_EQ(kernel_query(gemm)->gemm, (GemmShape{.batch = 3, .m = 64, .n = 32, .k = 16}));
+  EXPECT_EQ(kernel_query(gemm)->gemm,
+            (GemmShape{.batch = 3, .m = 64, .n = 32, .k = 16, .row_multiple = 16}));
+  gemm.columns = 33;
+  EXPECT_EQ(kernel_query(gemm)->gemm->row_multiple, 1);
+  gemm.row_multiple = 8;  // the layout is known, and has no rows of 33 elements
+  EXPECT_EQ(kernel_query(gemm)->gemm->row_multiple, 8);
   MeasuredKernel attention = kernel("attention", "bf16", 1e6, 1e9);
   attention.attention = AttentionShape{.heads = 8, .causal = true};
   EXPECT_EQ(kernel_query(attention)->kind, Kernel::kAttention);

@@ -79,7 +79,7 @@ json profiled_run() {
   json value = own_run();
   value["kernels"] = json::parse(R"json([
     {"kernel": "gemm", "dtype": "bf16", "batch": 96, "rows": 64, "columns": 32, "inner": 16,
-     "bytes": 1e6, "flops": 6e6, "time_us": 3.5},
+     "row_multiple": 8, "bytes": 1e6, "flops": 6e6, "time_us": 3.5},
     {"kernel": "attention", "dtype": "bf16", "bytes": 1e6, "flops": 1e9, "time_us": 9.5,
      "attention": {"batch": 2, "heads": 8, "kv_heads": 4, "queries": 32, "keys": 64, "key_dim": 16,
                    "value_dim": 16, "window": 8, "causal": true, "backward": true,
@@ -101,6 +101,10 @@ TEST(ProfiledKernels, ReadBackAsTheyWereWritten) {
 
 TEST(ProfiledKernels, NameWhatIsWrong) {
   json value = profiled_run();
+  value["kernels"][0]["row_multiple"] = 12;
+  EXPECT_EQ(error_of(value),
+            "own.json:/kernels/0/row_multiple: found 12; valid: 0 or a power of two up to 64");
+  value = profiled_run();
   value["kernels"][1].erase("attention");
   EXPECT_EQ(error_of(value), "own.json:/kernels/1: missing key \"attention\"");
   value = profiled_run();

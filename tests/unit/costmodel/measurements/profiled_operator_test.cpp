@@ -45,6 +45,20 @@ TEST(ProfiledOperator, ProductsHaveTheirShapes) {
   EXPECT_EQ(bmm->flops, 3.0 * mm->flops);
 }
 
+TEST(ProfiledOperator, ProductsKnowTheRowsOfTheirMatrices) {
+  // The gradient of a weight over 4099 tokens: the tokens are no row of any matrix.
+  const auto gradient = kernel("aten::mm", {strided({64, 4099}, {1, 64}), tensor({4099, 48})});
+  ASSERT_TRUE(gradient);
+  EXPECT_EQ(gradient->row_multiple, 16);
+  EXPECT_EQ(kernel("aten::mm", {tensor({64, 4099}), tensor({4099, 48})})->row_multiple, 1);
+  // A slice of a wider matrix has its rows as far apart as that one's.
+  EXPECT_EQ(kernel("aten::mm", {strided({64, 32}, {36, 1}), tensor({32, 48})})->row_multiple, 4);
+  EXPECT_EQ(kernel("aten::bmm", {tensor({3, 8, 24}), tensor({3, 24, 40})})->row_multiple, 8);
+  // A trace without strides.
+  EXPECT_EQ(kernel("aten::mm", {strided({64, 4099}, {}), strided({4099, 48}, {})})->row_multiple,
+            0);
+}
+
 TEST(ProfiledOperator, ProductsOfOtherTypes) {
   const std::vector<ProfiledArgument> f32 = {tensor({8, 4}, DType::kF32),
                                              tensor({4, 16}, DType::kF32)};

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <fstream>
 #include <functional>
@@ -46,23 +47,25 @@ std::vector<Row> rows_of(const std::string& name) {
 double number(const Row& row, const std::string& key) { return std::stod(row.at(key)); }
 
 // Measured kernels were launched ahead, so that no launch floor shows.
-const ComputeModel& model_on(const std::string& topology, double gemm_startup_us) {
-  static std::map<std::pair<std::string, double>, std::unique_ptr<ComputeModel>> models;
-  auto& model = models[{topology, gemm_startup_us}];
+const ComputeModel& model_on(const std::string& topology) {
+  static std::map<std::string, std::unique_ptr<ComputeModel>> models;
+  auto& model = models[topology];
   if (model == nullptr) {
     std::ifstream file(SHARDLAB_SOURCE_DIR "/configs/topologies/" + topology + ".json");
-    model = compute_model({{"name", "kernels"},
-                           {"params", {{"launch_us", 0.0}, {"gemm_startup_us", gemm_startup_us}}}},
+    model = compute_model({{"name", "kernels"}, {"params", {{"launch_us", 0.0}}}},
                           Topology::from_json(nlohmann::json::parse(file), {topology, ""}));
   }
   return *model;
 }
 
 double gemm_error(const Row& row) {
+  const double n = number(row, "n");
+  const double k = number(row, "k");
   const GemmShape shape{.batch = number(row, "batch"),
                         .m = number(row, "m"),
-                        .n = number(row, "n"),
-                        .k = number(row, "k")};
+                        .n = n,
+                        .k = k,
+                        .row_multiple = row_multiple(std::array{n, k})};
   const DType dtype = dtype_from_name(row.at("dtype")).value();
   const KernelQuery query{.kind = Kernel::kGemm,
                           .bytes = shape.batch * (itemsize(dtype) * (shape.m + shape.n) * shape.k +
@@ -70,10 +73,7 @@ double gemm_error(const Row& row) {
                           .flops = gemm_flops(shape),
                           .dtype = dtype,
                           .gemm = shape};
-  // The times of XLA's table have a floor of 5.1 us, which holds the launch too.
-  const double startup = row.at("source") == "xla" ? 5.1 : 2.5;
-  return model_on(row.at("topology"), startup).price(query).total.value() / number(row, "time_us") -
-         1.0;
+  return model_on(row.at("topology")).price(query).total.value() / number(row, "time_us") - 1.0;
 }
 
 double attention_error(const Row& row) {
@@ -88,7 +88,7 @@ double attention_error(const Row& row) {
                        .causal = row.at("causal") == "1"};
   shape.kernel = row.at("kernel") == "flash" ? AttentionKernel::kFlash : AttentionKernel::kCudnn;
   const DType dtype = dtype_from_name(row.at("dtype")).value();
-  const ComputeModel& model = model_on(row.at("topology"), 2.5);
+  const ComputeModel& model = model_on(row.at("topology"));
   const auto us = [&](bool backward) {
     shape.backward = backward;
     return model
@@ -109,8 +109,7 @@ double norm_error(const Row& row) {
                           .bytes = number(row, "bytes"),
                           .flops = 0.0,
                           .dtype = DType::kBF16};
-  return model_on(row.at("topology"), 2.5).price(query).total.value() / number(row, "time_us") -
-         1.0;
+  return model_on(row.at("topology")).price(query).total.value() / number(row, "time_us") - 1.0;
 }
 
 // Copies, pointwise operators and reductions of profiled models.
@@ -122,8 +121,7 @@ double memory_error(const Row& row) {
                           .bytes = number(row, "bytes"),
                           .dtype = DType::kBF16,
                           .strided = kernel == "reshuffle"};
-  return model_on(row.at("topology"), 2.5).price(query).total.value() / number(row, "time_us") -
-         1.0;
+  return model_on(row.at("topology")).price(query).total.value() / number(row, "time_us") - 1.0;
 }
 
 struct Group {
@@ -166,9 +164,25 @@ auto is(const std::string& key, const std::string& value) {
   return [=](const Row& row) { return row.at(key) == value; };
 }
 
-std::function<bool(const Row&)> gemms(const std::string& source, const std::string& held_out) {
-  return
-      [=](const Row& row) { return row.at("source") == source && row.at("held_out") == held_out; };
+// A source's products on one GPU, in one dtype.
+std::function<bool(const Row&)> gemms(const std::string& source, const std::string& topology,
+                                      const std::string& dtype, const std::string& held_out) {
+  return [=](const Row& row) {
+    return row.at("source") == source && row.at("topology") == topology &&
+           row.at("dtype") == dtype && row.at("held_out") == held_out;
+  };
+}
+
+double multiple_of_rows(const Row& row) {
+  return row_multiple(std::array{number(row, "n"), number(row, "k")});
+}
+// Products on A100 whose rows are a multiple of `least` to `most` elements.
+std::function<bool(const Row&)> cookbook(double least, double most, const std::string& held_out) {
+  return [=](const Row& row) {
+    const double multiple = multiple_of_rows(row);
+    return row.at("source").starts_with("cookbook") && row.at("held_out") == held_out &&
+           multiple >= least && multiple <= most;
+  };
 }
 
 std::function<bool(const Row&)> attention(const std::string& source, const std::string& pass,
@@ -186,23 +200,44 @@ std::function<bool(const Row&)> profiled(const std::string& gpu, const std::stri
     return row.at("source") == "profile-" + gpu && (kernel.empty() || row.at("kernel") == kernel);
   };
 }
-// Products of at least 1 GFLOP whose output has rows that line up with 16 bytes.
-std::function<bool(const Row&)> large_profiled(const std::string& gpu) {
+// Products of at least 1 GFLOP, aligned to 16 bytes or not.
+std::function<bool(const Row&)> large_profiled(const std::string& gpu, bool aligned) {
   return [=](const Row& row) {
     const double work =
         2 * number(row, "batch") * number(row, "m") * number(row, "n") * number(row, "k");
-    const auto lines_up = [&](const char* dim) { return std::fmod(number(row, dim), 8.0) == 0.0; };
-    return profiled(gpu)(row) && work >= 1e9 && lines_up("n") && lines_up("k");
+    return profiled(gpu)(row) && work >= 1e9 && (multiple_of_rows(row) >= 8.0) == aligned;
   };
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Groups, KernelsMeasured,
     testing::Values(
-        Group{"gemm_xla_h100_fitted", "gemm.csv", gemms("xla", "0"), 250, 3.5, 11},
-        Group{"gemm_xla_h100_held_out", "gemm.csv", gemms("xla", "1"), 125, 3.5, 9},
-        Group{"gemm_deepgemm_f8_h800", "gemm.csv", gemms("deepgemm", "1"), 18, 6, 23},
-        Group{"gemm_best_of_each_gpu", "gemm.csv", gemms("mamf", "1"), 10, 4, 14},
+        Group{"gemm_h100", "gemm.csv", gemms("xla", "h100", "bf16", "0"), 250, 2.5, 8},
+        Group{"gemm_h100_held_out", "gemm.csv", gemms("xla", "h100", "bf16", "1"), 125, 2.5, 7},
+        Group{"gemm_b200", "gemm.csv", gemms("xla", "b200", "bf16", "0"), 250, 2, 9},
+        Group{"gemm_b200_held_out", "gemm.csv", gemms("xla", "b200", "bf16", "1"), 125, 1.5, 6},
+        Group{"gemm_b200_f8", "gemm.csv", gemms("xla", "b200", "f8e4m3", "0"), 250, 5.5, 14},
+        Group{"gemm_b200_f8_held_out", "gemm.csv", gemms("xla", "b200", "f8e4m3", "1"), 125, 4.5,
+              13},
+        Group{"gemm_mi300x", "gemm.csv", gemms("xla", "mi300x", "bf16", "0"), 250, 8.5, 42},
+        Group{"gemm_mi300x_held_out", "gemm.csv", gemms("xla", "mi300x", "bf16", "1"), 125, 8.5,
+              32},
+        Group{"gemm_mi300x_f8", "gemm.csv", gemms("xla", "mi300x", "f8e4m3", "0"), 250, 28, 58},
+        Group{"gemm_mi300x_f8_held_out", "gemm.csv", gemms("xla", "mi300x", "f8e4m3", "1"), 125, 25,
+              57},
+        Group{"gemm_mi355x", "gemm.csv", gemms("xla", "mi355x", "bf16", "0"), 250, 7, 30},
+        Group{"gemm_mi355x_held_out", "gemm.csv", gemms("xla", "mi355x", "bf16", "1"), 125, 8, 28},
+        Group{"gemm_mi355x_f8", "gemm.csv", gemms("xla", "mi355x", "f8e4m3", "0"), 250, 17, 41},
+        Group{"gemm_mi355x_f8_held_out", "gemm.csv", gemms("xla", "mi355x", "f8e4m3", "1"), 125, 21,
+              46},
+        Group{"gemm_a100", "gemm.csv", cookbook(8, 64, "0"), 328, 3.5, 10},
+        Group{"gemm_a100_held_out", "gemm.csv", cookbook(8, 64, "1"), 165, 3.5, 10},
+        Group{"gemm_a100_even_rows", "gemm.csv", cookbook(2, 4, "0"), 186, 5, 22},
+        Group{"gemm_a100_even_rows_held_out", "gemm.csv", cookbook(2, 4, "1"), 92, 5, 21},
+        Group{"gemm_a100_odd_rows", "gemm.csv", cookbook(1, 1, "0"), 98, 20, 32},
+        Group{"gemm_a100_odd_rows_held_out", "gemm.csv", cookbook(1, 1, "1"), 48, 22, 35},
+        Group{"gemm_deepgemm_f8_h800", "gemm.csv", is("source", "deepgemm"), 18, 10, 34},
+        Group{"gemm_best_of_each_gpu", "gemm.csv", is("source", "mamf"), 10, 12.5, 29},
         Group{"flash2_a100", "attention.csv", attention("fa2-a100-chart", "both", "0"), 14, 1.5, 5},
         Group{"flash2_a100_held_out", "attention.csv", attention("fa2-a100-chart", "both", "1"), 7,
               1, 5},
@@ -245,9 +280,10 @@ INSTANTIATE_TEST_SUITE_P(
               attention("cudnn-gb300", "backward", "1", "bf16"), 15, 3, 8},
         Group{"cudnn_f8", "attention.csv", is("dtype", "f8e4m3"), 140, 14, 33},
         Group{"norms", "norms.csv", [](const Row&) { return true; }, 90, 12, 32},
-        Group{"profiled_gemm_h100", "gemm.csv", profiled("h100"), 42, 17, 65},
-        Group{"profiled_large_gemm_h100", "gemm.csv", large_profiled("h100"), 17, 4, 17},
-        Group{"profiled_gemm_b200", "gemm.csv", profiled("b200"), 4, 30, 34},
+        Group{"profiled_gemm_h100", "gemm.csv", profiled("h100"), 42, 7, 82},
+        Group{"profiled_large_gemm_h100", "gemm.csv", large_profiled("h100", true), 17, 4, 14},
+        Group{"profiled_unaligned_gemm_h100", "gemm.csv", large_profiled("h100", false), 5, 22, 36},
+        Group{"profiled_gemm_b200", "gemm.csv", profiled("b200"), 4, 43, 48},
         Group{"profiled_flash2_h100", "attention.csv", profiled("h100"), 3, 30, 42},
         Group{"profiled_elementwise_h100", "memory.csv", profiled("h100", "elementwise"), 72, 26,
               47},

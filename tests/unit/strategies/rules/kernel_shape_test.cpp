@@ -59,6 +59,45 @@ TEST(KernelShape, ProductsHaveTheirRowsColumnsAndBatch) {
   }
 }
 
+// A linear layer of 588 to 50257: forward, the gradient of its input, and that of its weight, whose
+// first operand is a transposed view, over 4099 tokens.
+TEST(KernelShape, TheRowsOfAProductAreThoseInMemory) {
+  const auto multiple = [](const std::string& op, const std::vector<std::string>& inputs,
+                           std::size_t transposed, const std::string& args = "[]") {
+    OpCall call = call_of(op, inputs, 1, args);
+    std::vector<Shape> shapes;
+    for (const TensorSpec* tensor : call.tensors()) shapes.push_back(tensor->meta.shape);
+    if (transposed < call.inputs.size()) {
+      TensorMeta& meta = call.inputs[transposed].tensors[0].meta;
+      meta.strides = {1, meta.shape[0]};
+    }
+    KernelQuery query;
+    set_work(query, find_op_rule(op, kShardlab), shapes, call);
+    return query.gemm->row_multiple;
+  };
+  const std::size_t none = 9;
+  const std::vector<std::string> forward = {"bf16[4099,588] R", "bf16[588,50304] R"};
+  const std::vector<std::string> weight = {"bf16[50304,4099] R", "bf16[4099,592] R"};
+  EXPECT_EQ(multiple("aten.mm.default", forward, none), 4);  // 588
+  EXPECT_EQ(multiple("aten.mm.default", forward, 1), 4);     // linear's layout
+  EXPECT_EQ(multiple("aten.mm.default", weight, none), 1);   // 4099
+  EXPECT_EQ(multiple("aten.mm.default", weight, 0), 16);     // 50304 and 592
+  EXPECT_EQ(multiple("aten.addmm.default", {"bf16[592] R", weight[0], weight[1]}, 1), 16);
+  EXPECT_EQ(multiple("aten.einsum.default", weight, 0, R"(["mk,kn->mn"])"), 16);
+  EXPECT_EQ(multiple("aten.einsum.default", weight, none, R"(["mk,kn->nm"])"), 1);
+  EXPECT_EQ(multiple("aten.bmm.default", {"bf16[3,64,24] R", "bf16[3,24,40] R"}, none), 8);
+  EXPECT_EQ(multiple("aten.mv.default", {"bf16[4,6] R", "bf16[6] R"}, none), 2);
+}
+
+// A rank's shard of a vocabulary that 8 divides may have rows that are not aligned.
+TEST(KernelShape, TheRowsOfAShardAreItsOwn) {
+  const OpCall call = call_of("aten.mm.default", {"bf16[64,4096] R", "bf16[4096,50288] S(1)"}, 1);
+  const std::vector<Shape> local = {{64, 4096}, {4096, 50288 / 8}};
+  KernelQuery query;
+  set_work(query, find_op_rule(call.op, kShardlab), local, call);
+  EXPECT_EQ(query.gemm->row_multiple, 2);  // 6286
+}
+
 TEST(KernelShape, FlashAttentionSaysWhetherItIsCausal) {
   const std::vector<std::string> inputs = {"bf16[2,8,64,16] R", "bf16[2,4,64,16] R",
                                            "bf16[2,4,64,16] R"};
