@@ -30,8 +30,9 @@ struct GemmShape {
   double m = 0.0;
   double n = 0.0;
   double k = 0.0;
-  // The power of two of which the lengths of all rows in memory, of both operands and of the result,
-  // are a multiple, in elements (row_multiple() of kernel_work.h); 0: not known, as if aligned.
+  // The greatest power of two that divides the length of every row in memory, of both operands and
+  // of the result, in elements (see row_multiple() in kernel_work.h). 0: it is not known, and the
+  // product is priced as an aligned one.
   double row_multiple = 0.0;
 
   friend bool operator==(const GemmShape&, const GemmShape&) = default;

@@ -126,11 +126,13 @@ PYTHON
 }
 
 # Each scripts/generate_<what>.sh writes generated files that are committed; with --check it writes nothing
-# and fails when they are stale.
+# and fails when they are stale. The stacks and the scoreboard come first, since other pages quote them.
 check_generated() {
   local script found=no failed=0
-  for script in scripts/generate_*.sh; do
-    [[ -e $script ]] || continue
+  local -A seen=()
+  for script in scripts/generate_{calibrated_stacks,scoreboard}.sh scripts/generate_*.sh; do
+    [[ -e $script && -z ${seen[$script]-} ]] || continue
+    seen[$script]=yes
     found=yes
     if [[ $fix == yes ]]; then "$script" || failed=1; else "$script" --check || failed=1; fi
   done

@@ -74,7 +74,8 @@ struct MeasuredKernel {
   std::int64_t rows = 0;     // rows of the matrix; m of a GEMM
   std::int64_t columns = 0;  // columns of the matrix; n of a GEMM
   std::int64_t inner = 0;    // k of a GEMM; for a reshuffle, the columns of one contiguous piece
-  // GemmShape::row_multiple of a GEMM, where the layout of its matrices is known; 0: n and k tell.
+  // GemmShape::row_multiple of a GEMM whose layout in memory is known. 0: it is not, and the rows are
+  // taken to be n and k elements long.
   std::int64_t row_multiple = 0;
   std::optional<AttentionShape> attention = {};  // set for attention, and for it alone
   Bytes bytes = 0.0;                             // read plus written

@@ -118,8 +118,8 @@ int WorkBuilder::quantized(int x, double row) {
   return low;
 }
 
-// A bias is added in the epilogue of its GEMM (cuBLASLt). In all three products of a linear layer, and
-// in all their operands and results, the rows in memory are as long as the layer's input or output.
+// A bias is added in the epilogue of its GEMM (cuBLASLt). Each operand and each result of a linear
+// layer's three products has rows in memory that are as long as the layer's input or output.
 std::vector<int> WorkBuilder::projections(int x, std::span<const LinearShape> shapes) {
   std::vector<int> results;
   const bool low = run_.precision != Precision::kBF16 && shapes.front().low_precision;
