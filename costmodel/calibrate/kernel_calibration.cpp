@@ -359,9 +359,11 @@ std::optional<KernelQuery> kernel_query(const MeasuredKernel& row) {
                     .m = static_cast<double>(row.rows),
                     .n = static_cast<double>(row.columns),
                     .k = static_cast<double>(row.inner)};
+      // Without a layout, the rows are taken for those of a linear layer: its input and its output.
+      const double out = row.batch * row.rows > 1 ? query.gemm->n : 1.0;
       query.gemm->row_multiple = row.row_multiple > 0
                                      ? static_cast<double>(row.row_multiple)
-                                     : row_multiple(std::array{query.gemm->n, query.gemm->k});
+                                     : row_multiple(std::array{out, query.gemm->k});
     }
   }
   if (row.attention) {

@@ -196,7 +196,12 @@ std::string kernel_shape_text(const MeasuredKernel& kernel) {
   if (kernel.rows <= 0) return "none";
   std::string text = kernel.batch > 1 ? std::to_string(kernel.batch) + " of " : "";
   text += std::to_string(kernel.rows) + "x" + std::to_string(kernel.columns);
-  return kernel.inner > 0 ? text + "x" + std::to_string(kernel.inner) : text;
+  if (kernel.inner > 0) text += "x" + std::to_string(kernel.inner);
+  constexpr int kAlignmentBytes = 16;
+  const std::optional<DType> dtype = dtype_from_name(kernel.dtype);
+  const bool is_unaligned =
+      kernel.row_multiple > 0 && dtype && kernel.row_multiple * itemsize(*dtype) < kAlignmentBytes;
+  return is_unaligned ? text + ", rows of " + std::to_string(kernel.row_multiple) : text;
 }
 
 std::string_view to_string(Health health) { return name_of(health); }

@@ -94,7 +94,8 @@ inline constexpr std::string_view kLaunchedKernels =
 inline constexpr std::string_view kMeasuredKernels =
     "gemm copy reshuffle elementwise reduction launch attention";
 
-// The shape of a kernel: "96 of 8192x4096x1024" (batch, m, n, k) of a GEMM, "8192x4096" of another
+// The shape of a kernel: "96 of 8192x4096x1024" (batch, m, n, k) of a GEMM, with ", rows of 2" if its
+// rows in memory are multiples of two elements and not of 16 bytes; "8192x4096" of another
 // matrix, "16x32x4096x128 on 8x4096, causal" (batch, heads, queries, head dim; heads of the keys,
 // keys) of attention; "none" where it is not known.
 [[nodiscard]] std::string kernel_shape_text(const MeasuredKernel& kernel);

@@ -197,7 +197,9 @@ std::optional<MeasuredKernel> gemm(const ProfiledOperator& op, std::size_t first
   row.inner = a->dims[rank - 1];
   if (row.inner != b->dims[rank - 2] || row.batch < 1) return std::nullopt;
   if (!a->strides.empty() && !b->strides.empty()) {
-    std::vector<double> lengths = {static_cast<double>(row.columns)};
+    // A result of one row has no distance between rows.
+    std::vector<double> lengths = {row.batch * row.rows > 1 ? static_cast<double>(row.columns)
+                                                            : 1.0};
     add_row_lengths(lengths, *a);
     add_row_lengths(lengths, *b);
     row.row_multiple = static_cast<std::int64_t>(row_multiple(lengths));

@@ -3,7 +3,7 @@
 //
 //   t    = max(launch, startup + max(bytes / (bandwidth * efficiency), arithmetic))
 //   GEMM   arithmetic = max(flops / (peak * sustained * rows), min over tiles and splits of
-//          2 tm tn (waves * k / splits + (1 + later * (waves - 1)) * k_half) / (rate * rows * tile / SMs)
+//          2 tm tn (waves * k / splits / rows + (1 + later * (waves - 1)) * k_half) / (rate * tile / SMs)
 //          + splitting), where waves = ceil(tiles * splits / SMs)
 //   attention = ceil(blocks / SMs) / (blocks / SMs) * batch * heads
 //          * (pairs + masked + queries * half_keys) * (operations + softmax) / (peak * efficiency)
@@ -14,11 +14,13 @@
 // library's heuristics. k_half (in bytes of the contracted dim) is the prologue and epilogue of a
 // tile, of which later waves cost the share `later`: Hopper's persistent kernels hide the rest.
 // Splitting the contracted dim fills the SMs where tiles are few, and costs the partial sums.
-// No shape computes faster than `sustained`, the share of the peak that the device's power allows.
-// Without a shape, arithmetic is flops / (peak * sustained). Products of 16 bits whose matrices have
-// rows of another length than a multiple of 16 bytes compute at the share `rows` of the rate, since
-// wide loads (and the tensor memory accelerator of Hopper and later) need that alignment. There are
-// two such shares: one of rows of a multiple of 4 or 8 bytes, one of rows of an odd number of elements.
+// No shape computes faster than `sustained`, the share of the peak that the device's power allows
+// large products.
+// Without a shape, arithmetic is flops / (peak * sustained). Wide loads, and the tensor memory
+// accelerator of Hopper and later, need rows that are multiples of 16 bytes in memory. Products of 16
+// bits with other rows run Ampere's kernels on every GPU of NVIDIA, with Ampere's constants and at a
+// share of the peak, and at the rate `rows` of the contracted dim: one where rows are multiples of 4 or
+// 8 bytes, and a lower one where they have an odd number of elements.
 //
 // Attention. The mask saves pairs, but a block of queries computes its last block of keys whole
 // (masked), each block starts and ends once (half_keys), and each pair costs a softmax beside the
@@ -45,6 +47,11 @@
 namespace shardlab {
 namespace {
 
+// The rates of Ampere's kernels where rows are multiples of 4 or 8 bytes, and where they have an odd
+// number of elements, beside those of aligned rows.
+constexpr double kEvenRowRate = 0.641;
+constexpr double kOddRowRate = 0.317;
+
 constexpr ParamSpec kParams[] = {
     {"launch_us", std::nullopt, 0.0, 1e6, "launch floor of a kernel; default: the topology's own"},
     {"memory_efficiency", 0.85, 1e-6, 1.0,
@@ -67,33 +74,39 @@ constexpr ParamSpec kParams[] = {
     {"attention_startup_us", 2.5, 0.0, 1e6,
      "start-up of attention, on top of its traffic or arithmetic"},
     {"tile_efficiency", std::nullopt, 1e-6, 1.0,
-     "share of an SM's peak rate that the inner loop of the first tile reaches; default by compute "
-     "capability: 0.81 of 80, 0.85 of 90, 0.80 of 100, 0.55 of 94, 0.62 of 95"},
+     "share of an SM's peak rate that the inner loop of a tile of 128 x 256 outputs (256 x 256 on "
+     "AMD's "
+     "GPUs) reaches; default by compute capability: 0.815 of 80, 0.85 of 90, 0.799 of 100, 0.55 of "
+     "94, 0.615 of 95"},
+    {"f8_tile_efficiency", std::nullopt, 1e-6, 1.0,
+     "the same of 8-bit floats; default by compute capability: 0.815 of 80, 0.85 of 90, 0.817 of "
+     "100, "
+     "0.697 of 94, 0.545 of 95"},
     {"k_half_bytes", std::nullopt, 0.0, 1e6,
      "bytes of the contracted dim whose time is a tile's prologue and epilogue; default by compute "
-     "capability: 316 of 80, 1152 of 90, 546 of 100, 356 of 94, 860 of 95"},
+     "capability: 316 of 80, 1152 of 90, 546 of 100, 356 of 94, 855 of 95"},
     {"later_wave_share", std::nullopt, 0.0, 1.0,
      "share of k_half_bytes that each wave of tiles after the first costs; default by compute "
      "capability: 0.295 of 90, 1 of others"},
     {"split_us", std::nullopt, 0.0, 1e6,
-     "what splitting the contracted dim adds, beside its traffic; default by compute capability: 1 "
-     "of 80 and 90, 3.1 of 100, 0 of 94 and 95"},
+     "what splitting the contracted dim adds, beside its traffic; default by compute capability: "
+     "0.9 of 80, 1 of 90, 3.1 of 100, 0 of 94 and 95"},
     {"flops_efficiency", std::nullopt, 1e-6, 1.0,
-     "share of the peak rate that the best GEMM sustains; default by compute capability: 0.81 of "
-     "80, 0.80 of 90, 0.78 of 100, 0.45 of 94, 0.57 of 95"},
+     "share of the peak rate that large GEMMs sustain; default by compute capability: 0.805 of 80, "
+     "0.803 of 90, 0.776 of 100, 0.786 of 103, 0.446 of 94, 0.568 of 95"},
     {"f8_flops_efficiency", std::nullopt, 1e-6, 1.0,
      "the same of 8-bit floats; default by compute capability: 0.73 of 90, 0.76 of 100, 0.67 of "
      "94, "
      "0.39 of 95"},
-    {"even_row_rate", std::nullopt, 1e-6, 1.0,
-     "rate of a GEMM of 16 bits whose rows are a multiple of 4 or 8 bytes, and not of 16, beside "
-     "an aligned one; default by compute capability: 0.66 of 80, 0.36 of 90, 0.18 of 100 "
-     "(assumed), "
-     "1 of 94 and 95 (assumed)"},
-    {"odd_row_rate", std::nullopt, 1e-6, 1.0,
-     "the same of rows of an odd number of elements: 0.38 of 80, 0.20 of 90, 0.10 of 100 "
-     "(assumed), "
-     "1 of 94 and 95 (assumed)"},
+    {"ampere_kernel_share", std::nullopt, 0.0, 1.0,
+     "share of the peak rate that Ampere's kernels reach, beside their share on A100; they run "
+     "products of 16 bits whose rows are no multiple of 16 bytes; 0: such products cost as much as "
+     "aligned ones; default by compute capability: 1 of 80, 0.44 of 90, 0.22 of 100 (assumed), 0 "
+     "of "
+     "94 and 95 (assumed)"},
+    {"even_row_rate", kEvenRowRate, 1e-6, 1.0,
+     "rate of such a product whose rows are a multiple of 4 or 8 bytes, beside an aligned one"},
+    {"odd_row_rate", kOddRowRate, 1e-6, 1.0, "the same where rows have an odd number of elements"},
     {"flash_efficiency", std::nullopt, 1e-6, 1.0,
      "share of the peak rate of FlashAttention-2's products, forward; default by compute "
      "capability: 0.80 of 80, 0.43 of 90, 0.21 of 100 (assumed)"},
@@ -125,8 +138,6 @@ struct Gemm {
   double k_half_bytes;
   double later_waves;  // share of k_half_bytes of each wave after the first
   double split_us;
-  double even_rows;  // the rates of products that are not aligned, beside aligned ones
-  double odd_rows;
   std::array<Tile, 5> tiles;
 };
 constexpr std::array kSplits = {1.0, 2.0, 4.0, 8.0};
@@ -143,6 +154,9 @@ struct Direction {
 struct Generation {
   std::int64_t capability;  // from this compute capability on
   Gemm gemm;
+  // The share of the peak rate that Ampere's kernels reach, beside the share on Ampere itself. 0: such
+  // kernels do not run, and products are priced as if they were aligned.
+  double ampere_share;
   Direction flash;
   Direction flash_backward;
   Direction cudnn;
@@ -152,10 +166,11 @@ struct Generation {
 // products of EleutherAI's cookbook on A100, whose times are the slowest of 200. Shares of the peak:
 // the best of many shapes in Bekman's ml-engineering (H100, B200, B300; H200 for 8 bits), the best
 // in XLA's tables (gfx942, gfx950), and the cookbook (A100). Rates of products that are not aligned:
-// fitted to the cookbook (A100); cuBLAS runs the kernels of Ampere for them on Hopper and later, so
-// they are 0.54 of A100's share on Hopper, as FlashAttention-2 is, which profiled products on H100
-// bear out (0.31 and 0.19), and 0.27 of it on Blackwell by the same assumption. No table of such
-// products on AMD's GPUs was found.
+// fitted to the cookbook (A100). cuBLAS runs the kernels of Ampere for them on Hopper (NVIDIA/cutlass
+// issue 847; the names of such kernels in profiles), so their tiles are priced there, at 0.44 of the
+// share of the peak, which is fitted to five profiled products on H100; FlashAttention-2, whose
+// instructions are Ampere's too, reaches 0.54. Blackwell's 0.22 is an assumption: the share halves, as
+// FlashAttention-2's is taken to. No table of such products on AMD's GPUs was found.
 constexpr Gemm kAmpereGemm = {
     .startup_us = 5.0,
     .flops_efficiency = 0.805,
@@ -165,8 +180,6 @@ constexpr Gemm kAmpereGemm = {
     .k_half_bytes = 316,
     .later_waves = 1.0,
     .split_us = 0.9,
-    .even_rows = 0.665,
-    .odd_rows = 0.38,
     .tiles =
         {{{128, 256, 1.0}, {128, 128, 0.998}, {64, 256, 0.937}, {64, 128, 0.791}, {64, 64, 0.664}}},
 };
@@ -179,8 +192,6 @@ constexpr Gemm kHopperGemm = {
     .k_half_bytes = 1152,
     .later_waves = 0.295,
     .split_us = 1.0,
-    .even_rows = 0.36,
-    .odd_rows = 0.20,
     .tiles =
         {{{128, 256, 1.0}, {128, 128, 1.084}, {64, 256, 1.082}, {64, 128, 0.795}, {64, 64, 0.597}}},
 };
@@ -193,10 +204,11 @@ constexpr Gemm kBlackwellGemm = {
     .k_half_bytes = 546,
     .later_waves = 1.0,
     .split_us = 3.1,
-    .even_rows = 0.18,
-    .odd_rows = 0.10,
-    .tiles =
-        {{{128, 256, 1.0}, {128, 128, 0.919}, {64, 256, 0.1}, {64, 128, 0.735}, {64, 64, 0.514}}},
+    .tiles = {{{128, 256, 1.0},
+               {128, 128, 0.919},
+               {64, 256, 0.1 /* never the fastest in the fit */},
+               {64, 128, 0.735},
+               {64, 64, 0.514}}},
 };
 constexpr Gemm kGfx942Gemm = {
     .startup_us = 4.6,
@@ -207,8 +219,6 @@ constexpr Gemm kGfx942Gemm = {
     .k_half_bytes = 356,
     .later_waves = 1.0,
     .split_us = 0.0,
-    .even_rows = 1.0,
-    .odd_rows = 1.0,
     .tiles = {{{256, 256, 1.0},
                {256, 128, 0.892},
                {128, 128, 0.739},
@@ -217,20 +227,18 @@ constexpr Gemm kGfx942Gemm = {
 };
 constexpr Gemm kGfx950Gemm = {
     .startup_us = 2.6,
-    .flops_efficiency = 0.572,
-    .f8_flops_efficiency = 0.391,
-    .tile_efficiency = 0.620,
-    .f8_tile_efficiency = 0.542,
-    .k_half_bytes = 860,
+    .flops_efficiency = 0.568,
+    .f8_flops_efficiency = 0.388,
+    .tile_efficiency = 0.615,
+    .f8_tile_efficiency = 0.545,
+    .k_half_bytes = 855,
     .later_waves = 1.0,
     .split_us = 0.0,
-    .even_rows = 1.0,
-    .odd_rows = 1.0,
     .tiles = {{{256, 256, 1.0},
-               {256, 128, 0.778},
+               {256, 128, 0.780},
                {128, 128, 0.552},
-               {128, 64, 0.389},
-               {64, 64, 0.415}}},
+               {128, 64, 0.421},
+               {64, 64, 0.421}}},
 };
 constexpr Gemm with_efficiency(Gemm gemm, double flops_efficiency, double f8_flops_efficiency) {
   gemm.flops_efficiency = flops_efficiency;
@@ -248,30 +256,34 @@ constexpr Direction kHopperCudnn = {1.0, 225, 287, 0.94};
 constexpr Direction kHopperCudnnBackward = {0.82, 348, 589, 0.78};
 constexpr Direction kBlackwellFlash = {0.213, 77, 110, 0.86};
 constexpr Direction kBlackwellFlashBackward = {0.201, 226, 245, 0.86};
-constexpr std::array kGenerations = {Generation{0,
-                                                kAmpereGemm,
-                                                {0.80, 77, 110, 0.86},
-                                                {0.756, 226, 245, 0.86},
-                                                {0.80, 77, 110, 0.86},
-                                                {0.756, 226, 245, 0.86}},
-                                     Generation{90, kHopperGemm, kHopperFlash, kHopperFlashBackward,
-                                                kHopperCudnn, kHopperCudnnBackward},
-                                     Generation{94, kGfx942Gemm, kHopperFlash, kHopperFlashBackward,
-                                                kHopperCudnn, kHopperCudnnBackward},
-                                     Generation{95, kGfx950Gemm, kHopperFlash, kHopperFlashBackward,
-                                                kHopperCudnn, kHopperCudnnBackward},
-                                     Generation{100,
-                                                kBlackwellGemm,
-                                                kBlackwellFlash,
-                                                kBlackwellFlashBackward,
-                                                {1.0, 216, 746, 1.0},
-                                                {1.0, 1030, 392, 0.78}},
-                                     Generation{103,
-                                                with_efficiency(kBlackwellGemm, 0.786, 0.745),
-                                                kBlackwellFlash,
-                                                kBlackwellFlashBackward,
-                                                {1.0, 115, 786, 1.06},
-                                                {1.0, 769, 470, 0.79}}};
+constexpr std::array kGenerations = {
+    Generation{0,
+               kAmpereGemm,
+               1.0,
+               {0.80, 77, 110, 0.86},
+               {0.756, 226, 245, 0.86},
+               {0.80, 77, 110, 0.86},
+               {0.756, 226, 245, 0.86}},
+    Generation{90, kHopperGemm, 0.44, kHopperFlash, kHopperFlashBackward, kHopperCudnn,
+               kHopperCudnnBackward},
+    Generation{94, kGfx942Gemm, 0.0, kHopperFlash, kHopperFlashBackward, kHopperCudnn,
+               kHopperCudnnBackward},
+    Generation{95, kGfx950Gemm, 0.0, kHopperFlash, kHopperFlashBackward, kHopperCudnn,
+               kHopperCudnnBackward},
+    Generation{100,
+               kBlackwellGemm,
+               0.22,
+               kBlackwellFlash,
+               kBlackwellFlashBackward,
+               {1.0, 216, 746, 1.0},
+               {1.0, 1030, 392, 0.78}},
+    Generation{103,
+               with_efficiency(kBlackwellGemm, 0.786, 0.745),
+               0.22,
+               kBlackwellFlash,
+               kBlackwellFlashBackward,
+               {1.0, 115, 786, 1.06},
+               {1.0, 769, 470, 0.79}}};
 constexpr double kQueryTile = 128.0;  // queries of one block, and keys of one step
 
 const Generation& generation_of(const Topology& topology) {
@@ -284,6 +296,7 @@ const Generation& generation_of(const Topology& topology) {
   return *found;
 }
 
+bool is_16_bit(DType dtype) { return dtype == DType::kBF16 || dtype == DType::kF16; }
 bool is_8_bit_float(DType dtype) { return dtype == DType::kF8E4M3 || dtype == DType::kF8E5M2; }
 
 class Kernels final : public ComputeModel {
@@ -294,6 +307,8 @@ class Kernels final : public ComputeModel {
         launch_(input.params.get("launch_us").value_or(input.topology.device().launch.value())),
         memory_startup_(input.params["memory_startup_us"]),
         attention_startup_(input.params["attention_startup_us"]),
+        even_row_rate_(input.params["even_row_rate"]),
+        odd_row_rate_(input.params["odd_row_rate"]),
         efficient_share_(input.params["efficient_attention_share"]),
         f8_attention_speedup_(input.params["f8_attention_speedup"]),
         figures_(generation_of(input.topology)) {
@@ -311,14 +326,13 @@ class Kernels final : public ComputeModel {
     };
     set("gemm_startup_us", figures_.gemm.startup_us);
     set("tile_efficiency", figures_.gemm.tile_efficiency);
-    set("tile_efficiency", figures_.gemm.f8_tile_efficiency);
+    set("f8_tile_efficiency", figures_.gemm.f8_tile_efficiency);
     set("k_half_bytes", figures_.gemm.k_half_bytes);
     set("later_wave_share", figures_.gemm.later_waves);
     set("split_us", figures_.gemm.split_us);
     set("flops_efficiency", figures_.gemm.flops_efficiency);
     set("f8_flops_efficiency", figures_.gemm.f8_flops_efficiency);
-    set("even_row_rate", figures_.gemm.even_rows);
-    set("odd_row_rate", figures_.gemm.odd_rows);
+    set("ampere_kernel_share", figures_.ampere_share);
     set("flash_efficiency", figures_.flash.efficiency);
     set("flash_backward_efficiency", figures_.flash_backward.efficiency);
     set("cudnn_efficiency", figures_.cudnn.efficiency);
@@ -355,34 +369,35 @@ class Kernels final : public ComputeModel {
 
   [[nodiscard]] double arithmetic_us(const KernelQuery& query) const {
     const double peak = topology_.peak(query.dtype).value() * 1e6;  // operations in a microsecond
-    const Gemm& gemm = figures_.gemm;
-    const double sustained =
-        is_8_bit_float(query.dtype) ? gemm.f8_flops_efficiency : gemm.flops_efficiency;
     if (query.kind == Kernel::kAttention && query.attention) {
       return attention_us(*query.attention, query.dtype);
     }
-    const double bound = query.flops / (peak * sustained);
-    if (query.kind != Kernel::kGemm || !query.gemm) return bound;
-    const double rows = row_rate(*query.gemm, query.dtype);
-    return std::max(bound / rows, tiled_us(*query.gemm, query.dtype, peak * rows));
-  }
-
-  // The rate of a product beside one whose rows are aligned.
-  [[nodiscard]] double row_rate(const GemmShape& shape, DType dtype) const {
-    if (itemsize(dtype) != 2.0 || shape.row_multiple <= 0.0 ||
-        shape.row_multiple * itemsize(dtype) >= kAlignmentBytes) {
-      return 1.0;
+    if (query.kind == Kernel::kGemm && query.gemm) {
+      const bool is_unaligned = is_16_bit(query.dtype) && query.gemm->row_multiple > 0.0 &&
+                                query.gemm->row_multiple * itemsize(query.dtype) < kAlignmentBytes;
+      if (is_unaligned && figures_.ampere_share > 0.0) {
+        const double rows = query.gemm->row_multiple > 1.0 ? even_row_rate_ : odd_row_rate_;
+        return gemm_us(query, kAmpereGemm, peak * figures_.ampere_share, rows);
+      }
+      return gemm_us(query, figures_.gemm, peak, 1.0);
     }
-    return shape.row_multiple > 1.0 ? figures_.gemm.even_rows : figures_.gemm.odd_rows;
+    return query.flops / (peak * sustained_by(figures_.gemm, query.dtype));
   }
 
-  [[nodiscard]] double tiled_us(const GemmShape& shape, DType dtype, double peak) const {
-    const double element = itemsize(dtype);
+  [[nodiscard]] static double sustained_by(const Gemm& gemm, DType dtype) {
+    return is_8_bit_float(dtype) ? gemm.f8_flops_efficiency : gemm.flops_efficiency;
+  }
+
+  // The arithmetic of a product by kernels with these constants. `rows` is their rate for its rows in
+  // memory, beside aligned ones.
+  [[nodiscard]] double gemm_us(const KernelQuery& query, const Gemm& gemm, double peak,
+                               double rows) const {
+    const GemmShape& shape = *query.gemm;
+    const double element = itemsize(query.dtype);
     const double step = kTileBytes / element;
-    const Gemm& gemm = figures_.gemm;
     const double k_half = gemm.k_half_bytes / element;
     const double efficiency =
-        is_8_bit_float(dtype) ? gemm.f8_tile_efficiency : gemm.tile_efficiency;
+        is_8_bit_float(query.dtype) ? gemm.f8_tile_efficiency : gemm.tile_efficiency;
     const double rate = peak * efficiency / multiprocessors_;  // of one SM
     const double outputs = shape.batch * shape.m * shape.n;
     double best = INFINITY;
@@ -390,7 +405,7 @@ class Kernels final : public ComputeModel {
       const double tiles = shape.batch * std::ceil(shape.m / tile.m) * std::ceil(shape.n / tile.n);
       for (const double split : kSplits) {
         const double waves = std::ceil(tiles * split / multiprocessors_);
-        const double depth = waves * std::ceil(shape.k / (split * step)) * step +
+        const double depth = waves * std::ceil(shape.k / (split * step)) * step / rows +
                              (1.0 + gemm.later_waves * (waves - 1.0)) * k_half;
         double us = 2.0 * tile.m * tile.n * depth / (rate * tile.rate);
         // Each split writes partial sums of f32, which are read again.
@@ -399,7 +414,7 @@ class Kernels final : public ComputeModel {
         if (tiles >= 8.0 * multiprocessors_) break;  // splits don't pay where waves are many
       }
     }
-    return best;
+    return std::max(best, query.flops / (peak * sustained_by(gemm, query.dtype) * rows));
   }
 
   [[nodiscard]] double attention_us(const AttentionShape& shape, DType dtype) const {
@@ -438,6 +453,8 @@ class Kernels final : public ComputeModel {
   Micros launch_;
   Micros memory_startup_;
   Micros attention_startup_;
+  double even_row_rate_;
+  double odd_row_rate_;
   double efficient_share_;
   double f8_attention_speedup_;
   Generation figures_;

@@ -107,16 +107,28 @@ std::optional<GemmShape> EinsumEquation::gemm(std::span<const Shape> shapes,
                                               std::span<const TensorSpec* const> tensors) const {
   if (inputs_.size() != 2) return std::nullopt;
   GemmShape gemm{.batch = 1.0, .m = 1.0, .n = 1.0, .k = 1.0};
+  // Letters of one class take part in the product as one dim: b(atch), k (contracted), m or n.
+  const auto class_of = [&](char letter) {
+    if (!contains(inputs_[1], letter)) return 'm';
+    if (!contains(inputs_[0], letter)) return 'n';
+    return contains(output_, letter) ? 'b' : 'k';
+  };
   for (const char letter : letters_) {
-    const bool shared = contains(inputs_[0], letter) && contains(inputs_[1], letter);
-    double& extent = !shared                     ? (contains(inputs_[0], letter) ? gemm.m : gemm.n)
-                     : contains(output_, letter) ? gemm.batch
-                                                 : gemm.k;
+    const char kind = class_of(letter);
+    double& extent = kind == 'm'   ? gemm.m
+                     : kind == 'n' ? gemm.n
+                     : kind == 'b' ? gemm.batch
+                                   : gemm.k;
     extent *= local_extent(letter, shapes);
   }
-  const double out = output_.empty() ? 1.0 : local_extent(output_.back(), shapes);
-  gemm.row_multiple = row_multiple(std::array{row_length(tensors[0]->meta, shapes[0]),
-                                              row_length(tensors[1]->meta, shapes[1]), out});
+  // PyTorch computes [batch, m, n] and permutes it, so n is the length of the result's rows.
+  std::array<double, 3> lengths = {1.0, 1.0, gemm.batch * gemm.m > 1.0 ? gemm.n : 1.0};
+  for (std::size_t i = 0; i < 2; ++i) {
+    std::string classes;
+    for (const char letter : inputs_[i]) classes += class_of(letter);
+    lengths[i] = row_length(tensors[i]->meta, shapes[i], classes);
+  }
+  gemm.row_multiple = row_multiple(lengths);
   return gemm;
 }
 

@@ -29,7 +29,7 @@ class EinsumEquation {
   // The product of matrices that an equation of two inputs computes: letters of both inputs and the
   // output are its batch, letters that only the inputs share are contracted, and those of one input
   // are its rows or columns. Nothing for another number of inputs.
-  // `tensors`, which tell the layout of the inputs, may be global ones; the result is row-major.
+  // `tensors`, which tell the layout of the inputs, may be global ones.
   [[nodiscard]] std::optional<GemmShape> gemm(std::span<const Shape> shapes,
                                               std::span<const TensorSpec* const> tensors) const;
 

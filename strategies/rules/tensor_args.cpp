@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <limits>
+#include <utility>
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/index.h"
@@ -38,17 +38,29 @@ std::int64_t index_in(std::int64_t index, std::int64_t extent, std::string_view 
   return index < 0 ? index + extent : index;
 }
 
-double row_length(const TensorMeta& global, const Shape& local) {
+double row_length(const TensorMeta& global, const Shape& local, std::string_view classes) {
   const Shape strides = global.all_strides();
-  std::int64_t length = 1;
-  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  // The dims from the one that changes fastest in memory on. A stride of 0 repeats an element, and a
+  // dim of one element takes no step.
+  boost::container::static_vector<std::size_t, kMaxTensorDims> dims;
   for (std::size_t d = 0; d < local.size(); ++d) {
-    // A stride of 0 repeats an element, and a dim of one element takes no step.
-    if (local[d] <= 1 || strides[d] < 1 || strides[d] > least) continue;
-    length = local[d];
-    least = strides[d];
+    if (local[d] > 1 && strides[d] > 0) dims.push_back(d);
   }
-  return static_cast<double>(length);
+  std::sort(dims.begin(), dims.end(), [&](std::size_t a, std::size_t b) {
+    return std::pair(strides[a], b) < std::pair(strides[b], a);
+  });
+  double length = 1.0;
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    const std::size_t d = dims[i];
+    if (i > 0) {
+      const std::size_t before = dims[i - 1];
+      const bool follows = strides[d] == strides[before] * global.shape[before];
+      const bool is_of_row = !classes.empty() && classes[d] == classes[before] && follows;
+      if (!is_of_row) return length;
+    }
+    length *= static_cast<double>(local[d]);
+  }
+  return 1.0;
 }
 
 std::vector<std::int64_t> required_integers(const OpCall& call, std::size_t arg) {

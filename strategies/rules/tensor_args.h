@@ -37,9 +37,13 @@ void expect_tensors(const OpCall& call, std::size_t count);
 // tensors.
 [[nodiscard]] const TensorSpec& only_tensor(const OpCall& call);
 
-// The length of a local tensor's rows in memory: the extent of the dim whose elements follow each
-// other, which is the last one unless the tensor's strides say otherwise. 1 for a tensor without dims.
-[[nodiscard]] double row_length(const TensorMeta& global, const Shape& local);
+// The length of the rows that a product reads of a local tensor, in elements: the extent of the dim
+// whose elements follow each other in memory, which is the last one unless the strides of the global
+// tensor say otherwise. `classes` has a letter for each dim; a dim that follows without a gap and has
+// the same letter belongs to the rows too, as both free dims of a weight [width, heads, head dim] do.
+// The rows are taken to follow each other without gaps. 1 if the tensor is a single row.
+[[nodiscard]] double row_length(const TensorMeta& global, const Shape& local,
+                                std::string_view classes = {});
 
 // The extents of the parts that split and split_with_sizes cut a dim into, which argument 0
 // decides. More than kMostParts parts are refused.

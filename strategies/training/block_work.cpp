@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "costmodel/base/error.h"
 #include "costmodel/kernel_work.h"
@@ -118,6 +119,17 @@ int WorkBuilder::quantized(int x, double row) {
   return low;
 }
 
+namespace {
+
+// Where ranks hold unequal parts of a vocabulary, the extent is their mean, and the longest part counts.
+// Megatron pads vocabularies to a multiple of 128 on each rank (make_vocab_size_divisible_by).
+double multiple_of(const LinearShape& shape, Execution execution) {
+  if (execution == Execution::kLibrary) return static_cast<double>(kMostRowMultiple);
+  return row_multiple(std::array{std::ceil(shape.in), std::ceil(shape.out)});
+}
+
+}  // namespace
+
 // A bias is added in the epilogue of its GEMM (cuBLASLt). Each operand and each result of a linear
 // layer's three products has rows in memory that are as long as the layer's input or output.
 std::vector<int> WorkBuilder::projections(int x, std::span<const LinearShape> shapes) {
@@ -141,7 +153,7 @@ std::vector<int> WorkBuilder::projections(int x, std::span<const LinearShape> sh
           .m = shape.rows,
           .n = shape.out,
           .k = shape.in,
-          .row_multiple = row_multiple(std::array{shape.in, shape.out})},
+          .row_multiple = multiple_of(shape, run_.execution)},
          low);
     parts.push_back({shape, kernel_weight, y});
     results.push_back(y);
@@ -152,7 +164,7 @@ std::vector<int> WorkBuilder::projections(int x, std::span<const LinearShape> sh
       const int dy = gradient(part.output);
       const int dy_read = low ? quantized(dy, shape.out) : dy;
       const int dx = make(of(x).elements);
-      const double multiple = row_multiple(std::array{shape.in, shape.out});
+      const double multiple = multiple_of(shape, run_.execution);
       gemm("linear", {dy_read, part.weight}, {dx},
            {.batch = shape.batch,
             .m = shape.rows,

@@ -114,7 +114,8 @@ GemmShape gemm_shape(std::span<const Shape> local, const OpCall& call, std::size
   gemm.k = static_cast<double>(std::min(a.back(), b[b.size() < 2 ? 0 : b.size() - 2]));
   const auto tensors = call.tensors();
   gemm.row_multiple = row_multiple(std::array{row_length(tensors[first]->meta, a),
-                                              row_length(tensors[first + 1]->meta, b), gemm.n});
+                                              row_length(tensors[first + 1]->meta, b),
+                                              gemm.batch * gemm.m > 1.0 ? gemm.n : 1.0});
   return gemm;
 }
 

@@ -49,7 +49,7 @@ TEST(KinetoKernels, KernelsOfOneCallAreOneRow) {
   EXPECT_EQ(left_out_text(traced), "");
   const std::vector<MeasuredKernel> rows = measured_kernels(traced.calls);
   ASSERT_EQ(rows.size(), 1U);
-  EXPECT_EQ(kernel_shape_text(rows[0]), "8x16x4");
+  EXPECT_EQ(kernel_shape_text(rows[0]), "8x16x4, rows of 4");
   EXPECT_EQ(rows[0].time_us, 5.0);
   EXPECT_EQ(rows[0].iterations, 2);
 }
@@ -179,7 +179,7 @@ TEST(KinetoKernels, ReadATraceOfOthers) {
             "here: aten::index_select 3.2 %");
   const std::vector<MeasuredKernel> rows = measured_kernels(traced.calls);
   const auto widest = std::find_if(rows.begin(), rows.end(), [](const MeasuredKernel& row) {
-    return kernel_shape_text(row) == "141x30522x512";
+    return kernel_shape_text(row) == "141x30522x512, rows of 2";
   });
   ASSERT_NE(widest, rows.end());
   EXPECT_EQ(widest->kernel, "gemm");

@@ -30,18 +30,18 @@ TEST(ProfiledOperator, ProductsHaveTheirShapes) {
   ASSERT_TRUE(mm);
   EXPECT_EQ(mm->kernel, "gemm");
   EXPECT_EQ(mm->dtype, "bf16");
-  EXPECT_EQ(kernel_shape_text(*mm), "8x16x4");
+  EXPECT_EQ(kernel_shape_text(*mm), "8x16x4, rows of 4");
   EXPECT_EQ(mm->flops, 2.0 * 8 * 16 * 4);
   EXPECT_EQ(mm->bytes, 2.0 * (8 * 4 + 4 * 16 + 8 * 16));
 
   const auto addmm = kernel("aten::addmm", {tensor({16}), tensor({8, 4}), tensor({4, 16})});
   ASSERT_TRUE(addmm);
-  EXPECT_EQ(kernel_shape_text(*addmm), "8x16x4");
+  EXPECT_EQ(kernel_shape_text(*addmm), "8x16x4, rows of 4");
   EXPECT_EQ(addmm->bytes, mm->bytes + 2.0 * 16);
 
   const auto bmm = kernel("aten::bmm", {tensor({3, 8, 4}), tensor({3, 4, 16})});
   ASSERT_TRUE(bmm);
-  EXPECT_EQ(kernel_shape_text(*bmm), "3 of 8x16x4");
+  EXPECT_EQ(kernel_shape_text(*bmm), "3 of 8x16x4, rows of 4");
   EXPECT_EQ(bmm->flops, 3.0 * mm->flops);
 }
 
@@ -54,6 +54,11 @@ TEST(ProfiledOperator, ProductsKnowTheRowsOfTheirMatrices) {
   // A slice of a wider matrix has its rows as far apart as that one's.
   EXPECT_EQ(kernel("aten::mm", {strided({64, 32}, {36, 1}), tensor({32, 48})})->row_multiple, 4);
   EXPECT_EQ(kernel("aten::bmm", {tensor({3, 8, 24}), tensor({3, 24, 40})})->row_multiple, 8);
+  // A single row has no distance to the next one.
+  EXPECT_EQ(kernel("aten::mm", {tensor({1, 4099}), tensor({4099, 48})})->row_multiple, 16);
+  EXPECT_EQ(kernel("aten::mm", {tensor({1, 64}), strided({64, 4099}, {1, 64})})->row_multiple, 64);
+  EXPECT_EQ(kernel_shape_text(*kernel("aten::mm", {tensor({64, 4099}), tensor({4099, 48})})),
+            "64x48x4099, rows of 1");
   // A trace without strides.
   EXPECT_EQ(kernel("aten::mm", {strided({64, 4099}, {}), strided({4099, 48}, {})})->row_multiple,
             0);

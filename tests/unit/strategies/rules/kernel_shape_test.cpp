@@ -85,6 +85,19 @@ TEST(KernelShape, TheRowsOfAProductAreThoseInMemory) {
   EXPECT_EQ(multiple("aten.addmm.default", {"bf16[592] R", weight[0], weight[1]}, 1), 16);
   EXPECT_EQ(multiple("aten.einsum.default", weight, 0, R"(["mk,kn->mn"])"), 16);
   EXPECT_EQ(multiple("aten.einsum.default", weight, none, R"(["mk,kn->nm"])"), 1);
+  // A result of [m, n] whose dims are swapped keeps rows of n elements.
+  EXPECT_EQ(multiple("aten.einsum.default", {"bf16[4099,64] R", "bf16[64,48] R"}, none,
+                     R"(["mk,kn->nm"])"),
+            16);
+  // The free dims of a weight [width, heads, head dim] are one row: 24 elements, and not 4.
+  EXPECT_EQ(multiple("aten.einsum.default", {"bf16[2,64,32] R", "bf16[32,6,4] R"}, none,
+                     R"(["bsh,hnd->bsnd"])"),
+            8);
+  // A single row has no distance to the next one: a vector by a matrix, by a weight as `linear` has it,
+  // and a product of vectors.
+  EXPECT_EQ(multiple("aten.mm.default", {"bf16[1,4099] R", "bf16[4099,48] R"}, none), 16);
+  EXPECT_EQ(multiple("aten.mm.default", {"bf16[1,4096] R", "bf16[4096,50257] R"}, 1), 64);
+  EXPECT_EQ(multiple("aten.dot.default", {"bf16[4099] R", "bf16[4099] R"}, none), 64);
   EXPECT_EQ(multiple("aten.bmm.default", {"bf16[3,64,24] R", "bf16[3,24,40] R"}, none), 8);
   EXPECT_EQ(multiple("aten.mv.default", {"bf16[4,6] R", "bf16[6] R"}, none), 2);
 }

@@ -117,6 +117,28 @@ TEST(BlockWork, TensorParallelismDividesProductsAndAttention) {
   }
 }
 
+TEST(BlockWork, RowsOfAVocabularyThatRanksShareMayBeUnaligned) {
+  const auto multiples = [](std::int64_t vocabulary, const std::string& mesh, Execution execution) {
+    TrainingRun run = run_of("llama3-8b", mesh);
+    run.shape.vocabulary = vocabulary;
+    run.execution = execution;
+    const BlockWork output = output_work(run);
+    std::vector<double> found;
+    for (const auto* ops : {&output.forward, &output.backward}) {
+      for (const WorkOp& op : *ops) {
+        if (op.kind == WorkKind::kGemm) found.push_back(op.gemm.row_multiple);
+      }
+    }
+    return found;
+  };
+  const auto all = [](double multiple) { return std::vector<double>(3, multiple); };
+  EXPECT_EQ(multiples(128256, "tp=8", Execution::kEager), all(32));  // 16032 on each rank
+  EXPECT_EQ(multiples(50257, "dp=1", Execution::kEager), all(1));
+  EXPECT_EQ(multiples(50257, "tp=8", Execution::kEager), all(1));     // 6283 on the longest
+  EXPECT_EQ(multiples(50288, "tp=8", Execution::kCompiled), all(2));  // 6286
+  EXPECT_EQ(multiples(50257, "tp=8", Execution::kLibrary), all(64));  // padded
+}
+
 // All ranks together compute each pair once.
 TEST(BlockWork, ContextParallelismDividesProductsAndAttention) {
   for (const char* model : {"llama3-8b", "gpt-oss-20b", "deepseek-v3"}) {
