@@ -1,11 +1,12 @@
-// Kernels of convolutions, forward and backward, in 1 to 3 spatial dims. They visit every pair of
-// elements that a window brings together. The window has one position for each spatial element of
-// the small side, which is the output or, in a transposed convolution, the input; it covers
-// elements of the big side.
+// Kernels of convolutions, forward and backward, in 1 to 3 spatial dims. The window has one position
+// for each spatial element of the small side, which is the output or, in a transposed convolution,
+// the input; it covers elements of the big side.
 #include <algorithm>
 #include <cmath>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
+#include "sim/tensor_kernels.h"
 #include "strategies/proof/op_kernel.h"
 #include "strategies/rules/window.h"
 
@@ -26,45 +27,171 @@ void expect_one_dtype(const LocalCall& local) {
   for (const HostTensor& tensor : local.inputs) expect_same_dtype(local, local.inputs[0], tensor);
 }
 
-// Calls visit(small, big, weight) with the flat indices of the elements that meet.
-template <class Visit>
-void for_each_pair(const ConvolutionWindow& window, const Shape& small, const Shape& big,
-                   const Shape& weight, Visit&& visit) {
-  const std::int64_t positions = product_of(small, 2);
-  const std::int64_t reach = product_of(weight, 2);
-  const std::int64_t extent = product_of(big, 2);
-  const std::int64_t in_group = weight[0] / window.groups;
-  for (std::int64_t position = 0; position < positions; ++position) {
-    for (std::int64_t k = 0; k < reach; ++k) {
-      std::int64_t covered = 0;  // elements of the big side that the window covers
-      std::int64_t stride = 1;
-      std::int64_t position_left = position;
-      std::int64_t k_left = k;
-      bool inside = true;
-      for (std::size_t d = small.size(); inside && d-- > 2;) {
-        const Window& w = window.windows[d - 2];
-        const std::int64_t x =
-            position_left % small[d] * w.stride - w.padding + k_left % weight[d] * w.dilation;
-        inside = x >= 0 && x < big[d];
-        covered += x * stride;
-        stride *= big[d];
-        position_left /= small[d];
-        k_left /= weight[d];
+// The three products of a convolution. Each takes the elements of the big side that the window
+// covers at one position as a row, its patch, and multiplies patches and matrices. Patches of all
+// samples are taken a block at a time.
+class Products {
+ public:
+  Products(const LocalCall& local, const ConvolutionWindow& window, const Shape& small,
+           const Shape& big, const Shape& weight)
+      : positions_(product_of(small, 2)),
+        extent_(product_of(big, 2)),
+        reach_(product_of(weight, 2)),
+        groups_(window.groups),
+        channels_(weight[0] / window.groups),
+        big_channels_(weight[1]),
+        samples_(small[0]) {
+    expect_room(local.call.op, saturating_product(positions_, reach_), local.memory);
+    for (std::int64_t position = 0; position < positions_; ++position) {
+      for (std::int64_t k = 0; k < reach_; ++k) {
+        places_.push_back(covered(window, small, big, weight, position, k));
       }
-      if (!inside) continue;
-      for (std::int64_t n = 0; n < small[0]; ++n) {
-        for (std::int64_t o = 0; o < weight[0]; ++o) {
-          for (std::int64_t c = 0; c < weight[1]; ++c) {
-            const std::int64_t channel = o / in_group * weight[1] + c;
-            visit(static_cast<std::size_t>((n * small[1] + o) * positions + position),
-                  static_cast<std::size_t>((n * big[1] + channel) * extent + covered),
-                  static_cast<std::size_t>((o * weight[1] + c) * reach + k));
-          }
+    }
+  }
+
+  // The small side: patches of the big side times the weight.
+  [[nodiscard]] std::vector<double> collect(const std::vector<double>& big,
+                                            const std::vector<double>& weight) const {
+    std::vector<double> small(to_index(samples_ * groups_ * channels_ * positions_));
+    std::vector<double> turned(to_index(patch() * channels_));
+    for_each_block([&](const Block& block) {
+      for (std::int64_t o = 0; o < channels_; ++o) {
+        for (std::int64_t i = 0; i < patch(); ++i) {
+          turned[to_index(i * channels_ + o)] =
+              weight[to_index((block.group * channels_ + o) * patch() + i)];
+        }
+      }
+      const std::vector<double> patches = patches_of(block, big);
+      std::vector<double> out(to_index(block.rows * channels_));
+      matrix_product(patches.data(), turned.data(), out.data(), block.rows, patch(), channels_);
+      for (std::int64_t row = 0; row < block.rows; ++row) {
+        for (std::int64_t o = 0; o < channels_; ++o) {
+          small[small_index(block, row, o)] = out[to_index(row * channels_ + o)];
+        }
+      }
+    });
+    return small;
+  }
+
+  // The big side: what each element of the small side adds to its patch.
+  [[nodiscard]] std::vector<double> spread(const std::vector<double>& small,
+                                           const std::vector<double>& weight) const {
+    std::vector<double> big(to_index(samples_ * groups_ * big_channels_ * extent_));
+    for_each_block([&](const Block& block) {
+      std::vector<double> rows(to_index(block.rows * channels_));
+      for (std::int64_t row = 0; row < block.rows; ++row) {
+        for (std::int64_t o = 0; o < channels_; ++o) {
+          rows[to_index(row * channels_ + o)] = small[small_index(block, row, o)];
+        }
+      }
+      std::vector<double> patches(to_index(block.rows * patch()));
+      matrix_product(rows.data(), weight.data() + block.group * channels_ * patch(), patches.data(),
+                     block.rows, channels_, patch());
+      visit_patches(block, [&](std::size_t at, std::size_t place) { big[place] += patches[at]; });
+    });
+    return big;
+  }
+
+  // The weight: the products of each element of the small side and of its patch.
+  [[nodiscard]] std::vector<double> correlate(const std::vector<double>& small,
+                                              const std::vector<double>& big) const {
+    std::vector<double> weight(to_index(groups_ * channels_ * patch()));
+    std::vector<double> part(to_index(channels_ * patch()));
+    for_each_block([&](const Block& block) {
+      std::vector<double> columns(to_index(channels_ * block.rows));
+      for (std::int64_t o = 0; o < channels_; ++o) {
+        for (std::int64_t row = 0; row < block.rows; ++row) {
+          columns[to_index(o * block.rows + row)] = small[small_index(block, row, o)];
+        }
+      }
+      const std::vector<double> patches = patches_of(block, big);
+      matrix_product(columns.data(), patches.data(), part.data(), channels_, block.rows, patch());
+      const std::size_t begin = to_index(block.group * channels_ * patch());
+      for (std::size_t i = 0; i < part.size(); ++i) weight[begin + i] += part[i];
+    });
+    return weight;
+  }
+
+ private:
+  static constexpr std::int64_t kOutside = -1;
+  static constexpr std::int64_t kMostRows = 256;
+
+  // Rows of one group: row r is position (first + r) % positions_ of sample (first + r) / positions_.
+  struct Block {
+    std::int64_t group = 0;
+    std::int64_t first = 0;
+    std::int64_t rows = 0;
+  };
+
+  // The place on the big side that element k of the window covers, within a channel.
+  static std::int64_t covered(const ConvolutionWindow& window, const Shape& small, const Shape& big,
+                              const Shape& weight, std::int64_t position, std::int64_t k) {
+    std::int64_t place = 0;
+    std::int64_t stride = 1;
+    for (std::size_t d = small.size(); d-- > 2;) {
+      const Window& w = window.windows[d - 2];
+      const std::int64_t x =
+          position % small[d] * w.stride - w.padding + k % weight[d] * w.dilation;
+      if (x < 0 || x >= big[d]) return kOutside;
+      place += x * stride;
+      stride *= big[d];
+      position /= small[d];
+      k /= weight[d];
+    }
+    return place;
+  }
+
+  [[nodiscard]] std::int64_t patch() const { return big_channels_ * reach_; }
+  [[nodiscard]] std::size_t small_index(const Block& block, std::int64_t row,
+                                        std::int64_t o) const {
+    const std::int64_t at = block.first + row;
+    const std::int64_t channel = block.group * channels_ + o;
+    return to_index((at / positions_ * groups_ * channels_ + channel) * positions_ +
+                    at % positions_);
+  }
+  template <class Work>
+  void for_each_block(Work&& work) const {
+    const std::int64_t rows = samples_ * positions_;
+    for (std::int64_t group = 0; group < groups_; ++group) {
+      for (std::int64_t first = 0; first < rows; first += kMostRows) {
+        work(Block{.group = group, .first = first, .rows = std::min(kMostRows, rows - first)});
+      }
+    }
+  }
+  // Calls visit(at, place) for each element of the block's patches that lies inside the big side:
+  // where it is in the patches, and its flat index on the big side.
+  template <class Visit>
+  void visit_patches(const Block& block, Visit&& visit) const {
+    for (std::int64_t row = 0; row < block.rows; ++row) {
+      const std::int64_t sample = (block.first + row) / positions_;
+      const std::int64_t position = (block.first + row) % positions_;
+      const std::int64_t* const places = places_.data() + position * reach_;
+      for (std::int64_t c = 0; c < big_channels_; ++c) {
+        const std::int64_t channel = block.group * big_channels_ + c;
+        const std::int64_t begin = (sample * groups_ * big_channels_ + channel) * extent_;
+        for (std::int64_t k = 0; k < reach_; ++k) {
+          if (places[k] == kOutside) continue;
+          visit(to_index(row * patch() + c * reach_ + k), to_index(begin + places[k]));
         }
       }
     }
   }
-}
+  [[nodiscard]] std::vector<double> patches_of(const Block& block,
+                                               const std::vector<double>& big) const {
+    std::vector<double> patches(to_index(block.rows * patch()));
+    visit_patches(block, [&](std::size_t at, std::size_t place) { patches[at] = big[place]; });
+    return patches;
+  }
+
+  std::int64_t positions_;  // of the window: the spatial elements of the small side
+  std::int64_t extent_;     // the spatial elements of the big side
+  std::int64_t reach_;      // the spatial elements of the window
+  std::int64_t groups_;
+  std::int64_t channels_;      // of the small side, in a group
+  std::int64_t big_channels_;  // of the big side, in a group
+  std::int64_t samples_;
+  std::vector<std::int64_t> places_;  // by position and element of the window
+};
 
 LocalResult run_convolution(const LocalCall& local, const OpKernel&) {
   expect_inputs(local, 2, 3);
@@ -82,14 +209,10 @@ LocalResult run_convolution(const LocalCall& local, const OpKernel&) {
               local.memory);
   const std::vector<double> x = as_doubles(input);
   const std::vector<double> w = as_doubles(weight);
-  std::vector<double> y(static_cast<std::size_t>(product_of(shape)));
-  if (window.transposed) {
-    for_each_pair(window, input.shape(), shape, weight.shape(),
-                  [&](std::size_t s, std::size_t b, std::size_t k) { y[b] += x[s] * w[k]; });
-  } else {
-    for_each_pair(window, shape, input.shape(), weight.shape(),
-                  [&](std::size_t s, std::size_t b, std::size_t k) { y[s] += x[b] * w[k]; });
-  }
+  std::vector<double> y =
+      window.transposed
+          ? Products(local, window, input.shape(), shape, weight.shape()).spread(x, w)
+          : Products(local, window, shape, input.shape(), weight.shape()).collect(x, w);
   if (bias != nullptr) {
     const std::vector<double> added = as_doubles(*bias);
     const auto positions = static_cast<std::size_t>(product_of(shape, 2));
@@ -98,8 +221,8 @@ LocalResult run_convolution(const LocalCall& local, const OpKernel&) {
   return {{from_doubles(local.memory, input.dtype(), shape, y)}, {}};
 }
 
-// The --args are the extents of the bias (null or [0] if there is none), then the arguments of the forward op, then which
-// gradients are asked for.
+// The --args are the extents of the bias (null or [0] if there is none), then the arguments of the
+// forward op, then which gradients are asked for.
 LocalResult run_backward(const LocalCall& local, const OpKernel&) {
   expect_inputs(local, 3, 3);
   expect_one_dtype(local);
@@ -123,29 +246,24 @@ LocalResult run_backward(const LocalCall& local, const OpKernel&) {
   const std::vector<double> g = as_doubles(gradient);
   const std::vector<double> x = as_doubles(input);
   const std::vector<double> w = as_doubles(weight);
-  std::vector<double> of_input(x.size());
-  std::vector<double> of_weight(w.size());
-  std::vector<double> of_bias(static_cast<std::size_t>(gradient.extent(1)));
-  const auto visit = [&](std::size_t out, std::size_t in, std::size_t k) {
-    of_input[in] += g[out] * w[k];
-    of_weight[k] += g[out] * x[in];
-  };
-  if (window.transposed) {
-    for_each_pair(window, input.shape(), gradient.shape(), weight.shape(),
-                  [&](std::size_t s, std::size_t b, std::size_t k) { visit(b, s, k); });
-  } else {
-    for_each_pair(window, gradient.shape(), input.shape(), weight.shape(), visit);
-  }
-  const auto positions = static_cast<std::size_t>(product_of(gradient.shape(), 2));
-  for (std::size_t i = 0; i < g.size(); ++i) of_bias[i / positions % of_bias.size()] += g[i];
+  const Products products =
+      window.transposed ? Products(local, window, input.shape(), gradient.shape(), weight.shape())
+                        : Products(local, window, gradient.shape(), input.shape(), weight.shape());
   LocalResult result;
-  const auto add = [&](bool asked, const Shape& shape, const std::vector<double>& values) {
-    if (!asked) return;
+  const auto add = [&](const Shape& shape, const std::vector<double>& values) {
     result.outputs.push_back(from_doubles(local.memory, input.dtype(), shape, values));
   };
-  add(mask[0], input.shape(), of_input);
-  add(mask[1], weight.shape(), of_weight);
-  add(mask[2], Shape{gradient.extent(1)}, of_bias);
+  if (mask[0]) {
+    add(input.shape(), window.transposed ? products.collect(g, w) : products.spread(g, w));
+  }
+  if (mask[1]) {
+    add(weight.shape(), window.transposed ? products.correlate(x, g) : products.correlate(g, x));
+  }
+  if (!mask[2]) return result;
+  std::vector<double> of_bias(static_cast<std::size_t>(gradient.extent(1)));
+  const auto positions = static_cast<std::size_t>(product_of(gradient.shape(), 2));
+  for (std::size_t i = 0; i < g.size(); ++i) of_bias[i / positions % of_bias.size()] += g[i];
+  add(Shape{gradient.extent(1)}, of_bias);
   return result;
 }
 
