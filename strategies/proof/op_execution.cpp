@@ -98,6 +98,7 @@ RankResults run_on_ranks(const Executor& executor, const OpCall& call,
     std::vector<RowLists> rows;
     std::vector<Shape> shapes;
     std::vector<Shape> viewed;
+    std::vector<RowLists> made;
     for (const DistributedTensor& input : inputs) {
       locals.push_back(input.locals[i]);
       viewed.push_back(viewed_shape(input.meta.shape, input.layout.placements));
@@ -105,6 +106,9 @@ RankResults run_on_ranks(const Executor& executor, const OpCall& call,
     }
     for (std::size_t o = 0; o < output_shapes.size(); ++o) {
       shapes.push_back(local_shape(output_shapes[o], outputs[o], executor.mesh(), coordinate));
+      if (!inputs.empty()) continue;
+      const TensorMeta meta{.shape = output_shapes[o], .strides = {}};
+      made.push_back(rows_of(meta, outputs[o], executor.mesh(), coordinate));
     }
     try {
       results.by_rank.push_back(run_op_kernel({.call = call,
@@ -112,7 +116,8 @@ RankResults run_on_ranks(const Executor& executor, const OpCall& call,
                                                .inputs = locals,
                                                .input_rows = rows,
                                                .output_shapes = shapes,
-                                               .input_shapes = viewed}));
+                                               .input_shapes = viewed,
+                                               .output_rows = made}));
     } catch (const LimitError&) {
       throw;
     } catch (const InputError& error) {

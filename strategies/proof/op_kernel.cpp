@@ -8,6 +8,7 @@
 #include "costmodel/base/error.h"
 #include "costmodel/base/index.h"
 #include "costmodel/base/text.h"
+#include "sim/counter_hash.h"
 #include "sim/tensor_kernels.h"
 
 namespace shardlab {
@@ -119,6 +120,18 @@ void expect_same_dtype(const LocalCall& local, const HostTensor& a, const HostTe
                    "; valid: tensors of one dtype");
 }
 
+Shape made_shape(const LocalCall& local) {
+  expect_inputs(local, 0, 0);
+  if (!local.output_shapes.empty()) return local.output_shapes[0];
+  const auto given = local.call.integers_arg(0);
+  const auto is_extent = [](std::int64_t extent) { return extent >= 0; };
+  if (!given || given->size() > kMaxTensorDims ||
+      !std::all_of(given->begin(), given->end(), is_extent)) {
+    throw InputError(local.call.op + ": --args must begin with the shape, a list of extents");
+  }
+  return {given->begin(), given->end()};
+}
+
 std::string tensor_text(DType dtype, const Shape& shape) {
   return TensorMeta{.dtype = dtype, .shape = shape, .strides = {}}.text();
 }
@@ -138,13 +151,30 @@ std::string data_dtype_names() {
 
 std::vector<double> as_doubles(const HostTensor& tensor) { return elements_as_doubles(tensor); }
 
+namespace {
+
+// Whether the elements of a dtype are integers, and not truth values.
+bool holds_integers(DType dtype) { return !is_floating_point(dtype) && dtype != DType::kB8; }
+
+}  // namespace
+
+HostTensor cast_doubles(HostMemory& memory, DType dtype, const Shape& shape,
+                        std::vector<double> values) {
+  constexpr double kMost = 0x1p52;
+  if (holds_integers(dtype)) {
+    for (double& value : values) {
+      value = std::isnan(value) ? 0.0 : std::clamp(value, -kMost, kMost);
+    }
+  }
+  return from_doubles(memory, dtype, shape, values);
+}
+
 HostTensor from_doubles(HostMemory& memory, DType dtype, const Shape& shape,
                         std::span<const double> values) {
   HostTensor tensor = HostTensor::make(memory, dtype, shape);
   SHARDLAB_CHECK(tensor.elements() == std::ssize(values), tensor.elements(), " elements from ",
                  values.size());
-  const bool is_integer = !is_floating_point(dtype) && dtype != DType::kB8;
-  for (std::size_t i = 0; is_integer && i < values.size(); ++i) {
+  for (std::size_t i = 0; holds_integers(dtype) && i < values.size(); ++i) {
     if (!(std::abs(values[i]) <= 0x1p53)) {
       throw InputError("a result of " + format_double(values[i]) + " does not fit " +
                        std::string(to_string(dtype)));
@@ -199,17 +229,25 @@ std::vector<std::uint64_t> global_indices(const LocalCall& local, std::size_t in
   const Shape strides =
       row_major_strides(local.input_shapes.empty() ? local.call.tensors()[input]->meta.shape
                                                    : local.input_shapes[input]);
-  const bool is_part = local.input_rows.size() > input;
   std::vector<std::uint64_t> indices;
   for_each_element(tensor.shape(), [&](const Shape& index, std::int64_t) {
     std::int64_t global = 0;
     for (std::size_t d = 0; d < index.size(); ++d) {
-      global +=
-          strides[d] * (is_part ? local.input_rows[input][d].at(to_index(index[d])) : index[d]);
+      global += strides[d] * global_row(local, input, d, index[d]);
     }
     indices.push_back(static_cast<std::uint64_t>(global));
   });
   return indices;
+}
+
+double drawn_number(std::uint64_t place, std::uint64_t draw, std::uint64_t seed) {
+  return (static_cast<double>(counter_hash(seed, place, draw) >> 42U) + 0.5) * 0x1p-22;
+}
+
+std::int64_t global_row(const LocalCall& local, std::size_t input, std::size_t dim,
+                        std::int64_t row) {
+  if (local.input_rows.size() <= input) return row;
+  return local.input_rows[input][dim].at(to_index(row));
 }
 
 }  // namespace shardlab

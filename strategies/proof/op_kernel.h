@@ -33,6 +33,8 @@ struct LocalCall {
   // By input: the global shape whose dims the rows count, where a registered placement cuts several
   // dims as one (viewed_shape). Empty: the shapes of the call's tensors.
   std::span<const Shape> input_shapes = {};
+  // By output, of a call without tensors: the global indices of its rows. Empty: the whole output.
+  std::span<const RowLists> output_rows = {};
 
   // The i-th tensor argument, or its first tensor if it is a list. Null if it is missing.
   [[nodiscard]] const HostTensor* tensor(std::size_t i) const;
@@ -90,10 +92,18 @@ void expect_operands(const LocalCall& local, std::size_t count);
 [[nodiscard]] const HostTensor& first_input(const LocalCall& local);
 // Throws InputError for tensors of different dtypes.
 void expect_same_dtype(const LocalCall& local, const HostTensor& a, const HostTensor& b);
+// The shape of the tensor that an op makes from no tensor: the first of --args or, on a rank, the
+// one that the output's layout asks for. Throws InputError if the call has tensors, or no shape.
+[[nodiscard]] Shape made_shape(const LocalCall& local);
 [[nodiscard]] std::vector<double> as_doubles(const HostTensor& tensor);
 // Rounds the values to the dtype; values of integer dtypes are rounded towards zero.
 [[nodiscard]] HostTensor from_doubles(HostMemory& memory, DType dtype, const Shape& shape,
                                       std::span<const double> values);
+// Casts the values to the dtype. C++ defines no integer for numbers beyond its range and for NaN;
+// here, as on CUDA, the nearest one that kernels hold stands for the former, which is 2^52 so that a
+// program may still add to it, and 0 for NaN. T5 casts log(0) and does not use the result.
+[[nodiscard]] HostTensor cast_doubles(HostMemory& memory, DType dtype, const Shape& shape,
+                                      std::vector<double> values);
 // A tensor as messages show it: "f32[2,3]".
 [[nodiscard]] std::string tensor_text(DType dtype, const Shape& shape);
 [[nodiscard]] std::string tensor_text(const HostTensor& tensor);
@@ -108,6 +118,9 @@ void expect_same_dtype(const LocalCall& local, const HostTensor& a, const HostTe
 [[nodiscard]] Shape broadcast_strides(const Shape& shape, std::size_t ndim);
 // For each element of an input, its row-major index in the whole tensor.
 [[nodiscard]] std::vector<std::uint64_t> global_indices(const LocalCall& local, std::size_t input);
+// The index in the whole tensor of row `row` of dim `dim` of an input.
+[[nodiscard]] std::int64_t global_row(const LocalCall& local, std::size_t input, std::size_t dim,
+                                      std::int64_t row);
 // Calls work(index, i) for each element of a shape, row-major: its index by dim, and i = 0, 1, 2...
 template <class Work>
 void for_each_element(const Shape& shape, Work&& work) {
@@ -128,6 +141,9 @@ void for_each_element(const Shape& shape, Work&& work) {
   for (std::size_t d = 0; d < index.size(); ++d) flat += index[d] * strides[d];
   return flat;
 }
+// A number in (0, 1) that f32 holds exactly, drawn by the place of an element in the whole tensor.
+// The draws 1, 2, ... of one place are independent.
+[[nodiscard]] double drawn_number(std::uint64_t place, std::uint64_t draw, std::uint64_t seed = 0);
 // A list of zeros, or of another value, with as many entries as the shape has elements. Throws
 // LimitError.
 [[nodiscard]] std::vector<double> filled(const LocalCall& local, const Shape& shape,

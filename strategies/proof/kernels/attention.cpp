@@ -3,9 +3,10 @@
 // The fused ops differ in what else they return. The logsumexp ("sums" below) has the shape [batch,
 // heads, rows]; the efficient op rounds the rows up to a multiple of 32, and cudnn adds a dim. It
 // is f32, or f64 for f64 inputs, which no fused op takes. In flash attention consecutive heads of queries
-// may share a head of keys and values. The states of random numbers are zeros,
-// since there is no dropout, and their shapes are those that the outputs' layouts ask for. The
-// probabilities come last, if they are asked for.
+// may share a head of keys and values. Dropout draws for each probability by its place in the whole
+// tensor of them, so that the same ones are dropped in every layout and in the backward pass. The
+// states of random numbers are zeros therefore, and their shapes are those that the outputs' layouts
+// ask for. The probabilities come last, if they are asked for; those that are dropped are negative.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -37,6 +38,10 @@ struct Block {
     return {shape, std::vector<double>(to_index(elements_of(shape)), 0.0)};
   }
   static Block of(const HostTensor& tensor) { return {tensor.shape(), as_doubles(tensor)}; }
+  // The numbers of one row, of a block of 4 dims.
+  double* row(std::int64_t b, std::int64_t h, std::int64_t row) {
+    return values.data() + ((b * shape[1] + h) * shape[2] + row) * shape[3];
+  }
   // In a dim of extent 1, every index stands for the one row.
   double& at(std::int64_t b, std::int64_t h, std::int64_t row, std::int64_t column) {
     std::int64_t flat = 0;
@@ -97,10 +102,10 @@ struct Scores {
     return !causal || column <= row;
   }
   double at(std::int64_t b, std::int64_t h, std::int64_t row, std::int64_t column) {
+    const double* const asked = query.row(b, h, row);
+    const double* const offered = key.row(b, h / group, column);
     double dot = 0.0;
-    for (std::int64_t d = 0; d < query.shape[3]; ++d) {
-      dot += query.at(b, h, row, d) * key.at(b, h / group, column, d);
-    }
+    for (std::int64_t d = 0; d < query.shape[3]; ++d) dot += asked[d] * offered[d];
     return scale * dot + (bias.shape.empty() ? 0.0 : bias.at(b, h, row, column));
   }
   template <class Visit>
@@ -121,12 +126,42 @@ struct Scores {
   double scale = 1.0;
 };
 
-void expect_no_dropout(const LocalCall& local, std::size_t arg) {
-  if (local.call.number_arg(arg, 0.0) == 0.0) return;
-  throw InputError(local.call.op + ": found dropout " +
-                   format_double(local.call.number_arg(arg, 0.0)) +
-                   "; valid: 0, because the reference kernel drops no elements");
-}
+// Which probabilities are dropped, and by how much the others are scaled up.
+class Dropout {
+ public:
+  // `arg` is the place of the chance to be dropped among --args, and `first` that of the queries
+  // among the tensors, before the keys.
+  Dropout(const LocalCall& local, std::size_t arg, std::size_t first)
+      : local_(local),
+        chance_(local.call.number_arg(arg, 0.0)),
+        query_(local.call.position(first)),
+        key_(local.call.position(first + 1)),
+        whole_(local.call.tensor(first)->meta.shape),
+        keys_(local.call.tensor(first + 1)->meta.shape[2]) {
+    if (chance_ >= 0.0 && chance_ < 1.0) return;
+    throw InputError(local.call.op + ": found dropout " + format_double(chance_) +
+                     "; valid: from 0 to below 1");
+  }
+  // What the probability is multiplied by: 0 if it is dropped. The indices are the rank's own.
+  [[nodiscard]] double factor(std::int64_t b, std::int64_t h, std::int64_t row,
+                              std::int64_t column) const {
+    if (chance_ == 0.0) return 1.0;
+    std::int64_t place = global_row(local_, query_, 0, b);
+    place = place * whole_[1] + global_row(local_, query_, 1, h);
+    place = place * whole_[2] + global_row(local_, query_, 2, row);
+    place = place * keys_ + global_row(local_, key_, 2, column);
+    const double drawn = drawn_number(static_cast<std::uint64_t>(place), 1);
+    return drawn < chance_ ? 0.0 : 1.0 / (1.0 - chance_);
+  }
+
+ private:
+  const LocalCall& local_;
+  double chance_;
+  std::size_t query_;
+  std::size_t key_;
+  const Shape& whole_;
+  std::int64_t keys_;
+};
 
 constexpr double kDefault = std::numeric_limits<double>::quiet_NaN();
 
@@ -137,12 +172,12 @@ HostTensor tensor_of(const LocalCall& local, DType dtype, const Block& block) {
 LocalResult run_forward(const LocalCall& local, const OpKernel&) {
   const Kind kind = kind_of(local.call);
   const bool flash = kind == Kind::kFlash;
-  expect_no_dropout(local, flash ? 0 : 1);
   const bool with_sums = flash || local.call.boolean_arg(0, false);
   const bool with_mask = kind != Kind::kEfficient && local.call.boolean_arg(flash ? 2 : 3, false);
   Scores scores(local, 0, flash ? nullptr : local.tensor(3),
                 local.call.number_arg(kind == Kind::kCudnn ? 4 : 3, kDefault),
                 local.call.boolean_arg(flash ? 1 : 2, false));
+  const Dropout dropout(local, flash ? 0 : 1, 0);
   const Shape& q = scores.query.shape;
   Block out = Block::zeros({q[0], q[1], q[2], scores.value.shape[3]});
   Shape sums_shape = {q[0], q[1], q[2]};
@@ -173,10 +208,13 @@ LocalResult run_forward(const LocalCall& local, const OpKernel&) {
     for (std::size_t column = 0; column < own.size(); ++column) {
       const double share = own[column] / total;
       const auto key = static_cast<std::int64_t>(column);
-      for (std::int64_t d = 0; d < out.shape[3]; ++d) {
-        out.at(b, h, row, d) += share * scores.value.at(b, h / scores.group, key, d);
+      const double factor = dropout.factor(b, h, row, key);
+      const double* const value = scores.value.row(b, h / scores.group, key);
+      double* const result = out.row(b, h, row);
+      for (std::int64_t d = 0; d < out.shape[3]; ++d) result[d] += factor * share * value[d];
+      if (with_mask && key < mask.shape[3]) {
+        mask.at(b, h, row, key) = factor == 0.0 ? -share : share;
       }
-      if (with_mask && key < mask.shape[3]) mask.at(b, h, row, key) = share;
     }
     if (with_sums) sums.at(b, h, row, 0) = most + std::log(total);
   });
@@ -186,8 +224,7 @@ LocalResult run_forward(const LocalCall& local, const OpKernel&) {
   result.outputs.push_back(
       tensor_of(local, dtype == DType::kF64 ? DType::kF64 : DType::kF32, sums));
   if (flash) result.outputs.push_back(zeros(local.memory, DType::kI64, {2}));
-  // The seed and the offset of random numbers, which a program reads again in its backward pass. Without
-  // dropout nothing is drawn.
+  // The seed and the offset of random numbers, which a program reads again in its backward pass.
   for (std::size_t o = 2; kind == Kind::kEfficient && o < local.output_shapes.size(); ++o) {
     result.outputs.push_back(zeros(local.memory, DType::kI64, local.output_shapes[o]));
   }
@@ -207,10 +244,10 @@ bool asks_for_bias_gradient(const OpCall& call) {
 LocalResult run_backward(const LocalCall& local, const OpKernel&) {
   const Kind kind = kind_of(local.call);
   const bool efficient = kind == Kind::kEfficient;
-  expect_no_dropout(local, efficient ? 0 : 2);
   const HostTensor* bias = kind == Kind::kFlash ? nullptr : local.tensor(efficient ? 4 : 8);
   Scores scores(local, 1, bias, local.call.number_arg(efficient ? 3 : 4, kDefault),
                 local.call.boolean_arg(efficient ? 2 : 3, false));
+  const Dropout dropout(local, efficient ? 0 : 2, 1);
   const std::size_t out_at = efficient ? 5 : 4;
   Block grad_out = Block::of(local.required_tensor(0));
   Block out = Block::of(local.required_tensor(out_at));
@@ -245,22 +282,29 @@ LocalResult run_backward(const LocalCall& local, const OpKernel&) {
   Block grad_bias = Block::zeros(bias == nullptr ? Shape{0} : scores.bias.shape);
   scores.for_each_row([&](std::int64_t b, std::int64_t h, std::int64_t row) {
     const std::int64_t k = h / scores.group;
+    const double* const of_result = grad_out.row(b, h, row);
+    const double* const result = out.row(b, h, row);
     double both = 0.0;
-    for (std::int64_t d = 0; d < wanted[3]; ++d) {
-      both += grad_out.at(b, h, row, d) * out.at(b, h, row, d);
-    }
+    for (std::int64_t d = 0; d < wanted[3]; ++d) both += of_result[d] * result[d];
     for (std::int64_t column = 0; column < scores.keys(); ++column) {
       if (!scores.sees(row, column)) continue;
       const double share = std::exp(scores.at(b, h, row, column) - sums.at(b, h, row, 0));
+      const double factor = dropout.factor(b, h, row, column);
+      const double* const value = scores.value.row(b, k, column);
+      double* const of_value = grad_value.row(b, k, column);
       double grad_share = 0.0;
       for (std::int64_t d = 0; d < wanted[3]; ++d) {
-        grad_share += grad_out.at(b, h, row, d) * scores.value.at(b, k, column, d);
-        grad_value.at(b, k, column, d) += share * grad_out.at(b, h, row, d);
+        grad_share += factor * of_result[d] * value[d];
+        of_value[d] += factor * share * of_result[d];
       }
       const double grad_score = share * (grad_share - both);
+      const double* const query = scores.query.row(b, h, row);
+      const double* const key = scores.key.row(b, k, column);
+      double* const of_query = grad_query.row(b, h, row);
+      double* const of_key = grad_key.row(b, k, column);
       for (std::int64_t d = 0; d < q[3]; ++d) {
-        grad_query.at(b, h, row, d) += scores.scale * grad_score * scores.key.at(b, k, column, d);
-        grad_key.at(b, k, column, d) += scores.scale * grad_score * scores.query.at(b, h, row, d);
+        of_query[d] += scores.scale * grad_score * key[d];
+        of_key[d] += scores.scale * grad_score * query[d];
       }
       if (bias != nullptr) grad_bias.at(b, h, row, column) += grad_score;
     }
@@ -297,9 +341,9 @@ LocalResult run_flex(const LocalCall& local, const OpKernel&) {
     }
     for (std::int64_t key = 0; key < scores.keys(); ++key) {
       const double share = std::exp(scores.at(b, h, row, key) - most) / total;
-      for (std::int64_t d = 0; d < out.shape[3]; ++d) {
-        out.at(b, h, row, d) += share * scores.value.at(b, h / scores.group, key, d);
-      }
+      const double* const value = scores.value.row(b, h / scores.group, key);
+      double* const result = out.row(b, h, row);
+      for (std::int64_t d = 0; d < out.shape[3]; ++d) result[d] += share * value[d];
     }
     sums.at(b, h, row, 0) = most + std::log(total);
     greatest.at(b, h, row, 0) = most;

@@ -1,5 +1,7 @@
 // Kernels for complex numbers, which are held as pairs of real ones in a last dim of two
 // (wide_program.h). The ops are ours: PyTorch has none of these names.
+#include <cmath>
+
 #include "costmodel/base/error.h"
 #include "costmodel/base/index.h"
 #include "strategies/proof/op_kernel.h"
@@ -66,8 +68,31 @@ LocalResult run_product(const LocalCall& local, const OpKernel&) {
   return {{from_doubles(local.memory, local.inputs[0].dtype(), shape, out)}, {}};
 }
 
+// The complex numbers of these magnitudes and angles.
+LocalResult run_polar(const LocalCall& local, const OpKernel&) {
+  expect_inputs(local, 2, 2);
+  const HostTensor& magnitude = local.inputs[0];
+  const HostTensor& angle = local.inputs[1];
+  if (magnitude.shape() != angle.shape() || magnitude.ndim() == kMaxTensorDims) {
+    throw InputError(local.call.op + ": found " + tensor_text(magnitude) + " and " +
+                     tensor_text(angle) + "; valid: two tensors of one shape, of at most " +
+                     std::to_string(kMaxTensorDims - 1) + " dims");
+  }
+  const std::vector<double> lengths = as_doubles(magnitude);
+  const std::vector<double> angles = as_doubles(angle);
+  Shape shape = magnitude.shape();
+  shape.push_back(2);
+  std::vector<double> out = filled(local, shape);
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    out[2 * i] = lengths[i] * std::cos(angles[i]);
+    out[2 * i + 1] = lengths[i] * std::sin(angles[i]);
+  }
+  return {{from_doubles(local.memory, magnitude.dtype(), shape, out)}, {}};
+}
+
 constexpr OpKernel kKernels[] = {
     {.name = "shardlab.complex_conjugate", .run = run_conjugate},
+    {.name = "shardlab.complex_polar", .run = run_polar},
     {.name = "shardlab.complex_product", .run = run_product},
 };
 

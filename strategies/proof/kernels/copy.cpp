@@ -51,29 +51,18 @@ LocalResult run_new(const LocalCall& local, const OpKernel&) {
   return {{constant(local, dtype_at(local, kDTypeArg, input.dtype()), shape, value)}, {}};
 }
 
-// The shape of an op that takes no tensors: the first of --args. A rank takes the shape that the
-// output's layout asks for instead.
-Shape shape_made(const LocalCall& local) {
-  expect_inputs(local, 0, 0);
-  if (!local.output_shapes.empty()) return local.output_shapes[0];
-  const auto given = local.call.integers_arg(0);
-  const auto is_extent = [](std::int64_t extent) { return extent >= 0; };
-  if (!given || given->size() > kMaxTensorDims ||
-      !std::all_of(given->begin(), given->end(), is_extent)) {
-    throw InputError(local.call.op + ": --args must begin with the shape, a list of extents");
-  }
-  return {given->begin(), given->end()};
+// What the elements of an empty tensor are does not matter. The --args are the shape, and of
+// empty_permuted also the order of its dims in memory and the dtype.
+LocalResult run_empty(const LocalCall& local, const OpKernel&) {
+  return {{constant(local, DType::kF32, made_shape(local), 0.0)}, {}};
 }
-
-// The --args are the shape, the order of its dims in memory, and the dtype. What the elements are
-// does not matter.
 LocalResult run_empty_permuted(const LocalCall& local, const OpKernel&) {
-  return {{constant(local, dtype_at(local, 2, DType::kF32), shape_made(local), 0.0)}, {}};
+  return {{constant(local, dtype_at(local, 2, DType::kF32), made_shape(local), 0.0)}, {}};
 }
 
 // The --args are the shape and the number.
 LocalResult run_full(const LocalCall& local, const OpKernel&) {
-  const Shape shape = shape_made(local);
+  const Shape shape = made_shape(local);
   const nlohmann::json& args = local.call.args;
   const bool is_truth = args.size() > 1 && args[1].is_boolean();
   const double value = is_truth ? (args[1].get<bool>() ? 1.0 : 0.0) : local.call.number_arg(1, 0.0);
@@ -119,7 +108,7 @@ LocalResult run_fill(const LocalCall& local, const OpKernel&) {
 LocalResult run_cast(const LocalCall& local, const OpKernel&) {
   const HostTensor& input = first_input(local);
   const DType dtype = dtype_at(local, 0, input.dtype());
-  return {{from_doubles(local.memory, dtype, input.shape(), as_doubles(input))}, {}};
+  return {{cast_doubles(local.memory, dtype, input.shape(), as_doubles(input))}, {}};
 }
 
 LocalResult run_equal(const LocalCall& local, const OpKernel&) {
@@ -163,6 +152,7 @@ constexpr OpKernel kKernels[] = {
     {.name = "arange.start_step", .run = run_arange},
     {.name = "contiguous", .run = run_same},
     {.name = "detach", .run = run_same},
+    {.name = "empty", .run = run_empty, .needs_output_shapes = true},
     {.name = "empty_like", .run = run_like<kZeros>},
     {.name = "empty_permuted", .run = run_empty_permuted, .needs_output_shapes = true},
     {.name = "equal", .run = run_equal},

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "strategies/proof/op_kernel.h"
 #include "strategies/rules/norm_args.h"
 
@@ -279,6 +280,40 @@ LocalResult run_backward(const LocalCall& local, const OpKernel&) {
   return out;
 }
 
+// The gradients of the direction v and the length g of a weight w = g v / |v|, where the norm is
+// taken over all dims but one. The tensors are the gradient of w, v, g and |v|.
+LocalResult run_weight_norm_backward(const LocalCall& local, const OpKernel&) {
+  expect_inputs(local, 4, 4);
+  const HostTensor& direction = local.inputs[1];
+  const HostTensor& length = local.inputs[2];
+  const std::size_t dim =
+      to_index(normalize_dim(local.call.integer_arg(0, 0), direction.ndim(), local.call.op));
+  Shape lengths(direction.shape().size(), 1);
+  lengths[dim] = direction.shape()[dim];
+  expect_shape(local, local.inputs.data(), direction.shape());
+  expect_shape(local, &length, lengths);
+  expect_shape(local, &local.inputs[3], lengths);
+  const std::vector<double> grad = as_doubles(local.inputs[0]);
+  const std::vector<double> v = as_doubles(direction);
+  const std::vector<double> g = as_doubles(length);
+  const std::vector<double> norm = as_doubles(local.inputs[3]);
+  std::vector<double> along(g.size(), 0.0);  // by slice: the product of v and the gradient of w
+  for_each_element(direction.shape(), [&](const Shape& index, std::int64_t i) {
+    along[to_index(index[dim])] += grad[to_index(i)] * v[to_index(i)];
+  });
+  std::vector<double> of_direction(v.size());
+  for_each_element(direction.shape(), [&](const Shape& index, std::int64_t i) {
+    const std::size_t slice = to_index(index[dim]);
+    const double radial = v[to_index(i)] * along[slice] / (norm[slice] * norm[slice]);
+    of_direction[to_index(i)] = g[slice] / norm[slice] * (grad[to_index(i)] - radial);
+  });
+  std::vector<double> of_length(g.size());
+  for (std::size_t i = 0; i < g.size(); ++i) of_length[i] = along[i] / norm[i];
+  return {{from_doubles(local.memory, direction.dtype(), direction.shape(), of_direction),
+           from_doubles(local.memory, length.dtype(), lengths, of_length)},
+          {}};
+}
+
 constexpr OpKernel kKernels[] = {
     {.name = "_batch_norm_with_update", .run = run_norm},
     {.name = "_fused_rms_norm", .run = run_norm},
@@ -286,6 +321,7 @@ constexpr OpKernel kKernels[] = {
     {.name = "_native_batch_norm_legit", .run = run_norm},
     {.name = "_native_batch_norm_legit_functional", .run = run_norm},
     {.name = "_native_batch_norm_legit_no_training", .run = run_norm},
+    {.name = "_weight_norm_interface_backward", .run = run_weight_norm_backward},
     {.name = "native_batch_norm", .run = run_norm},
     {.name = "native_batch_norm_backward", .run = run_backward},
     {.name = "native_group_norm", .run = run_norm},

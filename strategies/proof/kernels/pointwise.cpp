@@ -83,14 +83,23 @@ double gelu_by_tanh(double x) {
   return 0.5 * x *
          (1.0 + std::tanh(std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
 }
-// The only argument names the approximation, so it is not passed on as a number.
-LocalResult run_gelu(const LocalCall& local, const OpKernel& kernel) {
-  const bool by_tanh = local.call.text_arg(0, "none") == "tanh";
+// For ops whose arguments besides tensors are not numbers, so that they are not passed on.
+LocalResult run_on_tensors(const LocalCall& local, const OpKernel& kernel,
+                           double (*element)(Operands)) {
   OpCall plain = local.call;
   plain.args = nlohmann::json::array();
-  LocalCall call{.call = plain, .memory = local.memory, .inputs = local.inputs};
-  if (by_tanh) return run_pointwise(call, kernel, [](Operands x) { return gelu_by_tanh(x[0]); });
-  return run_pointwise(call, kernel, [](Operands x) { return gelu(x[0]); });
+  return run_pointwise({.call = plain, .memory = local.memory, .inputs = local.inputs}, kernel,
+                       element);
+}
+// The only argument names the approximation.
+LocalResult run_gelu(const LocalCall& local, const OpKernel& kernel) {
+  const bool by_tanh = local.call.text_arg(0, "none") == "tanh";
+  if (by_tanh) return run_on_tensors(local, kernel, [](Operands x) { return gelu_by_tanh(x[0]); });
+  return run_on_tensors(local, kernel, [](Operands x) { return gelu(x[0]); });
+}
+// The only argument is non_blocking, which changes no element.
+LocalResult run_copy(const LocalCall& local, const OpKernel& kernel) {
+  return run_on_tensors(local, kernel, kernel.element);
 }
 
 // The next number that the tensors' dtype can represent.
@@ -201,7 +210,7 @@ constexpr OpKernel kKernels[] = {
     clamp_kernel("clip"),
     pointwise_kernel("clone", 1, [](Operands x) { return x[0]; }),
     pointwise_kernel("conj_physical", 1, [](Operands x) { return x[0]; }),
-    pointwise_kernel("copy", 2, [](Operands x) { return x[1]; }),
+    {.name = "copy", .run = run_copy, .element = [](Operands x) { return x[1]; }, .operands = 2},
     floating_kernel("copysign", 2, [](Operands x) { return std::copysign(x[0], x[1]); }),
     floating_kernel("cos", 1, [](Operands x) { return std::cos(x[0]); }),
     floating_kernel("cosh", 1, [](Operands x) { return std::cosh(x[0]); }),

@@ -6,20 +6,15 @@
 #include <numeric>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "costmodel/base/text.h"
-#include "sim/counter_hash.h"
 #include "strategies/proof/op_kernel.h"
 #include "strategies/rules/pointwise.h"
 
 namespace shardlab {
 namespace random_kernels {
 
-constexpr std::uint64_t kSeed = 0;
-
-// A number in (0, 1) that f32 holds exactly.
-double uniform(std::uint64_t index, std::uint64_t draw) {
-  return (static_cast<double>(counter_hash(kSeed, index, draw) >> 42U) + 0.5) * 0x1p-22;
-}
+double uniform(std::uint64_t index, std::uint64_t draw) { return drawn_number(index, draw); }
 double standard_normal(std::uint64_t index) {
   return std::sqrt(-2.0 * std::log(uniform(index, 1))) *
          std::cos(2.0 * std::numbers::pi * uniform(index, 2));
@@ -50,8 +45,10 @@ LocalResult run_drawn(const LocalCall& local, const OpKernel&) {
 }
 
 double draw_bernoulli(const LocalCall& local, std::uint64_t index, double chance) {
-  // Only the out= form and the in-place form take the chance as a number.
-  if (local.call.op.find(".float") != std::string::npos) chance = number(local, 0, 0.5);
+  // Some forms take the chance as a number, and the others read it from the tensor.
+  const std::string_view op = local.call.op;
+  const bool is_number = op.find(".float") != std::string_view::npos || op.ends_with(".p");
+  if (is_number) chance = number(local, 0, 0.5);
   return uniform(index, 1) < chance ? 1.0 : 0.0;
 }
 double draw_exponential(const LocalCall& local, std::uint64_t index, double) {
@@ -83,6 +80,32 @@ double draw_integer(const LocalCall& local, std::uint64_t index, double) {
   }
   return low + std::floor((high - low) * uniform(index, 1));
 }
+
+// Makes a tensor of numbers, each of which is drawn from its index in the whole tensor. The --args
+// begin with the shape of the whole tensor.
+template <double (*kDraw)(const LocalCall&, std::uint64_t, double)>
+LocalResult run_made(const LocalCall& local, const OpKernel&) {
+  const Shape shape = made_shape(local);
+  const auto given = local.call.integers_arg(0);
+  const Shape strides = row_major_strides(given ? Shape(given->begin(), given->end()) : shape);
+  if (strides.size() != shape.size()) {
+    throw InputError(local.call.op + ": found a shape of " + std::to_string(strides.size()) +
+                     " dims in --args; valid: the " + std::to_string(shape.size()) +
+                     " dims of the result");
+  }
+  std::vector<double> values = filled(local, shape, 0.0);
+  for_each_element(shape, [&](const Shape& index, std::int64_t i) {
+    std::int64_t global = 0;
+    for (std::size_t d = 0; d < index.size(); ++d) {
+      const std::int64_t row =
+          local.output_rows.empty() ? index[d] : local.output_rows[0][d].at(to_index(index[d]));
+      global += strides[d] * row;
+    }
+    values[to_index(i)] = kDraw(local, static_cast<std::uint64_t>(global), 0.0);
+  });
+  return {{from_doubles(local.memory, DType::kF32, shape, values)}, {}};
+}
+double draw_unit(const LocalCall&, std::uint64_t index, double) { return uniform(index, 1); }
 
 // Scales up the elements that are kept, and returns the mask of them.
 LocalResult run_dropout(const LocalCall& local, const OpKernel&) {
@@ -183,7 +206,9 @@ constexpr OpKernel kKernels[] = {
     {.name = "native_dropout", .run = run_dropout},
     {.name = "normal", .run = run_drawn<draw_normal>},
     {.name = "normal_functional", .run = run_drawn<draw_normal>},
+    {.name = "rand", .run = run_made<draw_unit>, .needs_output_shapes = true},
     {.name = "randint_like", .run = run_drawn<draw_integer>},
+    {.name = "randn", .run = run_made<draw_standard_normal>, .needs_output_shapes = true},
     {.name = "randn_like", .run = run_drawn<draw_standard_normal>},
     {.name = "rrelu_with_noise_functional", .run = run_noisy},
     {.name = "uniform", .run = run_drawn<draw_uniform>},

@@ -4,7 +4,6 @@
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/index.h"
-#include "sim/counter_hash.h"
 #include "sim/tensor_kernels.h"
 #include "strategies/proof/op_kernel.h"
 
@@ -72,8 +71,7 @@ LocalResult run_rand_like(const LocalCall& local, const OpKernel&) {
   const auto seed = static_cast<std::uint64_t>(local.call.integer_arg(0, 0));
   std::vector<double> values;
   for (const std::uint64_t index : global_indices(local, 0)) {
-    const std::uint64_t hash = counter_hash(seed, index, 1);
-    values.push_back((static_cast<double>(hash >> 42U) + 0.5) * 0x1p-22);  // f32 holds it exactly
+    values.push_back(drawn_number(index, 1, seed));
   }
   return {{from_doubles(local.memory, input.dtype(), input.shape(), values)}, {}};
 }
@@ -89,7 +87,7 @@ LocalResult run_to_copy(const LocalCall& local, const OpKernel&) {
     throw InputError(local.call.op +
                      ": --args must begin with a dtype; valid: " + data_dtype_names());
   }
-  return {{from_doubles(local.memory, *dtype, input.shape(), as_doubles(input))}, {}};
+  return {{cast_doubles(local.memory, *dtype, input.shape(), as_doubles(input))}, {}};
 }
 
 constexpr OpKernel kKernels[] = {

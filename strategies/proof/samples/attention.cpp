@@ -29,6 +29,8 @@ constexpr OpSample kSamples[] = {
     {"aten._scaled_dot_product_efficient_attention.default",
      "f32[2,5,2,4] unit | f32[2,5,2,4] unit | f32[2,5,2,4] unit | f32[2,5,2,2] unit",
      "[true, 0.0, true]"},
+    {"aten._scaled_dot_product_efficient_attention.default",
+     "f32[2,3,2,4] unit | f32[2,3,2,4] unit | f32[2,3,2,4] unit | none", "[true, 0.5]"},
     {"aten._scaled_dot_product_efficient_attention_backward.default",
      "f32[2,3,2,4] unit | f32[2,3,2,4] unit | f32[2,3,2,4] unit | f32[2,3,2,4] unit | none | "
      "f32[2,3,2,4] unit | f32[2,3,32] unit | i64[] | i64[]",
@@ -41,6 +43,10 @@ constexpr OpSample kSamples[] = {
      "f32[2,3,2,4] unit | f32[2,3,2,4] unit | f32[2,3,2,4] unit | f32[2,3,2,4] unit | "
      "f32[2,3,2,2] unit | f32[2,3,2,4] unit | f32[2,3,32] unit | i64[] | i64[]",
      "[0.0, [true, true, true, false]]"},
+    {"aten._scaled_dot_product_efficient_attention_backward.default",
+     "f32[2,3,2,4] unit | f32[2,3,2,4] unit | f32[2,3,2,4] unit | f32[2,3,2,4] unit | none | "
+     "f32[2,3,2,4] unit | f32[2,3,32] unit | i64[] | i64[]",
+     "[0.5, [true, true, true, false]]"},
     {"aten._scaled_dot_product_flash_attention.default",
      "f32[2,6,2,4] unit | f32[2,6,3,4] unit | f32[2,6,3,4] unit"},
     {"aten._scaled_dot_product_flash_attention.default",
@@ -53,6 +59,8 @@ constexpr OpSample kSamples[] = {
      "f32[2,6,2,4] unit | f32[2,3,2,4] unit | f32[2,3,2,4] unit", "[0.0, true]"},
     {"aten._scaled_dot_product_flash_attention.default",
      "f32[2,6,2,4] unit | f32[2,1,2,4] unit | f32[2,1,2,4] unit"},
+    {"aten._scaled_dot_product_flash_attention.default",
+     "f32[2,3,2,4] unit | f32[2,3,2,4] unit | f32[2,3,2,4] unit", "[0.5, true, true]"},
     {"aten._scaled_dot_product_flash_attention_backward.default",
      "f32[2,6,2,4] unit | f32[2,6,2,4] unit | f32[2,3,2,4] unit | f32[2,3,2,4] unit | "
      "f32[2,6,2,4] unit | f32[2,6,2] unit | none | none | i64[2] | i64[]",
@@ -60,7 +68,7 @@ constexpr OpSample kSamples[] = {
     {"aten._scaled_dot_product_flash_attention_backward.default",
      "f32[2,4,2,4] unit | f32[2,4,2,4] unit | f32[2,2,2,4] unit | f32[2,2,2,4] unit | "
      "f32[2,4,2,4] unit | f32[2,4,2] unit",
-     "[2, 2, 0.0, true]"},
+     "[2, 2, 0.25, true]"},
     {"aten._scaled_dot_product_flash_attention_backward.default",
      "f32[2,6,2,4] unit | f32[2,6,2,4] unit | f32[2,1,2,4] unit | f32[2,1,2,4] unit | "
      "f32[2,6,2,4] unit | f32[2,6,2] unit",

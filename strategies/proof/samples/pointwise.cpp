@@ -23,6 +23,8 @@ constexpr OpSample kSamples[] = {
     {"aten.bitwise_not_.default", "i32[6]"},
     {"aten.bitwise_or.Tensor", "i32[4,6] | i32[6]"},
     {"aten.bitwise_or.Tensor", "b8[6] | b8[6]"},
+    {"aten.copy.default", "f32[4,6] | f32[4,6]"},
+    {"aten.copy.default", "f32[4,6] | f32[1,6]", "[false]"},
     {"aten.copy.out", "f32[4,6] | f32[4,6] | f32[4,6]"},
     {"aten.div.Scalar_mode", "f32[4,6]", R"([2.0, "floor"])"},
     {"aten.div.Scalar_mode", "f32[5]", R"([-1.5, "trunc"])"},

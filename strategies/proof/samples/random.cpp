@@ -8,6 +8,7 @@ constexpr OpSample kSamples[] = {
     {"aten.bernoulli.default", "f32[4,6] unit"},
     {"aten.bernoulli.float_out", "f32[6] | f32[6]", "[0.5]"},
     {"aten.bernoulli.out", "f32[6] unit | f32[6]"},
+    {"aten.bernoulli.p", "f32[4,6]", "[0.25]"},
     {"aten.bernoulli_.float", "f32[4,6]", "[0.5]"},
     {"aten.exponential.out", "f32[6] | f32[6]"},
     {"aten.exponential_.default", "f32[4,6]", "[2.0]"},

@@ -13,6 +13,7 @@
 #include "strategies/rules/norm_args.h"
 #include "strategies/rules/op_rule.h"
 #include "strategies/rules/rule_rows.h"
+#include "strategies/rules/tensor_args.h"
 
 namespace shardlab {
 namespace norm_rules {
@@ -329,6 +330,28 @@ constexpr OpRule norm(std::string_view op, RuleSets sets, RuleSets uneven_in = k
           .flops = first_input_flops};
 }
 
+// -- The backward pass of weight_norm -------------------------------------------------------------
+
+std::vector<TensorMeta> weight_norm_outputs(const OpCall& call) {
+  expect_tensors(call, 4);
+  std::vector<TensorMeta> outputs = {call.tensors()[1]->meta, call.tensors()[2]->meta};
+  for (TensorMeta& output : outputs) output.strides.clear();
+  return outputs;
+}
+
+// Each slice of the weight has a norm of its own. Both gradients are linear in the weight's, and the
+// one of v is linear in g, too.
+Rows weight_norm_rows(const OpCall& call, const OpRule&) {
+  const int ndim = call.tensors()[1]->meta.ndim();
+  const int dim = normalize_dim(call.integer_arg(0, 0), ndim, call.op);
+  Rows rows = {all_alike(6, RowEntry::any_shard(dim))};
+  for (const Placement& p : {kSum, kAvg}) {
+    rows.push_back({p, p, p, kR, kR, kR});
+    rows.push_back({p, kR, kR, kR, p, kR});
+  }
+  return rows;
+}
+
 constexpr OpRule kRules[] = {
     norm("aten._batch_norm_with_update.default", kDTensor),
     norm("aten._batch_norm_with_update.default", kShardlab),
@@ -343,6 +366,14 @@ constexpr OpRule kRules[] = {
     norm("aten._native_batch_norm_legit_functional.default", kShardlab),
     norm("aten._native_batch_norm_legit_no_training.default", kDTensor),
     norm("aten._native_batch_norm_legit_no_training.default", kShardlab),
+    // PyTorch has no rule for this op.
+    {.op = "aten._weight_norm_interface_backward.default",
+     .sets = kShardlab,
+     .outputs = weight_norm_outputs,
+     .rows = weight_norm_rows,
+     .uneven_in = kEveryRuleSet,
+     .kernel = Kernel::kReduction,
+     .flops = first_input_flops},
     norm("aten.native_batch_norm.default", kDTensor),
     norm("aten.native_batch_norm.default", kShardlab),
     norm("aten.native_batch_norm_backward.default", kDTensor),

@@ -47,6 +47,10 @@ constexpr PartialRow kAbove[] = {
 constexpr PartialRow kBelow[] = {
     {{kMin, kMax, kR}, 3}, {{kMax, kMin, kR}, 3}, {{kMax, kR, kMax}, 3}, {{kMin, kR, kMin}, 3}};
 constexpr PartialRow kFirstMonotone[] = {{{kMax, kMax, kR}, 3}, {{kMin, kMin, kR}, 3}};
+// copy(x, y) returns y in the shape and dtype of x, whose values do not matter.
+constexpr PartialRow kOverwritten[] = {
+    {{kSum, kSum, kSum}, 3}, {{kSum, kR, kSum}, 3}, {{kAvg, kAvg, kAvg}, 3}, {{kAvg, kR, kAvg}, 3},
+    {{kMax, kMax, kMax}, 3}, {{kMax, kR, kMax}, 3}, {{kMin, kMin, kMin}, 3}, {{kMin, kR, kMin}, 3}};
 // Ops that multiply the first operand by a factor that is never negative.
 constexpr PartialRow kFirstMasked[] = {
     {{kSum, kSum, kR}, 3}, {{kAvg, kAvg, kR}, 3}, {{kMax, kMax, kR}, 3}, {{kMin, kMin, kR}, 3}};
@@ -445,6 +449,12 @@ constexpr PointwiseOps kOps[] = {
      .shardlab_rows = xlogy_rows,
      .outputs = outputs_as<ResultType::kFloat, 2>,
      .excuse = where_defined},
+    // PyTorch has no rule for the form that returns a new tensor, which traces write for x[...] = y.
+    {.words = "copy",
+     .shardlab = kOverwritten,
+     .outputs = outputs_as<ResultType::kFirst, 2>,
+     .sets = kShardlab,
+     .excuse = of_what_is_overwritten},
     {.words = "copy.out",
      .dtensor = kPreserveBinary,
      .shardlab = kPreserveBinary,

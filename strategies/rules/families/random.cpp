@@ -109,6 +109,11 @@ constexpr OpRule elementwise(std::string_view op) {
 constexpr OpRule elementwise_out(std::string_view op) {
   return drawn(op, drawn_outputs<1>, alike_rows<1, 0>, 1);
 }
+// PyTorch has no rule for this op.
+constexpr OpRule known_to_shardlab(OpRule rule) {
+  rule.sets = kShardlab;
+  return rule;
+}
 constexpr OpRule multinomial(std::string_view op, OutputsOf outputs, std::size_t out_tensors) {
   OpRule rule = drawn(op, outputs, alike_rows<1, 1>, out_tensors);
   rule.uneven_in = kNoRuleSet;
@@ -117,6 +122,7 @@ constexpr OpRule multinomial(std::string_view op, OutputsOf outputs, std::size_t
 
 constexpr OpRule kRules[] = {
     elementwise("aten.bernoulli.default"),
+    known_to_shardlab(elementwise("aten.bernoulli.p")),
     elementwise_out("aten.bernoulli.float_out"),
     elementwise_out("aten.bernoulli.out"),
     elementwise("aten.bernoulli_.float"),

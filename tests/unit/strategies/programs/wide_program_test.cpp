@@ -50,6 +50,38 @@ TEST(WideCall, ViewsOfComplexNumbersCopyAndTheirProductsAreOfPairs) {
   EXPECT_EQ(std::move(conjugate).call().op, "shardlab.complex_conjugate");
 }
 
+// A dim that counts from the right skips the dim of pairs, and a number scales both parts.
+TEST(WideCall, OpsOnComplexNumbersThatKeepPairsTogetherRunOnPairs) {
+  const auto op_of = [](const char* op, const nlohmann::json& args, const Shape& shape) {
+    Rotary made;
+    static_cast<void>(made.builder.op(op, {made.table}, args, {meta_of(DType::kC64, shape)}));
+    const OpCall call = std::move(made).call();
+    return call.op + " " + call.args.dump();
+  };
+  EXPECT_EQ(op_of("aten.unsqueeze.default", {-1}, {4, 1}), "aten.unsqueeze.default [1]");
+  EXPECT_EQ(op_of("aten.unsqueeze.default", {0}, {1, 4}), "aten.unsqueeze.default [0]");
+  EXPECT_EQ(op_of("aten.slice.Tensor", {-1, 0, 2}, {2}), "aten.slice.Tensor [0,0,2]");
+  EXPECT_EQ(op_of("aten.mul.Tensor", {2.0}, {4}), "aten.mul.Tensor [2.0]");
+  EXPECT_THROW_MSG(static_cast<void>(op_of("aten.unsqueeze.default", {2}, {4, 1})), InputError,
+                   "aten.unsqueeze.default: found dim 2; valid: -2 to 1");
+  Rotary polar;
+  static_cast<void>(polar.builder.op("aten.polar.default", {polar.x, polar.x},
+                                     nlohmann::json::array(), {meta_of(DType::kC64, {4, 2})}));
+  EXPECT_EQ(std::move(polar).call().op, "shardlab.complex_polar");
+}
+
+// as_strided counts places in memory, so that it needs the strides.
+TEST(WideCall, KeepsStridesWhereTheyCount) {
+  ProgramBuilder b("p", "");
+  TensorMeta meta = meta_of(DType::kF32, {2, 3});
+  meta.strides = {1, 2};
+  const Value x = b.source(NodeKind::kInput, meta);
+  static_cast<void>(b.op("aten.as_strided.default", {x}, nlohmann::json::parse("[[6], [1]]"),
+                         {meta_of(DType::kF32, {6})}));
+  const Program program = std::move(b).build().program;
+  EXPECT_EQ(wide_call(program, 1, 1).tensors()[0]->meta.strides, (Shape{1, 2}));
+}
+
 TEST(WideCall, CastsGoToF64AndPartsCopy) {
   Rotary cast;
   static_cast<void>(cast.builder.convert(cast.x, DType::kBF16));
@@ -69,6 +101,13 @@ TEST(WideCall, OtherOpsOnComplexNumbersAreRefused) {
   static_cast<void>(exp.builder.unary("aten.exp.default", exp.table));
   EXPECT_THROW_MSG(std::move(exp).call(), InputError,
                    "aten.exp.default has no reference kernel for complex numbers, so it can't be "
+                   "executed");
+  // The number is added to the real part alone.
+  Rotary shifted;
+  static_cast<void>(
+      shifted.builder.op("aten.add.Tensor", {shifted.table}, {1.0}, {meta_of(DType::kC64, {4})}));
+  EXPECT_THROW_MSG(std::move(shifted).call(), InputError,
+                   "aten.add.Tensor has no reference kernel for complex numbers, so it can't be "
                    "executed");
 }
 

@@ -2,6 +2,9 @@
 // result.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "costmodel/base/error.h"
 #include "tests/support/kernel_values.h"
 #include "tests/support/reference_messages.h"
@@ -43,16 +46,17 @@ TEST(AttentionKernel, PadsOrLeavesOutTheSums) {
 }
 
 // Compares the gradient of a weighted sum of the result with its finite differences, for each
-// element of each input.
+// element of each input, whether elements are seen or dropped.
 TEST(AttentionKernel, GradientsEqualDifferencesOfTheResult) {
   const Values weights = {0.5, -1.0, 2.0, 1.5};
   const Values bias = {0.5, -0.25, 1.0, 0.75};
-  for (const char* causal : {"false", "true"}) {
+  for (const auto& [dropout, causal] : {std::pair("0.0", "false"), std::pair("0.0", "true"),
+                                        std::pair("0.4", "false"), std::pair("0.4", "true")}) {
     std::vector<Operand> operands = {{"f64[1,1,2,2]", kQuery},
                                      {"f64[1,1,2,2]", kKey},
                                      {"f64[1,1,2,2]", kValue},
                                      {"f64[1,1,2,2]", bias}};
-    const std::string forward_args = std::string("[true, 0.0, ") + causal + "]";
+    const std::string forward_args = std::string("[true, ") + dropout + ", " + causal + "]";
     const auto result = kernel_values(kForward, operands, forward_args);
     const auto loss = [&] {
       const Values out = kernel_values(kForward, operands, forward_args)[0];
@@ -71,7 +75,7 @@ TEST(AttentionKernel, GradientsEqualDifferencesOfTheResult) {
                        {"f64[1,1,32]", result[1]},
                        {"i64[]", {0}},
                        {"i64[]", {0}}},
-                      std::string("[0.0, [true, true, true, true], ") + causal + "]");
+                      std::string("[") + dropout + ", [true, true, true, true], " + causal + "]");
     ASSERT_EQ(gradients.size(), 4U);
     for (std::size_t input = 0; input < 4; ++input) {
       for (std::size_t i = 0; i < 4; ++i) {
@@ -84,7 +88,8 @@ TEST(AttentionKernel, GradientsEqualDifferencesOfTheResult) {
         operands[input].values[i] = before;
         // The sums are rounded to f32.
         EXPECT_NEAR(gradients[input][i], (above - below) / (2 * kStep), 1e-6)
-            << "input " << input << ", element " << i << ", causal " << causal;
+            << "input " << input << ", element " << i << ", causal " << causal << ", dropout "
+            << dropout;
       }
     }
   }
@@ -140,13 +145,31 @@ TEST(AttentionKernel, ReturnsTheBiasGradientIfAskedFor) {
   EXPECT_EQ(kernel_values(kBackward, operands, "[0.0, [true, true, true, false]]").size(), 3U);
 }
 
+// Of 4096 probabilities, a quarter is dropped, and the others are scaled up. With keys of zeros all
+// probabilities are equal, so that each result tells how many were kept.
+TEST(AttentionKernel, DropsSomeProbabilitiesAndScalesUpTheOthers) {
+  const Values zeros(64, 0.0);
+  const Values ones(64, 1.0);
+  const auto outputs =
+      kernel_values("aten._scaled_dot_product_flash_attention.default",
+                    {{"f64[1,1,64,1]", zeros}, {"f64[1,1,64,1]", zeros}, {"f64[1,1,64,1]", ones}},
+                    "[0.25, false, true]");
+  double kept = 0.0;
+  for (const double result : outputs[0]) kept += result * 64 * 0.75;
+  EXPECT_NEAR(kept / 4096, 0.75, 0.03);
+  // What is dropped is negative among the probabilities that are asked for.
+  const auto negative = std::count_if(outputs.back().begin(), outputs.back().end(),
+                                      [](double share) { return share < 0.0; });
+  EXPECT_NEAR(static_cast<double>(negative), 4096 - kept, 1e-6);
+}
+
 TEST(AttentionKernel, RefusesWhatItCannotCompute) {
   const std::vector<Operand> operands = {
       {"f64[1,1,2,2]", kQuery}, {"f64[1,1,2,2]", kKey}, {"f64[1,1,2,2]", kValue}};
   const char* flash = "aten._scaled_dot_product_flash_attention.default";
   EXPECT_NE(message_of<InputError>([&] {
-              (void)kernel_values(flash, operands, "[0.5]");
-            }).find("dropout"),
+              (void)kernel_values(flash, operands, "[1.0]");
+            }).find("found dropout 1; valid: from 0 to below 1"),
             std::string::npos);
   std::vector<Operand> unlike = operands;
   unlike[1] = {"f64[1,2,1,2]", kKey};

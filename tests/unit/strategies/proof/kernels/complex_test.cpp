@@ -1,6 +1,9 @@
 // Kernels of complex numbers, which are held as pairs.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <numbers>
+
 #include "tests/support/kernel_values.h"
 
 namespace shardlab {
@@ -28,6 +31,12 @@ INSTANTIATE_TEST_SUITE_P(All, PairKernel,
                                         {{"f64[2,1,2]", {1, 0, 0, 1}}, {"f64[2,2]", {2, 3, 5, 7}}},
                                         "[]",
                                         {{2, 3, 5, 7, -3, 2, -7, 5}}},
+                             // Lengths 2 and 3 at angles 0 and pi.
+                             KernelCase{"Polar",
+                                        "shardlab.complex_polar",
+                                        {{"f64[2]", {2, 3}}, {"f64[2]", {0, std::numbers::pi}}},
+                                        "[]",
+                                        {{2, 0, -3, 3 * std::sin(std::numbers::pi)}}},
                              KernelCase{"Conjugate",
                                         "shardlab.complex_conjugate",
                                         {{"f64[2,2]", {1, 2, 3, -4}}},
@@ -45,6 +54,11 @@ INSTANTIATE_TEST_SUITE_P(
                                {{"f64[2,3]", {1, 2, 3, 4, 5, 6}}},
                                "[]",
                                "found f64[2,3]; valid: a last dim of extent 2"},
+                    KernelCall{"LengthsWithoutAngles",
+                               "shardlab.complex_polar",
+                               {{"f64[2]", {1, 2}}, {"f64[1]", {0}}},
+                               "[]",
+                               "found f64[2] and f64[1]; valid: two tensors of one shape"},
                     KernelCall{"OtherExtents",
                                "shardlab.complex_product",
                                {{"f64[2,2]", {1, 2, 3, 4}}, {"f64[3,2]", {1, 2, 3, 4, 5, 6}}},

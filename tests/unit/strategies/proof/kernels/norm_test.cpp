@@ -1,4 +1,4 @@
-// The batch norm that returns new running statistics. Expected values are PyTorch 2.13.0's.
+// The batch norm that returns new running statistics, and the backward pass of weight_norm. Expected values are PyTorch 2.13.0's.
 #include <gtest/gtest.h>
 
 #include "tests/support/kernel_values.h"
@@ -44,6 +44,34 @@ TEST(FunctionalBatchNormKernel, KeepsRunningStatisticsWhereItDoesNot) {
   expect_values(found[1], {1, -1});
   expect_values(found[3], {1, -1});
   expect_values(found[4], {4, 2});
+}
+
+TEST(WeightNormKernel, ReturnsPyTorchsGradientsOfDirectionAndLength) {
+  const char* op = "aten._weight_norm_interface_backward.default";
+  const Operand gradient{"f64[2,3]", {1, 2, 3, 4, 5, 6}};
+  const Operand direction{"f64[2,3]", {1, -1, 2, 0.5, 3, -2}};
+  expect_outputs({"ByRows",
+                  op,
+                  {gradient,
+                   direction,
+                   {"f64[2,1]", {2, 3}},
+                   {"f64[2,1]", {2.449489742783178, 3.640054944640259}}},
+                  "[0]",
+                  {{0.13608276348795423, 2.313406979295224, 1.0886621079036345, 3.1411510095436057,
+                    3.1878017671110848, 5.566990403052529},
+                   {2.041241452319315, 1.3736056394868903}}},
+                 1e-14);
+  expect_outputs({"ByColumns",
+                  op,
+                  {gradient,
+                   direction,
+                   {"f64[1,3]", {2, 3, 4}},
+                   {"f64[1,3]", {1.118033988749895, 3.1622776601683795, 2.8284271247461903}}},
+                  "[1]",
+                  {{-2.504396134799764, 3.130654883566695, 6.363961030678927, 5.008792269599529,
+                    1.0435516278555654, 6.363961030678928},
+                   {2.6832815729997477, 4.110960958218893, -2.1213203435596424}}},
+                 1e-14);
 }
 
 }  // namespace norm_kernel_test
