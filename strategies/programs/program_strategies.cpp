@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <boost/container_hash/hash.hpp>
+#include <iterator>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -11,6 +12,7 @@
 #include <utility>
 
 #include "costmodel/base/error.h"
+#include "sim/fake_group.h"
 #include "strategies/programs/program_check.h"
 #include "strategies/programs/program_graph.h"
 #include "strategies/rules/row_expansion.h"
@@ -73,6 +75,7 @@ class Enumerator {
       all_.class_of[n] = it->second;
       if (is_new) add_class(n);
     }
+    note_unknown_ops();
     return std::move(all_);
   }
 
@@ -84,6 +87,37 @@ class Enumerator {
   }
   [[nodiscard]] std::uint32_t producer_list(const ValueRef& value) const {
     return all_.of(value.node).tensors[value.output];
+  }
+
+  // Says of each op without a rule which of its nodes are replicated.
+  void note_unknown_ops() {
+    std::vector<std::pair<std::string_view, std::vector<std::size_t>>> unknown;
+    for (std::size_t n = 0; n < program_.nodes.size(); ++n) {
+      const ProgramNode& own = node(n);
+      if (!own.computes() || is_alias(n) || own.op == kGetItem || is_listed(own) ||
+          rule_of(own.op) != nullptr) {
+        continue;
+      }
+      auto found = std::find_if(unknown.begin(), unknown.end(),
+                                [&](const auto& entry) { return entry.first == own.op; });
+      if (found == unknown.end()) found = unknown.insert(unknown.end(), {own.op, {}});
+      found->second.push_back(n);
+    }
+    for (const auto& [op, nodes] : unknown) all_.notes.push_back(note_of(op, nodes));
+  }
+  [[nodiscard]] std::string note_of(std::string_view op, std::span<const std::size_t> nodes) const {
+    constexpr std::size_t kMostNames = 3;
+    std::string note = std::string(op) + " has no sharding rule, so ";
+    if (nodes.size() == 1) {
+      note += "node " + node(nodes[0]).name + " is replicated";
+    } else {
+      note += "its " + std::to_string(nodes.size()) + " nodes are replicated:";
+      for (std::size_t i = 0; i < std::min(nodes.size(), kMostNames); ++i) {
+        note += (i == 0 ? " " : ", ") + node(nodes[i]).name;
+      }
+      if (nodes.size() > kMostNames) note += ", ...";
+    }
+    return note;
   }
 
   void number_metas() {
@@ -183,11 +217,7 @@ class Enumerator {
     if (is_alias(n)) return expanded(n, call, *alias_, alias_->rows(call, *alias_));
     if (own.op == kGetItem) return kept(n);
     if (is_listed(own)) return listed(n);
-    if (rule == nullptr) {
-      all_.notes.push_back(own.op + " has no sharding rule, so node " + own.name +
-                           " is replicated");
-      return expanded(n, call, OpRule{.op = own.op}, {});
-    }
+    if (rule == nullptr) return expanded(n, call, OpRule{.op = own.op}, {});
     if (rule->rows == nullptr) return followed(n, call, *rule);
     return expanded(n, call, *rule, rule->rows(call, *rule));
   }
@@ -357,7 +387,9 @@ class Enumerator {
           " tensors that the node reads and makes; valid: " + std::to_string(row.size()));
     }
     Rows whole = {Row(metas.size(), RowEntry(Placement::replicate()))};
-    whole.insert(whole.end(), rows.begin(), rows.end());
+    std::copy_if(rows.begin(), rows.end(), std::back_inserter(whole), [&](const Row& row) {
+      return options_.rules != kShardlab || can_be_reduced(row, metas);
+    });
     std::set<int> factors;
     if (options_.strided && takes_strided(node(n))) factors = observed_factors(n);
     std::vector<std::vector<Placements>> layouts =
@@ -368,6 +400,16 @@ class Enumerator {
     if (rule.filter != nullptr) apply_filter(call, rule, node(n).outputs.size(), layouts);
     add_orders(metas, layouts, [](const auto&) { return true; });
     return {.rule = rule.outputs == nullptr ? nullptr : &rule, .tensors = layout_lists(layouts)};
+  }
+
+  // Whether numbers of the tensors' dtypes have the reductions of the row's partials. The rules of
+  // PyTorch offer the average of b8, which has none.
+  static bool can_be_reduced(const Row& row, std::span<const TensorMeta* const> metas) {
+    for (std::size_t t = 0; t < metas.size(); ++t) {
+      if (row[t].is_any_shard() || !row[t].placement().is_partial()) continue;
+      if (!reduces(row[t].placement().reduce_op(), metas[t]->dtype)) return false;
+    }
+    return true;
   }
 
   // AutoParallel asks more of a tensor that an op makes from numbers than of others: each dim has at
@@ -590,9 +632,9 @@ std::vector<Placements> first_outputs(const std::vector<NodePlacements>& placeme
 const OpRule* find_program_rule(std::string_view op, RuleSet rules) {
   for (const RuleSet set : {rules, kAutoParallel}) {
     try {
-      return &find_op_rule(op, set);
+      if (const OpRule* rule = op_rule_or_null(op, set)) return rule;
     } catch (const InputError&) {
-      continue;
+      continue;  // the name stands for several ops
     }
   }
   return nullptr;

@@ -72,11 +72,15 @@ std::vector<std::string_view> all_op_names() {
   return all;
 }
 
-const OpRule& find_op_rule(std::string_view op, RuleSet set) {
+const OpRule* op_rule_or_null(std::string_view op, RuleSet set) {
   const std::vector<const OpRule*> named = rule_table(set).named(op);
   expect_one_overload(op, named);
-  const OpRule* rule = named.empty() ? nullptr : named.front();
-  if (rule == nullptr && kAutoParallels.contains(set)) rule = borrowed(op, set);
+  if (!named.empty()) return named.front();
+  return kAutoParallels.contains(set) ? borrowed(op, set) : nullptr;
+}
+
+const OpRule& find_op_rule(std::string_view op, RuleSet set) {
+  const OpRule* rule = op_rule_or_null(op, set);
   if (rule == nullptr) fail_to_find(op, set);
   return *rule;
 }

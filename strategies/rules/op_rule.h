@@ -166,6 +166,8 @@ struct OpRuleFamily {
 // shardlab's where only that has rows. The look-up is a binary search (rule_table.h). Throws
 // InputError for an unknown op (and names the nearest word), or where that set has no rule.
 [[nodiscard]] const OpRule& find_op_rule(std::string_view op, RuleSet set);
+// The same rule, or null if the set has none. Throws InputError for a name that several ops share.
+[[nodiscard]] const OpRule* op_rule_or_null(std::string_view op, RuleSet set);
 // Every op that some rule set has. Names are sorted, and each is listed once.
 [[nodiscard]] std::vector<std::string_view> all_op_names();
 

@@ -189,6 +189,33 @@ TEST(ProgramStrategies, AnOpWithoutARuleReplicatesAndIsNoted) {
             (Texts{"mylib.secret.default has no sharding rule, so node secret is replicated"}));
 }
 
+// One note tells of all nodes of an op.
+TEST(ProgramStrategies, NodesOfOneUnknownOpShareANote) {
+  ProgramBuilder b("p", "");
+  Value y = input(b, {4, 4});
+  for (int i = 0; i < 4; ++i) y = b.unary("mylib.secret.default", y);
+  for (int i = 0; i < 2; ++i) y = b.unary("mylib.other.default", y);
+  const Program program = std::move(b).build().program;
+  EXPECT_EQ(
+      enumerate_strategies(program, DeviceMesh::parse("2")).notes,
+      (Texts{"mylib.secret.default has no sharding rule, so its 4 nodes are replicated: secret, "
+             "secret_1, secret_2, ...",
+             "mylib.other.default has no sharding rule, so its 2 nodes are replicated: other, "
+             "other_1"}));
+}
+
+// Truth values have no average. The rule set of PyTorch lists it all the same.
+TEST(ProgramStrategies, ShardlabListsNoPartialWithoutAReduction) {
+  ProgramBuilder b("p", "");
+  const Value x = b.source(NodeKind::kInput, meta_of(DType::kB8, {4}));
+  static_cast<void>(b.unary("aten.detach.default", x));
+  EXPECT_EQ(strategies_of(b, "2", {.rules = Release::k2_14}),
+            (Texts{"R<-R", "S(0)<-S(0)", "P(sum)<-P(sum)", "P(avg)<-P(avg)", "P(min)<-P(min)",
+                   "P(max)<-P(max)"}));
+  EXPECT_EQ(strategies_of(b, "2", {.rules = kShardlab}),
+            (Texts{"R<-R", "S(0)<-S(0)", "P(sum)<-P(sum)", "P(min)<-P(min)", "P(max)<-P(max)"}));
+}
+
 TEST(ProgramStrategies, OtherRuleSetsListTheirStrategies) {
   ProgramBuilder b("p", "");
   const Value x = input(b, {4, 4});
