@@ -208,8 +208,13 @@ DeviceMemory memory_of_run(const Program& program, const ProgramRunPlan& plan,
 nlohmann::json data_json(const Program& program, const ProgramExecution& done) {
   nlohmann::json wrong = nlohmann::json::array();
   for (const std::size_t n : done.wrong) wrong.push_back(program.nodes[n].name);
+  nlohmann::json again = nlohmann::json::array();
+  for (std::size_t n = 0; n < program.nodes.size(); ++n) {
+    if (done.nodes[n].judged_again) again.push_back(program.nodes[n].name);
+  }
   return {{"exact_nodes", std::count_if(done.nodes.begin(), done.nodes.end(),
                                         [](const NodeExecution& node) { return node.is_exact(); })},
+          {"judged_again_nodes", again},
           {"wrong_nodes", wrong}};
 }
 
@@ -308,6 +313,13 @@ void simulate_program(const SimulateProgramArguments& arguments, const ConfigSto
     title += "  " + std::to_string(document["exact_nodes"].get<std::int64_t>()) + " of " +
              std::to_string(program.nodes.size()) + " nodes equal to the last bit, " +
              std::to_string(done->wrong.size()) + " wrong\n";
+    const std::size_t again = document["judged_again_nodes"].size();
+    if (again > 0) {
+      title += "  note: rounding had grown before " + std::to_string(again) +
+               (again == 1 ? " node, which was compared with what its kernel makes"
+                           : " nodes, which were compared with what their kernels make") +
+               " of the ranks' own inputs\n";
+    }
   }
   if (memory) title += memory->text(session.style());
   simulation.finish(std::move(document), title, session);
