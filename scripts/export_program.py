@@ -12,7 +12,7 @@ with tensors of the device "meta" (fake ones cannot be converted by module.to), 
 
 Exit code 2 stands for a wrong argument, 1 for a module that cannot be exported; stderr says why, in one sentence.
 
-Needs PyTorch 2.13 (scripts/setup --with-oracle), but no build of shardlab: the exporter, and the form of what it
+Needs PyTorch 2.13 or newer (scripts/setup --with-oracle), but no build of shardlab: the exporter, and the form of what it
 writes, are in python/shardlab/exporting.py.
 """
 
