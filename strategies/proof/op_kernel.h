@@ -33,7 +33,8 @@ struct LocalCall {
   // By input: the global shape whose dims the rows count, where a registered placement cuts several
   // dims as one (viewed_shape). Empty: the shapes of the call's tensors.
   std::span<const Shape> input_shapes = {};
-  // By output, of a call without tensors: the global indices of its rows. Empty: the whole output.
+  // Where the call has no tensors: the global indices of each output's rows. If this is empty, the
+  // call makes the whole outputs.
   std::span<const RowLists> output_rows = {};
 
   // The i-th tensor argument, or its first tensor if it is a list. Null if it is missing.

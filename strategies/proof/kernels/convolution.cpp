@@ -114,6 +114,7 @@ class Products {
 
  private:
   static constexpr std::int64_t kOutside = -1;
+  // How many patches are multiplied at once, which bounds the memory that they take. Status: chosen.
   static constexpr std::int64_t kMostRows = 256;
 
   // Rows of one group: row r is position (first + r) % positions_ of sample (first + r) / positions_.

@@ -9,7 +9,7 @@
 namespace shardlab {
 namespace strided_kernels {
 
-// For each element of a box, row-major, its place in memory.
+// Returns the place in memory of each element of a box, in row-major order of the elements.
 std::vector<std::int64_t> places_in_memory(const Shape& shape, const Shape& strides,
                                            std::int64_t offset) {
   std::vector<std::int64_t> places;

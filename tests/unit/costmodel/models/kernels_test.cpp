@@ -13,16 +13,20 @@ using testing_support::compute_model;
 using testing_support::topology_json;
 using testing_support::topology_with;
 
+double product_us(const ComputeModel& model, const GemmShape& shape, DType dtype) {
+  return model
+      .price({.kind = Kernel::kGemm,
+              .bytes = 1.0,
+              .flops = gemm_flops(shape),
+              .dtype = dtype,
+              .gemm = shape})
+      .total.value();
+}
+
 class Kernels : public testing::Test {
  protected:
   [[nodiscard]] double gemm_us(const GemmShape& shape, DType dtype = DType::kBF16) const {
-    return model_
-        ->price({.kind = Kernel::kGemm,
-                 .bytes = 1.0,
-                 .flops = gemm_flops(shape),
-                 .dtype = dtype,
-                 .gemm = shape})
-        .total.value();
+    return product_us(*model_, shape, dtype);
   }
   [[nodiscard]] double attention_us(const AttentionShape& shape) const {
     return model_
@@ -115,14 +119,9 @@ double product_us(std::int64_t capability, const GemmShape& shape,
   nlohmann::json topology = topology_json(8);
   topology["device"]["compute_capability"] = capability;
   topology["device"]["multiprocessors"] = 100;
-  return compute_model({{"name", "kernels"}, {"params", params}},
-                       Topology::from_json(topology, {"test", ""}))
-      ->price({.kind = Kernel::kGemm,
-               .bytes = 1.0,
-               .flops = gemm_flops(shape),
-               .dtype = dtype,
-               .gemm = shape})
-      .total.value();
+  const auto model = compute_model({{"name", "kernels"}, {"params", params}},
+                                   Topology::from_json(topology, {"test", ""}));
+  return product_us(*model, shape, dtype);
 }
 
 TEST(KernelParameters, ReachThePriceOfAProduct) {
