@@ -5,39 +5,57 @@
 #   cmake --preset nccl -DSHARDLAB_STATIC=ON && cmake --build build/nccl --target shardlab
 #   scripts/gpu_check.sh --binary build/nccl/bin/shardlab build/gpu_check
 #
-# Build it against an NCCL that has the same major version as that machine's and is no newer. Without a
-# GPU, rehearse with --binary build/release/tests/shardlab_mock_gpu --kernel-bytes 64MiB --plans 120
+# Build it against an NCCL that has the same major version as that machine's and is no newer. Where NCCL and
+# cuBLASLt are not installed, the wheels nvidia-nccl-cu13 and nvidia-cublas do: unzip them into a folder F and
+# add -DNCCL_ROOT=F/nvidia/nccl -DCUBLASLT_ROOT=F/nvidia/cu13. Without a GPU, rehearse with
+# --binary build/release/tests/shardlab_mock_gpu --kernel-bytes 64MiB --plans 120
 #
+# --parts LIST          what is checked, in this order: kernels,step,plans,links (all of them)
+# --time-limit SECONDS  when the check ends (540, since machines that are lent often end a command after ten
+#                       minutes); what it leaves no time for fails, and can be run later with --parts
 # --kernel-bytes SIZE   the largest kernel that is measured (1GiB); take less for a rehearsal
-# --plans N             plans run on 2 ranks, and again on 4 (520, so 1040 in all); at least 97 % of all must
-#                       be equal bit for bit
+# --plans N             plans run on 2 ranks, and again on 4 (520, so 1040 in all), in launches of at most 130
+#                       plans; at least 97 % of all must be equal bit for bit
 #
-# The script prints a line with a figure for each check, and exits 1 when a check fails. It takes a few
-# minutes; every launch has a time limit. Where PyTorch can use the GPU, it also profiles training steps of
-# a LLaMA block, eager and compiled, and sets them beside the prediction.
+# The script prints a line with a figure for each check, and exits 1 when a check fails. The part step needs a
+# PyTorch that can use the GPU: it profiles training steps of a LLaMA block, eager and compiled, and sets them
+# beside the prediction. The part links needs several GPUs.
 #
 # It writes into the folder (default: $OUT, else build/gpu_check): kernels.json, ranks2.json and ranks4.json
 # are measurement sets; profile_eager.json.gz and profile_compiled.json.gz are traces of PyTorch, and
 # summary.txt and log.txt say what happened. details.tar.gz holds the rest: NCCL's own table from its logs
-# (nccl_table.json), a stack (roofline.json) and tuner.conf.
+# (nccl_table.json), a stack (roofline.json), tuner.conf and the trace of attention (attention.json.gz).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 usage() { sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"; }
 
 binary=build/nccl/bin/shardlab
+parts=kernels,step,plans,links
+time_limit=540
 kernel_bytes=1GiB
 plans=520
 out=${OUT:-build/gpu_check}
 while (($#)); do
   case $1 in
     --binary) binary=${2:?--binary needs a path}; shift 2 ;;
+    --parts) parts=${2:?--parts needs a list, as kernels,step}; shift 2 ;;
+    --time-limit) time_limit=${2:?--time-limit needs a number of seconds}; shift 2 ;;
     --kernel-bytes) kernel_bytes=${2:?--kernel-bytes needs a size, as 64MiB}; shift 2 ;;
     --plans) plans=${2:?--plans needs a number}; shift 2 ;;
     --help | -h) usage; exit 0 ;;
-    -*) echo "gpu_check: unknown option $1; valid: --binary PATH, --kernel-bytes SIZE, --plans N, --help, FOLDER" >&2; exit 2 ;;
+    -*) echo "gpu_check: unknown option $1; valid: --binary PATH, --parts LIST, --time-limit SECONDS, --kernel-bytes SIZE, --plans N, --help, FOLDER" >&2; exit 2 ;;
     *) out=$1; shift ;;
   esac
+done
+IFS=, read -ra chosen <<< "$parts"
+for part in "${chosen[@]}"; do
+  [[ $part =~ ^(kernels|step|plans|links)$ ]] \
+    || { echo "gpu_check: --parts: found \"$part\"; valid: kernels, step, plans, links" >&2; exit 2; }
+done
+for number in "$time_limit" "$plans"; do
+  [[ $number =~ ^[1-9][0-9]{0,5}$ ]] \
+    || { echo "gpu_check: --time-limit and --plans: found \"$number\"; valid: a whole number from 1 on" >&2; exit 2; }
 done
 [[ -x $binary ]] || { echo "gpu_check: $binary: no such program; build it as --help says" >&2; exit 2; }
 mkdir -p "$out"
@@ -76,14 +94,24 @@ verdict() {
     failures=$((failures + 1))
   fi
 }
+# How many seconds a command may take that wants at most this many: no more than are left.
+seconds() {
+  local left=$((time_limit - SECONDS))
+  echo $((left < 1 ? 1 : left < $1 ? left : $1))
+}
 # run NAME COMMAND...: runs the command and keeps its stdout in $last; a failure is counted.
 last=
 run() {
   local name=$1 rc=0 began=$SECONDS size
   shift
+  if ((SECONDS + 5 > time_limit)); then
+    say "FAIL  $name: left out, since the $time_limit s of --time-limit are over; run it with --parts"
+    failures=$((failures + 1))
+    return 1
+  fi
   printf '\n== %s\n' "$*" >> "$log"
   size=$(wc -c < "$log")
-  last=$("$@" 2>> "$log") || rc=$?
+  last=$(timeout --kill-after=10 "$(seconds 300)" "$@" 2>> "$log") || rc=$?
   printf '%s\n' "$last" >> "$log"
   if ((rc)); then
     say "FAIL  $name: exit code $rc after $((SECONDS - began)) s: $(tail -c "+$((size + 1))" "$log" | grep . | tail -n 1 || true)"
@@ -106,12 +134,24 @@ say "      $(nvidia-smi --query-gpu=name,driver_version,clocks.max.sm,memory.tot
   | head -n 1 || true)"
 
 gpu=$(nvidia-smi --query-gpu=name --format=csv,noheader 2> /dev/null | head -n 1 | tr 'A-Z ' 'a-z-' || true)
+topology=  # that of the GPU, if one is shipped
+case $gpu in
+  *gh200*) ;;
+  *gb200*) topology=gb200 ;;
+  *h200*) topology=h200 ;;
+  *h100*) topology=h100 ;;
+  *b200*) topology=b200 ;;
+  *a100*40gb*) topology=a100-40 ;;
+  *a100*) topology=a100 ;;
+esac
 
-# --- Kernels, and the roofline that half of them gives
-kernels=$out/kernels.json
-if run "kernels" "$binary" measure --ranks 1 --kernels gemm,copy,reshuffle,elementwise,reduction,launch \
-  --kernel-bytes "$kernel_bytes" --iterations 20 --time-limit 180 --id "${gpu:-gpu}-kernels" --out "$kernels" --quiet; then
-  verdict "kernel rows" "$(figure 'len(d["kernels"])' "$kernels")" \
+# Kernels, the roofline that half of them gives, and what the shipped model says of them, which never saw them.
+check_kernels() {
+  local kernels=$out/kernels.json error
+  run "kernels" "$binary" measure --ranks 1 --kernels gemm,copy,reshuffle,elementwise,reduction,launch \
+    --kernel-bytes "$kernel_bytes" --iterations 20 --time-limit "$(seconds 180)" --id "${gpu:-gpu}-kernels" \
+    --out "$kernels" --quiet || return 0
+  verdict "kernel rows, at least 60" "$(figure 'len(d["kernels"])' "$kernels")" \
     at_least "$(figure 'len(d["kernels"])' "$kernels")" 60
   say "      launch $(figure '[k["time_us"] for k in d["kernels"] if k["kernel"] == "launch"][0]' "$kernels") us"
   say "      best copy $(figure 'round(max(k["bytes"] / k["time_us"] for k in d["kernels"] if k["kernel"] == "copy") / 1e3)' "$kernels") GB/s"
@@ -121,66 +161,24 @@ if run "kernels" "$binary" measure --ranks 1 --kernels gemm,copy,reshuffle,eleme
     verdict "roofline on the other half" "median error $error %" below "$error" 10
   fi
   run "roofline from all rows" "$binary" calibrate "$kernels" --model roofline --out "$scratch/roofline.json" || true
-fi
-
-# --- Plans on one GPU, against the fake process group; collectives beside them
-equal=0
-for ranks in 2 4; do
-  set=$out/ranks$ranks.json
-  if run "$ranks ranks on one GPU" "$binary" measure --one-gpu --ranks "$ranks" --verify-plans "$plans" --seed "$ranks" \
-    --collective all_reduce,all_gather,reduce_scatter,all_to_all,broadcast,send_recv \
-    --min-bytes 1KiB --max-bytes 4MiB --step-factor 4 --iterations 10 --warmup 2 --time-limit 240 \
-    --stall-limit 60 --nccl-log "$scratch/$ranks-ranks.log" --id "${gpu:-gpu}-one-gpu-$ranks-ranks" --out "$set" --quiet; then
-    verdict "$ranks ranks, plans" "$(figure 'd["verified_plans"]' "$set")" \
-      test "$(figure 'd["verified_plans"]["failed"]' "$set")" = 0
-    equal=$((equal + $(figure 'd["verified_plans"]["bit_equal"]' "$set")))
-    say "      rows $(figure 'len(d["rows"])' "$set"), with NCCL's choice $(figure 'sum("algorithm" in r for r in d["rows"])' "$set"), with its estimate $(figure 'sum("nccl_estimate_us" in r for r in d["rows"])' "$set")"
+  if [[ -n $topology ]] \
+    && run "shipped model of kernels" "$binary" validate "$kernels" --stack steps --topology "$topology" --rows --quiet; then
+    say "$(sed -n '/^  kernel /p' <<< "$last")"
   fi
-done
-verdict "plans equal bit for bit" "$equal of $((2 * plans))" test "$((equal * 100))" -ge "$((2 * plans * 97))"
+}
 
-# Loopback is none of the shipped topologies, so this is shown and not judged.
-if compgen -G "$scratch/*-ranks.log" > /dev/null \
-  && "$binary" validate --nccl-table "$scratch"/*-ranks.log --stack nccl --topology h200 --format json \
-    > "$scratch/nccl_table.json" 2>> "$log"; then
-  say "      NCCL's own tables, entries $(figure '[len(t["cells"]) for t in d["tables"]]' "$scratch/nccl_table.json")"
-fi
-
-# --- The loop: recorded sets are read again, fitted, held against other sizes, exported
-if [[ -f $out/ranks2.json ]]; then
-  run "calibrate" "$binary" calibrate "$out/ranks2.json" --hold-out --out "$scratch/fitted.json" --quiet || true
-  run "validate" "$binary" validate "$out/ranks2.json" --stack "$scratch/fitted.json" --quiet || true
-fi
-# The tuner gets what NCCL chose here if its log says so; else what the model nccl chooses on a public set.
-if [[ -f $out/ranks2.json ]] && (($(figure 'sum("algorithm" in r for r in d["rows"])' "$out/ranks2.json"))); then
-  run "tuner CSV of this run" "$binary" describe tuner "$out/ranks2.json" && printf '%s\n' "$last" > "$scratch/tuner.conf"
-else
-  run "tuner CSV of the model nccl" "$binary" calibrate h100_1x8_all_reduce_dgxc --model nccl \
-    --tuner-csv "$scratch/tuner.conf" --quiet || true
-fi
-if [[ -f $scratch/tuner.conf ]] && run "tuner CSV, read again" "$binary" describe tuner "$scratch/tuner.conf"; then
-  verdict "tuner CSV, round trip" "$(grep -vc '^#' "$scratch/tuner.conf") rules" \
-    test "$last" = "$(cat "$scratch/tuner.conf")"
-fi
-
-# --- A training step of a LLaMA block, profiled by PyTorch and beside its prediction
-topology=
-case $gpu in
-  *gh200*) ;;  # none is shipped
-  *gb200*) topology=gb200 ;;
-  *h200*) topology=h200 ;;
-  *h100*) topology=h100 ;;
-  *b200*) topology=b200 ;;
-  *a100*40gb*) topology=a100-40 ;;
-  *a100*) topology=a100 ;;
-esac
-if python3 -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' 2> /dev/null && [[ -n $topology ]]; then
-  sizes=(--layers 1 --seq 4096 --micro-batch 2)
+# Attention, and training steps of a LLaMA block, profiled by PyTorch and beside their prediction.
+check_step() {
+  if [[ -z $topology ]] || ! python3 -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' 2> /dev/null; then
+    say "      no step is profiled: PyTorch finds no GPU, or no topology is shipped for ${gpu:-an unknown GPU}"
+    return 0
+  fi
+  local sizes=(--layers 1 --seq 4096 --micro-batch 2) mode trace flags
   for mode in eager compiled; do
     trace=$out/profile_$mode.json.gz
     flags=()
     [[ $mode == eager ]] || flags=(--compile)
-    run "profile, $mode" timeout 240 python3 scripts/profile_step.py "${sizes[@]}" "${flags[@]}" --out "$trace" || continue
+    run "profile, $mode" python3 scripts/profile_step.py "${sizes[@]}" "${flags[@]}" --out "$trace" || continue
     if run "prediction, $mode" "$binary" step llama3-8b --mesh fsdp=1 --sharding full "${sizes[@]}" "${flags[@]}" \
       --topology "$topology" --profile "$trace" --format json; then
       say "      predicted ms, profiled ms: $(python3 -c '
@@ -189,22 +187,103 @@ parts = json.load(sys.stdin)["profile"]["parts"]
 print("; ".join("%s %.2f, %.2f" % (name, part["predicted_ms"], part["profiled_ms"]) for name, part in parts.items()))
 ' <<< "$last")"
     fi
-    if run "kernels, $mode" "$binary" validate "$trace" --stack steps --topology "$topology" --rows --quiet; then
-      say "$(sed -n '/^  kernel /p' <<< "$last")"
-    fi
+    show_kernels "$mode" "$trace"
   done
-else
-  say "      no step is profiled: PyTorch finds no GPU, or no topology is shipped for ${gpu:-an unknown GPU}"
-fi
+  run "profile, attention" python3 scripts/profile_attention.py --out "$scratch/attention.json.gz" || return 0
+  show_kernels "attention" "$scratch/attention.json.gz"
+}
+# show_kernels NAME TRACE: what the shipped model says of the kernels of a trace.
+show_kernels() {
+  if run "kernels, $1" "$binary" validate "$2" --stack steps --topology "$topology" --rows --quiet; then
+    say "$(sed -n '/^  kernel /p' <<< "$last")"
+  fi
+}
 
-# --- Several GPUs: real links
-gpus=$(nvidia-smi -L 2> /dev/null | wc -l || true)
-if ((gpus > 1)); then
+# Plans on one GPU against the fake process group, in several launches, so that those that ended count even if a
+# later one runs out of time; and, in the first launch, collectives.
+check_plans() {
+  local equal=0 ranks left launch now set collectives
+  for ranks in 2 4; do
+    left=$plans
+    for ((launch = 0; left > 0; ++launch)); do
+      now=$((left < 130 ? left : 130))
+      left=$((left - now))
+      set=$scratch/ranks$ranks-$launch.json
+      collectives=()
+      if ((launch == 0)); then
+        collectives=(--collective "all_reduce,all_gather,reduce_scatter,all_to_all,broadcast,send_recv"
+          --min-bytes 1KiB --max-bytes 4MiB --step-factor 4 --iterations 10 --warmup 2
+          --nccl-log "$scratch/$ranks-ranks.log")
+      fi
+      run "$ranks ranks on one GPU, $now plans" "$binary" measure --one-gpu --ranks "$ranks" --verify-plans "$now" \
+        --seed "$((ranks + 10 * launch))" "${collectives[@]}" --time-limit "$(seconds 240)" --stall-limit 60 \
+        --id "${gpu:-gpu}-one-gpu-$ranks-ranks" --out "$set" --quiet || break
+    done
+    [[ -f $scratch/ranks$ranks-0.json ]] || continue
+    set=$out/ranks$ranks.json
+    sum_plans "$set" "$scratch"/ranks"$ranks"-*.json
+    verdict "$ranks ranks, plans" "$(figure 'd["verified_plans"]' "$set")" \
+      test "$(figure 'd["verified_plans"]["failed"]' "$set")" = 0
+    equal=$((equal + $(figure 'd["verified_plans"]["bit_equal"]' "$set")))
+    say "      rows $(figure 'len(d["rows"])' "$set"), with NCCL's choice $(figure 'sum("algorithm" in r for r in d["rows"])' "$set"), with its estimate $(figure 'sum("nccl_estimate_us" in r for r in d["rows"])' "$set")"
+  done
+  verdict "plans equal bit for bit" "$equal of $((2 * plans))" test "$((equal * 100))" -ge "$((2 * plans * 97))"
+  check_loop
+}
+# sum_plans OUT SET...: writes the first set with the plans of all.
+sum_plans() {
+  python3 - "$@" << 'PYTHON'
+import json, sys
+first, *others = (json.load(open(path)) for path in sys.argv[2:])
+total = first["verified_plans"]
+for plans in (other["verified_plans"] for other in others):
+    for name in ("plans", "bit_equal", "within_bound", "failed"):
+        total[name] += plans[name]
+    if plans.get("first_failure"):
+        total.setdefault("first_failure", plans["first_failure"])
+json.dump(first, open(sys.argv[1], "w"), indent=2)
+PYTHON
+}
+
+# What was recorded is read again, fitted, held against other sizes, and exported.
+check_loop() {
+  # Loopback is none of the shipped topologies, so NCCL's own tables are shown and not judged.
+  if compgen -G "$scratch/*-ranks.log" > /dev/null \
+    && "$binary" validate --nccl-table "$scratch"/*-ranks.log --stack nccl --topology h200 --format json \
+      > "$scratch/nccl_table.json" 2>> "$log"; then
+    say "      NCCL's own tables, entries $(figure '[len(t["cells"]) for t in d["tables"]]' "$scratch/nccl_table.json")"
+  fi
+  if [[ -f $out/ranks2.json ]]; then
+    run "calibrate" "$binary" calibrate "$out/ranks2.json" --hold-out --out "$scratch/fitted.json" --quiet || true
+    run "validate" "$binary" validate "$out/ranks2.json" --stack "$scratch/fitted.json" --quiet || true
+  fi
+  # The tuner gets what NCCL chose here if its log says so; else what the model nccl chooses on a public set.
+  if [[ -f $out/ranks2.json ]] && (($(figure 'sum("algorithm" in r for r in d["rows"])' "$out/ranks2.json"))); then
+    run "tuner CSV of this run" "$binary" describe tuner "$out/ranks2.json" && printf '%s\n' "$last" > "$scratch/tuner.conf"
+  else
+    run "tuner CSV of the model nccl" "$binary" calibrate h100_1x8_all_reduce_dgxc --model nccl \
+      --tuner-csv "$scratch/tuner.conf" --quiet || true
+  fi
+  if [[ -f $scratch/tuner.conf ]] && run "tuner CSV, read again" "$binary" describe tuner "$scratch/tuner.conf"; then
+    verdict "tuner CSV, round trip" "$(grep -vc '^#' "$scratch/tuner.conf") rules" \
+      test "$last" = "$(cat "$scratch/tuner.conf")"
+  fi
+}
+
+# Real links between several GPUs.
+check_links() {
+  local gpus
+  gpus=$(nvidia-smi -L 2> /dev/null | wc -l || true)
+  ((gpus > 1)) || return 0
   run "all $gpus GPUs, a process each" "$binary" measure --collective all_reduce,all_gather,reduce_scatter \
-    --max-bytes 1GiB --step-factor 4 --verify-plans 50 --time-limit 120 --quiet || true
+    --max-bytes 1GiB --step-factor 4 --verify-plans 50 --time-limit "$(seconds 120)" --quiet || true
   run "all $gpus GPUs, one process" "$binary" measure --one-process --ranks "$gpus" --verify-plans 50 \
-    --time-limit 120 --quiet || true
-fi
+    --time-limit "$(seconds 120)" --quiet || true
+}
+
+for part in kernels step plans links; do
+  [[ ,$parts, != *,$part,* ]] || "check_$part"
+done
 
 tar -czf "$out/details.tar.gz" -C "$scratch" --transform 's,^\./,,' . 2>> "$log"
 

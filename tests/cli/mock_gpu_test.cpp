@@ -246,41 +246,100 @@ void write_program(const TemporaryFolder& folder, const std::string& name,
 
 // Runs scripts/gpu_check.sh, which is meant for a machine with a GPU, on the mock. PyTorch there is
 // played by a Python that says it has a GPU and writes a trace that was recorded elsewhere.
-TEST(MockGpus, TheGpuCheckPasses) {
-  const TemporaryFolder folder;
-  // The mock is copied to a program of its own name, because the script looks for processes of it
-  // that are left, and other tests run the mock at the same time.
-  const TemporaryFolder program;
-  const fs::path binary = program.path() / "shardlab";
-  fs::copy_file(SHARDLAB_MOCK_GPU, binary);
-  write_program(program, "nvidia-smi",
-                "[[ $1 == -L ]] && echo 'GPU 0: NVIDIA H100' || echo 'NVIDIA H100 80GB HBM3'\n");
-  write_program(program, "python3", R"(
+class GpuCheck {
+ public:
+  GpuCheck() {
+    fs::copy_file(SHARDLAB_MOCK_GPU, binary_);
+    write_program(programs_, "nvidia-smi",
+                  "[[ $1 == -L ]] && echo 'GPU 0: NVIDIA H100' || echo 'NVIDIA H100 80GB HBM3'\n");
+    write_program(programs_, "python3", R"(
 case "$*" in
   *"import sys, torch"*) ;;
-  scripts/profile_step.py*) gzip -c tests/golden/traces/h100_bert_small.json > "${!#}" ;;
+  scripts/profile_*.py*) gzip -c tests/golden/traces/h100_bert_small.json > "${!#}" ;;
   *) PATH=${PATH#*:} exec python3 "$@" ;;
 esac
 )");
-  Variables environment = bare_environment();
-  environment.emplace_back("PATH", program.path().string() + ":" + std::getenv("PATH"));
-  const ProcessResult result = run_process(
-      {"/bin/bash", SHARDLAB_SOURCE_DIR "/scripts/gpu_check.sh", "--binary", binary.string(),
-       "--kernel-bytes", "64MiB", "--plans", "120", folder.path().string()},
-      {.folder = {}, .environment = environment});
-  EXPECT_EQ(result.exit_code, 0) << result.out << result.err << all_text(folder.path() / "log.txt");
-  for (const char* line : {"\nok    profile, compiled: ", "\nok    prediction, eager: ",
-                           "\n      predicted ms, profiled ms: ", "\n  kernel gemm "}) {
+  }
+
+  ProcessResult run(const Words& options) const {
+    Variables environment = bare_environment();
+    environment.emplace_back("PATH", programs_.path().string() + ":" + std::getenv("PATH"));
+    Words words = {"/bin/bash", SHARDLAB_SOURCE_DIR "/scripts/gpu_check.sh", "--binary",
+                   binary_.string()};
+    words.insert(words.end(), options.begin(), options.end());
+    words.push_back(out_.path().string());
+    return run_process(words, {.folder = {}, .environment = environment});
+  }
+  std::string log() const { return all_text(out_.path() / "log.txt"); }
+  std::set<std::string> files() const {
+    std::set<std::string> names;
+    for (const auto& entry : fs::directory_iterator(out_.path())) {
+      names.insert(entry.path().filename());
+    }
+    return names;
+  }
+
+ private:
+  // The mock is copied to a program of its own name, because the script looks for processes of it
+  // that are left, and other tests run the mock at the same time.
+  TemporaryFolder programs_;
+  fs::path binary_ = programs_.path() / "shardlab";
+  TemporaryFolder out_;
+};
+
+TEST(MockGpus, TheGpuCheckPasses) {
+  const GpuCheck check;
+  const ProcessResult result = check.run({"--kernel-bytes", "64MiB", "--plans", "140"});
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err << check.log();
+  for (const char* line :
+       {"\nok    profile, compiled: ", "\nok    prediction, eager: ",
+        "\nok    kernels, attention: ", "\n      predicted ms, profiled ms: ", "\n  kernel gemm ",
+        "\nok    shipped model of kernels: ", "\nok    2 ranks on one GPU, 130 plans: ",
+        "\nok    4 ranks on one GPU, 10 plans: ", " of 280\n"}) {
     EXPECT_NE(result.out.find(line), std::string::npos) << line << result.out;
   }
   EXPECT_NE(result.out.find("\n0 failed; "), std::string::npos) << result.out;
-  std::set<std::string> files;
-  for (const auto& entry : fs::directory_iterator(folder.path())) {
-    files.insert(entry.path().filename());
+  EXPECT_EQ(check.files(),
+            (std::set<std::string>{"details.tar.gz", "kernels.json", "log.txt",
+                                   "profile_compiled.json.gz", "profile_eager.json.gz",
+                                   "ranks2.json", "ranks4.json", "summary.txt"}));
+}
+
+TEST(MockGpus, TheGpuCheckRunsThePartsThatAreNamed) {
+  const GpuCheck check;
+  const ProcessResult result = check.run({"--parts", "step"});
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err << check.log();
+  EXPECT_EQ(check.files(),
+            (std::set<std::string>{"details.tar.gz", "log.txt", "profile_compiled.json.gz",
+                                   "profile_eager.json.gz", "summary.txt"}));
+}
+
+// What there is no time for is a failure that says so, and not a check that passed.
+TEST(MockGpus, TheGpuCheckSaysWhatItLeavesOut) {
+  const GpuCheck check;
+  const ProcessResult result = check.run({"--parts", "plans", "--time-limit", "1"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_NE(result.out.find("\nFAIL  2 ranks on one GPU, 130 plans: left out, since the 1 s of "
+                            "--time-limit are over; run it with --parts\n"),
+            std::string::npos)
+      << result.out;
+  EXPECT_NE(result.out.find("\nFAIL  plans equal bit for bit: 0 of 1040\n"), std::string::npos)
+      << result.out;
+}
+
+TEST(MockGpus, TheGpuCheckRefusesWordsItDoesNotKnow) {
+  const GpuCheck check;
+  const std::pair<Words, std::string> table[] = {
+      {{"--parts", "kernels,foo"},
+       "gpu_check: --parts: found \"foo\"; valid: kernels, step, plans, links\n"},
+      {{"--time-limit", "0"},
+       "gpu_check: --time-limit and --plans: found \"0\"; valid: a whole number from 1 on\n"},
+  };
+  for (const auto& [options, message] : table) {
+    const ProcessResult result = check.run(options);
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_EQ(result.err, message);
   }
-  EXPECT_EQ(files, (std::set<std::string>{"details.tar.gz", "kernels.json", "log.txt",
-                                          "profile_compiled.json.gz", "profile_eager.json.gz",
-                                          "ranks2.json", "ranks4.json", "summary.txt"}));
 }
 
 }  // namespace mock_gpu_test
