@@ -297,6 +297,10 @@ std::vector<MeasurementSet> sets_of_traces(std::span<const CollectiveTrace> trac
       reasons +=
           "; found kernels, but none of an operator that has a price and shapes; valid: a trace "
           "that PyTorch's profiler wrote with record_shapes=True";
+    } else if (left_out.empty()) {
+      reasons =
+          ", and no kernel of a GPU; valid: a trace that PyTorch's profiler wrote with "
+          "ProfilerActivity.CUDA, or a Chakra trace with collectives";
     }
     throw ConfigError(first.file, "", "found no collective with a time" + reasons);
   }

@@ -314,10 +314,10 @@ void add_groups(TextTable& table, const std::string& what, const RowsByGroup& gr
 
 // How kernel_shape_text writes shapes.
 constexpr const char* kShapesNote =
-    "  shapes: m x n x k of a gemm (rows of 1, 2 or 4: elements of which rows in memory are a "
-    "multiple, if not of 16 bytes); "
-    "rows x columns of other kernels, x the contiguous piece of a reshuffle; batch x heads x "
-    "queries x head dim on heads x keys of attention\n";
+    "  The shape of a gemm is m x n x k; \"rows of 2\" after it says that its rows in memory are a "
+    "multiple of 2 elements and not of 16 bytes. The shape of attention is batch x heads x queries x "
+    "head dim on heads x keys, that of a reshuffle rows x columns x contiguous piece, and that of "
+    "other kernels rows x columns.\n";
 
 std::string kernel_rows_text(std::span<const KernelPrediction> kernels, const Validation& result,
                              const TextStyle& style) {
