@@ -447,6 +447,15 @@ bool needs_all_strategies(const SolveProgramArguments& arguments, const SolveQue
          arguments.objective != "sum" || arguments.tie_repeated;
 }
 
+// When a search that begins now has to end; nothing without a time limit.
+std::optional<std::chrono::steady_clock::time_point> time_up(
+    const SolveProgramArguments& arguments) {
+  using std::chrono::steady_clock;
+  if (!arguments.time_limit_s) return std::nullopt;
+  return steady_clock::now() + std::chrono::duration_cast<steady_clock::duration>(
+                                   std::chrono::duration<double>(*arguments.time_limit_s));
+}
+
 // An assignment with a strategy that was left out costs at least the floor.
 void take_floor(const PruneResult& pruned, ExactSolution& solution) {
   if (!pruned.strategies || !solution.feasible) return;
@@ -532,7 +541,7 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
   PruneResult pruned;
   if (!needs_all_strategies(arguments, asked)) {
     pruned = prune_strategies(program, mesh, strategies, evaluator, options,
-                              {.jobs = session.threads()});
+                              {.until = time_up(arguments), .jobs = session.threads()});
   }
   if (pruned.strategies) {
     strategies = *pruned.strategies;
@@ -564,11 +573,7 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
   const StopWatch solving;
   PlanSearchOptions search_options{.jobs = session.threads(),
                                    .has_all_strategies = !pruned.strategies};
-  if (arguments.time_limit_s) {
-    search_options.patience.until = std::chrono::steady_clock::now() +
-                                    std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-                                        std::chrono::duration<double>(*arguments.time_limit_s));
-  }
+  search_options.patience.until = time_up(arguments);
   bool interrupted = false;
   std::optional<Searched> searched;
   FoundPlan found = [&] {

@@ -244,6 +244,12 @@ double StrategyBounds::sweep(bool decodes) {
   return bound;
 }
 
+double StrategyBounds::layouts_per_sweep() const {
+  double layouts = 0.0;
+  for (const Edge& edge : edges_) layouts += static_cast<double>(edge.states);
+  return layouts;
+}
+
 StrategyExcess StrategyBounds::excess() {
   StrategyExcess result{.bound = 0.0, .of = costs_};
   for (const Edge& edge : edges_) {

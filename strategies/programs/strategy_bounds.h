@@ -69,6 +69,8 @@ class StrategyBounds {
   // any.
   [[nodiscard]] const std::vector<std::size_t>& decoded() const { return decoded_; }
   [[nodiscard]] StrategyExcess excess();
+  // How many layouts of values a sweep goes through.
+  [[nodiscard]] double layouts_per_sweep() const;
   // Forbids strategies: later bounds are about assignments without them.
   void forbid(std::size_t node, std::size_t strategy) { costs_[node][strategy] = kForbidden; }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
 
 #include "strategies/programs/program_builder.h"
@@ -301,6 +302,28 @@ TEST(PrunedStrategies, HaveTheOptimaOfRandomProgramsWithPins) {
                                                       options, random, i % 3 == 0 ? 500.0 : 2e6);
     if (testing::Test::HasFailure()) return;
   }
+}
+
+// Where more strategies tie with the optimum than may be priced, only the bound can prove it.
+TEST(PrunedStrategies, AreProvedByABoundThatComesNearer) {
+  const DeviceMesh mesh = DeviceMesh::parse("2x2x2");
+  const Program program = shipped().program("transformer-block");
+  StackEvaluator evaluator(shipped().stack("calibrated-h100"), shipped().topology("h100"));
+  const ProgramStrategies all = enumerate_strategies(program, mesh);
+  PruneOptions options = {.least_pairs = 0.0, .most_left = 0.0, .least_left = 0.0};
+  const auto pruned = [&] { return prune_strategies(program, mesh, all, evaluator, {}, options); };
+  const auto is_proved = [](const PruneResult& result) {
+    return result.strategies && result.floor_us >= (1.0 - 1e-9) * result.upper_us;
+  };
+  const PruneResult proved = pruned();
+  EXPECT_TRUE(is_proved(proved)) << proved.floor_us << " of " << proved.upper_us;
+  EXPECT_LE(proved.bound_us, proved.upper_us * (1.0 + 1e-12));
+
+  options.most_closing = 0.0;
+  EXPECT_FALSE(is_proved(pruned()));
+  options.most_closing = 1e9;
+  options.until = std::chrono::steady_clock::now();
+  EXPECT_FALSE(is_proved(pruned()));
 }
 
 TEST(PrunedStrategies, AreNotKnownForPricesOfTheTwoEndsAlone) {
