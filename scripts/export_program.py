@@ -83,6 +83,11 @@ def make_block():
     return Block(), (torch.zeros(16, 256, dtype=torch.int64),)
 
 
+def said(error):
+    """An exception of somebody else's code in one line, and where it comes from."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())}{exporting.where(error, script=__file__)}"
+
+
 def find_factory(text):
     """The function that MODULE:FUNCTION names, with modules of the current folder first, as python -m has them."""
     name, colon, function = text.partition(":")
@@ -92,7 +97,7 @@ def find_factory(text):
     try:
         module = importlib.import_module(name)
     except Exception as error:
-        what = f"{type(error).__name__}: {error}{exporting.where(error, script=__file__)}"
+        what = said(error)
         raise exporting.ArgumentError(f'found --factory "{text}", whose module cannot be imported ({what}); valid: '
                                       "a module on PYTHONPATH or in the current folder") from error
     found = getattr(module, function, None)
@@ -114,8 +119,7 @@ def call_factory(factory, text):
         except Exception as error:  # pylint: disable=broad-except
             failure = error
     else:
-        what = f"{type(failure).__name__}: {failure}{exporting.where(failure, script=__file__)}"
-        raise exporting.ExportError(f'found --factory "{text}", which raises {what}; valid: a function without '
+        raise exporting.ExportError(f'found --factory "{text}", which raises {said(failure)}; valid: a function without '
                                     "arguments that returns (module, inputs)") from failure
     parts = tuple(made) if isinstance(made, (tuple, list)) else (made,)
     if not 2 <= len(parts) <= 3 or not isinstance(parts[0], nn.Module):

@@ -418,7 +418,7 @@ if torch:
         return nn.Linear(8, 8)
 
     def make_nothing():
-        raise ValueError("nothing here")
+        raise ValueError("nothing\n  here")
 
 
 def export_all(folder):
