@@ -145,6 +145,13 @@ case $gpu in
   *a100*) topology=a100 ;;
 esac
 
+# show_kernels NAME FILE: what the shipped model says of the kernels of a measurement set or a trace.
+show_kernels() {
+  if run "kernels, $1" "$binary" validate "$2" --stack steps --topology "$topology" --rows --quiet; then
+    say "$(sed -n '/^  kernel /p' <<< "$last")"
+  fi
+}
+
 # Kernels, the roofline that half of them gives, and what the shipped model says of them, which never saw them.
 check_kernels() {
   local kernels=$out/kernels.json error
@@ -161,10 +168,7 @@ check_kernels() {
     verdict "roofline on the other half" "median error $error %" below "$error" 10
   fi
   run "roofline from all rows" "$binary" calibrate "$kernels" --model roofline --out "$scratch/roofline.json" || true
-  if [[ -n $topology ]] \
-    && run "shipped model of kernels" "$binary" validate "$kernels" --stack steps --topology "$topology" --rows --quiet; then
-    say "$(sed -n '/^  kernel /p' <<< "$last")"
-  fi
+  [[ -z $topology ]] || show_kernels "as measured" "$kernels"
 }
 
 # Attention, and training steps of a LLaMA block, profiled by PyTorch and beside their prediction.
@@ -191,12 +195,6 @@ print("; ".join("%s %.2f, %.2f" % (name, part["predicted_ms"], part["profiled_ms
   done
   run "profile, attention" python3 scripts/profile_attention.py --out "$scratch/attention.json.gz" || return 0
   show_kernels "attention" "$scratch/attention.json.gz"
-}
-# show_kernels NAME TRACE: what the shipped model says of the kernels of a trace.
-show_kernels() {
-  if run "kernels, $1" "$binary" validate "$2" --stack steps --topology "$topology" --rows --quiet; then
-    say "$(sed -n '/^  kernel /p' <<< "$last")"
-  fi
 }
 
 # Plans on one GPU against the fake process group, in several launches, so that those that ended count even if a

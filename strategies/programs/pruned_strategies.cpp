@@ -21,12 +21,14 @@ namespace {
 // Sweeps between two looks at the bound, and the most of them. Status: assumed.
 constexpr int kSweepsPerLook = 8;
 constexpr int kMostSweeps = 256;
-// A bound that rises by a smaller share than this is tight enough, unless it comes nearer to the best
-// assignment by more than the second share of what is missing: it may be about to prove it. Status:
-// assumed, and measured; Mamba-2's two layers on 2x2x2 come nearer by a seventh in each look.
+// A bound that rises by a smaller share than this is tight enough, unless it closes in on the best
+// assignment. Status: assumed.
 constexpr double kTight = 1e-6;
+// A bound closes in if each look takes away a larger share than this of what is missing: it may be about
+// to prove that assignment. Status: measured; for Mamba-2's two layers on 2x2x2 it is a seventh.
 constexpr double kClosing = 0.05;
-// Of so many looks while it does, one finds out whether few enough strategies are left. Status: assumed.
+// While the bound closes in, one look of so many finds out whether few enough strategies are left.
+// Status: assumed.
 constexpr int kLooksPerExcess = 4;
 // How far apart the sums of a bound and of an assignment may be through rounding alone.
 constexpr double kRounding = 1e-10;
@@ -102,15 +104,14 @@ class Pruner {
     Kept found = none();  // the strategies of all assignments that were decoded
     double last = 0.0;
     int looks_in_vain = 0;
-    bool closes = false;  // whether the bound hardly rises, but comes nearer to the best assignment
+    bool closes = false;  // whether the bound hardly rises, but closes in on the best assignment
     int closing_looks = 0;
     while (true) {
       double bound = 0.0;
       bool decodes = false;
       for (int i = 0; i < kSweepsPerLook; ++i) {
         // The last two sweeps decode, one in either direction.
-        const bool is_last = !closes && i >= kSweepsPerLook - 2;
-        bound = bounds.sweep(is_last);
+        bound = bounds.sweep(!closes && i >= kSweepsPerLook - 2);
         decodes = decodes || !bounds.decoded().empty();
         for (std::size_t n = 0; n < bounds.decoded().size(); ++n) {
           found[strategies_.class_of[n]][bounds.decoded()[n]] = true;
@@ -145,7 +146,8 @@ class Pruner {
         const double tolerance =
             fits ? gap : std::min(gap, tolerance_for(kernels, excess, options_.least_left));
         const Kept kept = joined(kept_within(excess, tolerance), found);
-        result.floor_us = excess.bound + least_left_out(excess, kept);
+        // What was forbidden before cost more than the gap.
+        result.floor_us = excess.bound + std::min(gap, least_left_out(excess, kept));
         result.strategies = only(kept);
         return;
       }

@@ -294,7 +294,7 @@ TEST(MockGpus, TheGpuCheckPasses) {
   for (const char* line :
        {"\nok    profile, compiled: ", "\nok    prediction, eager: ",
         "\nok    kernels, attention: ", "\n      predicted ms, profiled ms: ", "\n  kernel gemm ",
-        "\nok    shipped model of kernels: ", "\nok    2 ranks on one GPU, 130 plans: ",
+        "\nok    kernels, as measured: ", "\nok    2 ranks on one GPU, 130 plans: ",
         "\nok    4 ranks on one GPU, 10 plans: ", " of 280\n"}) {
     EXPECT_NE(result.out.find(line), std::string::npos) << line << result.out;
   }
