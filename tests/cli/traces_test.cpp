@@ -252,10 +252,11 @@ TEST(Traces, BrokenOnesSayWhere) {
   EXPECT_EQ(error_of("short.et"), "shardlab: short.et:byte 9: the text ends after 1 of 32 bytes\n");
   EXPECT_EQ(error_of("broken.json"),
             "shardlab: broken.json:/traceEvents/0/args: missing key \"Group size\"\n");
-  EXPECT_EQ(error_of("empty.json"),
-            "shardlab: empty.json: found no collective with a time, and no kernel of a GPU; valid: a "
-            "trace that PyTorch's profiler wrote with ProfilerActivity.CUDA, or a Chakra trace with "
-            "collectives\n");
+  EXPECT_EQ(
+      error_of("empty.json"),
+      "shardlab: empty.json: found no collective with a time, and no kernel of a GPU; valid: a "
+      "trace that PyTorch's profiler wrote with ProfilerActivity.CUDA, or a Chakra trace with "
+      "collectives\n");
   EXPECT_EQ(error_of("shapeless.json"),
             "shardlab: shapeless.json: found no collective with a time; found kernels, but none of "
             "an operator that has a price and shapes; valid: a trace that PyTorch's profiler wrote "

@@ -15,7 +15,8 @@ namespace shardlab::testing_support {
 struct ProcessOptions {
   std::filesystem::path folder;  // where the program starts; empty means the current folder
   std::vector<std::pair<std::string, std::string>> environment;  // added to this process's
-  int timeout_s = 600;  // below the limit of a suite (tests/discover_suites.cmake), even on a busy machine
+  int timeout_s =
+      600;  // below the limit of a suite (tests/discover_suites.cmake), even on a busy machine
 };
 
 struct ProcessResult {
