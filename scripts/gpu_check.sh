@@ -24,7 +24,8 @@
 # It writes into the folder (default: $OUT, else build/gpu_check): kernels.json, ranks2.json and ranks4.json
 # are measurement sets; profile_eager.json.gz and profile_compiled.json.gz are traces of PyTorch, and
 # summary.txt and log.txt say what happened. details.tar.gz holds the rest: NCCL's own table from its logs
-# (nccl_table.json), a stack (roofline.json), tuner.conf and the trace of attention (attention.json.gz).
+# (nccl_table.json), a stack (roofline.json), tuner.conf, the trace of attention (attention.json.gz), and the
+# set of each launch with plans (ranks2-0.json, ...).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -53,9 +54,9 @@ for part in "${chosen[@]}"; do
   [[ $part =~ ^(kernels|step|plans|links)$ ]] \
     || { echo "gpu_check: --parts: found \"$part\"; valid: kernels, step, plans, links" >&2; exit 2; }
 done
-for number in "$time_limit" "$plans"; do
-  [[ $number =~ ^[1-9][0-9]{0,5}$ ]] \
-    || { echo "gpu_check: --time-limit and --plans: found \"$number\"; valid: a whole number from 1 on" >&2; exit 2; }
+for option in "--time-limit $time_limit" "--plans $plans"; do
+  [[ ${option#* } =~ ^[1-9][0-9]{0,5}$ ]] \
+    || { echo "gpu_check: ${option%% *}: found \"${option#* }\"; valid: a whole number from 1 to 999999" >&2; exit 2; }
 done
 [[ -x $binary ]] || { echo "gpu_check: $binary: no such program; build it as --help says" >&2; exit 2; }
 mkdir -p "$out"
@@ -226,25 +227,26 @@ check_plans() {
     say "      rows $(figure 'len(d["rows"])' "$set"), with NCCL's choice $(figure 'sum("algorithm" in r for r in d["rows"])' "$set"), with its estimate $(figure 'sum("nccl_estimate_us" in r for r in d["rows"])' "$set")"
   done
   verdict "plans equal bit for bit" "$equal of $((2 * plans))" test "$((equal * 100))" -ge "$((2 * plans * 97))"
-  check_loop
+  check_recorded_set
 }
-# sum_plans OUT SET...: writes the first set with the plans of all.
+# sum_plans OUT SET...: writes the first set with the plans of all. Each launch draws its plans from a seed of its
+# own, which its set in details.tar.gz tells, and which stands before a failure.
 sum_plans() {
   python3 - "$@" << 'PYTHON'
 import json, sys
-first, *others = (json.load(open(path)) for path in sys.argv[2:])
-total = first["verified_plans"]
-for plans in (other["verified_plans"] for other in others):
-    for name in ("plans", "bit_equal", "within_bound", "failed"):
-        total[name] += plans[name]
-    if plans.get("first_failure"):
-        total.setdefault("first_failure", plans["first_failure"])
-json.dump(first, open(sys.argv[1], "w"), indent=2)
+sets = [json.load(open(path)) for path in sys.argv[2:]]
+launches = [each["verified_plans"] for each in sets]
+total = dict(launches[0])
+for name in ("plans", "bit_equal", "within_bound", "failed"):
+    total[name] = sum(plans[name] for plans in launches)
+failures = [f"seed {plans['seed']}: {plans['first_failure']}" for plans in launches if plans.get("first_failure")]
+total.update({"first_failure": failure for failure in failures[:1]})
+json.dump({**sets[0], "verified_plans": total}, open(sys.argv[1], "w"), indent=2)
 PYTHON
 }
 
 # What was recorded is read again, fitted, held against other sizes, and exported.
-check_loop() {
+check_recorded_set() {
   # Loopback is none of the shipped topologies, so NCCL's own tables are shown and not judged.
   if compgen -G "$scratch/*-ranks.log" > /dev/null \
     && "$binary" validate --nccl-table "$scratch"/*-ranks.log --stack nccl --topology h200 --format json \

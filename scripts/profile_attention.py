@@ -11,7 +11,7 @@ mask; and, for the longest, queries that attend to more keys than there are quer
 
 The trace holds all shapes. --device cpu is a rehearsal on short sequences: its trace has no kernels.
 
-Needs PyTorch 2.6 or newer, and nothing of shardlab.
+Needs PyTorch 2.6 or newer and, of shardlab, only profile_step.py beside it.
 """
 
 import argparse
@@ -23,9 +23,10 @@ try:
     import torch
     from torch.nn.attention import SDPBackend, sdpa_kernel
     from torch.nn.functional import scaled_dot_product_attention
-    from torch.profiler import ProfilerActivity, profile, schedule
 except ImportError:
     sys.exit("profile_attention: found no PyTorch 2.6 or newer; valid: the Python of an environment that has it")
+
+from profile_step import write_trace
 
 HEADS = {64: 16, 128: 32}  # how many heads of each width
 BACKENDS = {
@@ -86,19 +87,14 @@ def calls_of(arguments):
 
 
 def run(arguments):
-    activities = [ProfilerActivity.CPU] + ([ProfilerActivity.CUDA] if arguments.device == "cuda" else [])
-    plan = schedule(wait=0, warmup=arguments.warmup, active=arguments.runs, repeat=1)
     calls = list(calls_of(arguments))
-    with profile(activities=activities, schedule=plan, record_shapes=True) as profiler:
-        for _ in range(arguments.warmup + arguments.runs):
-            for inputs, gradient, causal in calls:
-                out = scaled_dot_product_attention(*inputs, is_causal=causal)
-                torch.autograd.grad(out, inputs, gradient)
-            if arguments.device == "cuda":
-                torch.cuda.synchronize()  # so that the marks of a run hold the kernels that it launched
-            profiler.step()
-    arguments.out.parent.mkdir(parents=True, exist_ok=True)
-    profiler.export_chrome_trace(str(arguments.out))
+
+    def call_each():
+        for inputs, gradient, causal in calls:
+            out = scaled_dot_product_attention(*inputs, is_causal=causal)
+            torch.autograd.grad(out, inputs, gradient)
+
+    write_trace(arguments, arguments.runs, call_each)
 
 
 def main():

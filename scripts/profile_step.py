@@ -160,6 +160,20 @@ def predicting_command(arguments):
     )
 
 
+def write_trace(arguments, steps, step):
+    """Traces calls of `step`, with the shapes of all operators, after --warmup of them, into the file --out."""
+    activities = [ProfilerActivity.CPU] + ([ProfilerActivity.CUDA] if arguments.device == "cuda" else [])
+    plan = schedule(wait=0, warmup=arguments.warmup, active=steps, repeat=1)
+    with profile(activities=activities, schedule=plan, record_shapes=True) as profiler:
+        for _ in range(arguments.warmup + steps):
+            step()
+            if arguments.device == "cuda":
+                torch.cuda.synchronize()  # so that the marks of a step hold the kernels that it launched
+            profiler.step()
+    arguments.out.parent.mkdir(parents=True, exist_ok=True)
+    profiler.export_chrome_trace(str(arguments.out))
+
+
 def run(arguments):
     torch.manual_seed(0)
     model = sharded_model(arguments)
@@ -167,7 +181,6 @@ def run(arguments):
     turns = turns_of(arguments)
     shape = (arguments.micro_batch, arguments.seq)
     tokens, targets = (torch.randint(arguments.vocabulary, shape, device=arguments.device) for _ in range(2))
-    activities = [ProfilerActivity.CPU] + ([ProfilerActivity.CUDA] if arguments.device == "cuda" else [])
 
     def step():
         logits = model(tokens, *turns)
@@ -177,15 +190,7 @@ def run(arguments):
         optimizer.step()
         optimizer.zero_grad()
 
-    plan = schedule(wait=0, warmup=arguments.warmup, active=arguments.steps, repeat=1)
-    with profile(activities=activities, schedule=plan, record_shapes=True) as profiler:
-        for _ in range(arguments.warmup + arguments.steps):
-            step()
-            if arguments.device == "cuda":
-                torch.cuda.synchronize()  # so that the marks of a step hold the kernels that it launched
-            profiler.step()
-    arguments.out.parent.mkdir(parents=True, exist_ok=True)
-    profiler.export_chrome_trace(str(arguments.out))
+    write_trace(arguments, arguments.steps, step)
 
 
 def main():

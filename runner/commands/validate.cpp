@@ -315,10 +315,9 @@ void add_groups(TextTable& table, const std::string& what, const RowsByGroup& gr
 // How kernel_shape_text writes shapes.
 constexpr const char* kShapesNote =
     "  The shape of a gemm is m x n x k; \"rows of 2\" after it says that its rows in memory are a "
-    "multiple of 2 elements and not of 16 bytes. The shape of attention is batch x heads x queries "
-    "x "
-    "head dim on heads x keys, that of a reshuffle rows x columns x contiguous piece, and that of "
-    "other kernels rows x columns.\n";
+    "multiple of 2 elements and not of 16 bytes. The shape of attention is "
+    "batch x heads x queries x head dim on heads x keys, that of a reshuffle "
+    "rows x columns x contiguous piece, and that of other kernels rows x columns.\n";
 
 std::string kernel_rows_text(std::span<const KernelPrediction> kernels, const Validation& result,
                              const TextStyle& style) {

@@ -30,7 +30,8 @@ constexpr double kClosing = 0.05;
 // While the bound closes in, one look of so many finds out whether few enough strategies are left.
 // Status: assumed.
 constexpr int kLooksPerExcess = 4;
-// How far apart the sums of a bound and of an assignment may be through rounding alone.
+// How far apart the sums of a bound and of an assignment may be through rounding alone. Status:
+// assumed; a tenth of what the solver takes for equal.
 constexpr double kRounding = 1e-10;
 
 // How many looks may find the bound as it was while no assignment is known: some sweeps decode one

@@ -333,7 +333,7 @@ TEST(MockGpus, TheGpuCheckRefusesWordsItDoesNotKnow) {
       {{"--parts", "kernels,foo"},
        "gpu_check: --parts: found \"foo\"; valid: kernels, step, plans, links\n"},
       {{"--time-limit", "0"},
-       "gpu_check: --time-limit and --plans: found \"0\"; valid: a whole number from 1 on\n"},
+       "gpu_check: --time-limit: found \"0\"; valid: a whole number from 1 to 999999\n"},
   };
   for (const auto& [options, message] : table) {
     const ProcessResult result = check.run(options);

@@ -3,21 +3,15 @@
 
 import gzip
 import json
-import os
 import subprocess
 import tempfile
 import unittest
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from oracle import ORACLE, ROOT, has_torch
+
 SCRIPT = ROOT / "scripts" / "profile_step.py"
-ORACLE = os.environ.get("SHARDLAB_ORACLE_PYTHON") or str(ROOT / "build" / "oracle" / "bin" / "python")
 SMALL = "--layers 2 --seq 32 --width 64 --heads 8 --kv-heads 2 --ffn 96 --vocabulary 128 --warmup 1 --steps 2".split()
-
-
-def has_torch():
-    check = [ORACLE, "-c", "import torch"]
-    return os.access(ORACLE, os.X_OK) and subprocess.run(check, capture_output=True, check=False).returncode == 0
 
 
 @unittest.skipUnless(has_torch(), "no PyTorch is installed")

@@ -7,15 +7,10 @@ import tempfile
 import unittest
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from oracle import ORACLE, ROOT, has_torch
+
 SCRIPT = ROOT / "scripts" / "try_modules.py"
 BINARY = os.environ.get("SHARDLAB_BINARY", str(ROOT / "build" / "release" / "bin" / "shardlab"))
-ORACLE = os.environ.get("SHARDLAB_ORACLE_PYTHON") or str(ROOT / "build" / "oracle" / "bin" / "python")
-
-
-def has_torch():
-    check = [ORACLE, "-c", "import torch"]
-    return os.access(ORACLE, os.X_OK) and subprocess.run(check, capture_output=True, check=False).returncode == 0
 
 
 @unittest.skipUnless(has_torch(), "no PyTorch is installed")
