@@ -140,7 +140,7 @@ struct MeshDimsText {
 MeshDimsText parse_mesh_dims(TextCursor& cursor, std::string_view closing) {
   MeshDimsText dims;
   auto& [sizes, names] = dims;
-  constexpr std::string_view kSize = "a mesh dim size";
+  constexpr std::string_view kSize = "a mesh dim size (8x8, dp=8,tp=8)";
   std::int64_t ranks = 1;
   do {
     if (!sizes.empty() && !closing.empty() && cursor.peek() == closing.front()) break;

@@ -120,8 +120,8 @@ void add_constraints(const Command& command, SolveProgramArguments& program) {
   program.replicas.add(command);
   command
       .option("--time-limit", program.time_limit_s,
-              "seconds after which the search takes the best plan that it has, with a proved bound "
-              "on what an optimum could save")
+              "seconds for bounds and search, after which the best plan so far is taken, with a "
+              "proved bound on what an optimum could save; pricing is not counted")
       .check(number_from(0.0, 1e6));
 }
 

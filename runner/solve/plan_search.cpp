@@ -86,7 +86,8 @@ FoundPlan PlanSearch::best(ProblemOptions options, const StepOptions& step_optio
       make_problem(priced_.program, priced_.mesh, priced_.strategies, priced_.prices, options));
   found.network = std::make_unique<CostNetwork>(network_of(*found.problem));
   found.solution =
-      ExactSolver(*found.network).solve({.jobs = options_.jobs, .patience = options_.patience});
+      ExactSolver(*found.network)
+          .solve({.jobs = options_.jobs, .patience = options_.patience, .known = options_.known});
   if (!found.solution.feasible) return found;
   try {
     found.step = planner_.figures(found.solution.assignment, step_options);

@@ -49,6 +49,7 @@ struct PlanSearchOptions {
   // known whether no plan fits.
   bool has_all_strategies = true;
   Patience patience = {.takes_gap = true};
+  Assignment known = {};  // a plan to start from; may be empty
 };
 
 class PlanSearch {

@@ -1,7 +1,7 @@
 #include "runner/solve/solve_program.h"
 
 #include <algorithm>
-#include <chrono>
+#include <cmath>
 #include <functional>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -21,6 +21,7 @@
 #include "runner/solve/pictured_plan.h"
 #include "runner/solve/plan_search.h"
 #include "runner/solve/record_solution.h"
+#include "runner/solve/search_time.h"
 #include "runner/solve/solution_text.h"
 #include "runner/solve/solve_answers.h"
 #include "runner/solve/solve_curves.h"
@@ -447,22 +448,20 @@ bool needs_all_strategies(const SolveProgramArguments& arguments, const SolveQue
          arguments.objective != "sum" || arguments.tie_repeated;
 }
 
-// When a search that begins now has to end; nothing without a time limit.
-std::optional<std::chrono::steady_clock::time_point> time_up(
-    const SolveProgramArguments& arguments) {
-  using std::chrono::steady_clock;
-  if (!arguments.time_limit_s) return std::nullopt;
-  return steady_clock::now() + std::chrono::duration_cast<steady_clock::duration>(
-                                   std::chrono::duration<double>(*arguments.time_limit_s));
-}
+// Costs that differ by a smaller share than this are equal. Status: assumed; the solver's tolerance.
+constexpr double kSameCost = 1e-9;
 
-// An assignment with a strategy that was left out costs at least the floor.
-void take_floor(const PruneResult& pruned, ExactSolution& solution) {
+// An assignment with a strategy that was left out costs at least the floor, and any at least the bound.
+void take_bounds(const PruneResult& pruned, ExactSolution& solution) {
   if (!pruned.strategies || !solution.feasible) return;
-  constexpr double kSame = 1e-9;
-  if (pruned.floor_us >= (1.0 - kSame) * solution.objective) return;
-  solution.lower_bound = std::min(solution.lower_bound, pruned.floor_us);
-  solution.optimal = false;
+  const double same = (1.0 - kSameCost) * solution.objective;
+  if (pruned.floor_us < same) {
+    solution.lower_bound = std::min(solution.lower_bound, pruned.floor_us);
+    solution.optimal = false;
+  }
+  if (solution.optimal || pruned.bound_us <= solution.lower_bound) return;
+  solution.lower_bound = std::min(pruned.bound_us, solution.objective);
+  solution.optimal = pruned.bound_us >= same;
 }
 
 // Ctrl-C prints the rows that there are.
@@ -499,8 +498,12 @@ RecipeComparison compare_recipes_until_interrupt(const PricedProgram& priced,
 }
 
 std::string note_of(const PruneResult& pruned) {
+  const bool may_be_better = pruned.floor_us < (1.0 - kSameCost) * pruned.upper_us;
   return "bounds left out " + std::to_string(pruned.before - pruned.after) + " of " +
-         std::to_string(pruned.before) + " strategies, with which no plan is better than this one";
+         std::to_string(pruned.before) + " strategies, with which " +
+         (may_be_better
+              ? "a plan takes at least " + format_fixed(std::floor(pruned.floor_us), 0) + " us"
+              : "no plan is better than this one");
 }
 
 }  // namespace
@@ -538,10 +541,14 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
   times.enumerate_ms = enumerating.ms();
 
   const StopWatch pruning;
+  SearchTime time(arguments.time_limit_s);
   PruneResult pruned;
   if (!needs_all_strategies(arguments, asked)) {
-    pruned = prune_strategies(program, mesh, strategies, evaluator, options,
-                              {.until = time_up(arguments), .jobs = session.threads()});
+    running.now("leaving out strategies that no best plan has");
+    pruned = time.bound([&](const Patience& patience) {
+      return prune_strategies(program, mesh, strategies, evaluator, options,
+                              {.patience = patience, .jobs = session.threads()});
+    });
   }
   if (pruned.strategies) {
     strategies = *pruned.strategies;
@@ -571,14 +578,13 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
 
   running.now("searching for the best plan");
   const StopWatch solving;
-  PlanSearchOptions search_options{.jobs = session.threads(),
-                                   .has_all_strategies = !pruned.strategies};
-  search_options.patience.until = time_up(arguments);
+  PlanSearchOptions search_options{
+      .jobs = session.threads(), .has_all_strategies = !pruned.strategies, .known = pruned.best};
   bool interrupted = false;
   std::optional<Searched> searched;
   FoundPlan found = [&] {
     const Interrupt interrupt;
-    search_options.patience.stop = interrupt.flag();
+    search_options.patience = time.for_search(interrupt);
     PlanSearch search(priced, planner, search_options);
     FoundPlan plan = arguments.recompute == "auto"
                          ? search.best_recomputation(options, step_options)
@@ -593,11 +599,12 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
       searched->plans = shortest.plans;
       plan = std::move(shortest.found);
     }
-    interrupted = interrupt.came() && !plan.solution.optimal;
+    interrupted = interrupt.came() || time.was_interrupted();
     return plan;
   }();
   running.stop();
-  take_floor(pruned, found.solution);
+  take_bounds(pruned, found.solution);
+  interrupted = interrupted && !found.solution.optimal;
   if (!arguments.export_problem.empty()) {
     write_file(arguments.export_problem, write_cfn(*found.network, program.name));
   }

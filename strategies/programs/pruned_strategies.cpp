@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <set>
 #include <utility>
 #include <vector>
@@ -120,25 +119,26 @@ class Pruner {
       }
       result.sweeps += kSweepsPerLook;
       if (!(bound < kForbidden)) return;  // no assignment obeys the constraints
-      if (decodes) result.upper_us = std::min(result.upper_us, solve(found));
+      if (decodes) solve(found, found, result);
       const bool rises = bound - last > kTight * bound;
       closes =
           !rises && is_closing(last, bound, result.upper_us) && may_close(bounds, closing_looks);
       if (!rises && !closes) ++looks_in_vain;
       last = bound;
-      const int known = result.upper_us < kForbidden ? 1 : kMostLooksInVain;
-      const bool stalls = looks_in_vain >= known || (!closes && result.sweeps >= kMostSweeps);
+      const bool has_plan = result.upper_us < kForbidden;
+      const bool stalls = looks_in_vain >= (has_plan ? 1 : kMostLooksInVain) ||
+                          (!closes && result.sweeps >= kMostSweeps) || (has_plan && is_time_up());
       if (closes && closing_looks++ % kLooksPerExcess != 0) continue;
-      if (!stalls && !(result.upper_us < kForbidden)) continue;
+      if (!stalls && !has_plan) continue;
       const StrategyExcess excess = bounds.excess();
       result.bound_us = excess.bound;
       // Strategies near the bound, beside those that were decoded, may have a better assignment, or
       // one where decoding runs into constraints.
       for (const double pairs : {options_.least_left, options_.most_left}) {
         if (!stalls || result.upper_us <= (1.0 + kPruneSlack) * excess.bound) break;
+        if (result.upper_us < kForbidden && is_time_up()) break;
         const double near = tolerance_for(kernels, excess, pairs);
-        result.upper_us =
-            std::min(result.upper_us, solve(joined(kept_within(excess, near), found)));
+        solve(joined(kept_within(excess, near), found), found, result);
       }
       if (!(result.upper_us < kForbidden)) return;
       const double gap = (1.0 + kPruneSlack) * result.upper_us - excess.bound;
@@ -150,6 +150,7 @@ class Pruner {
         // What was forbidden before cost more than the gap.
         result.floor_us = excess.bound + std::min(gap, least_left_out(excess, kept));
         result.strategies = only(kept);
+        result.best = to_kept(kept, result.best);
         return;
       }
       forbid(excess, gap, bounds);
@@ -163,9 +164,10 @@ class Pruner {
     return upper < kForbidden && missing > 0.0 && bound - last > kClosing * missing;
   }
   [[nodiscard]] bool may_close(const StrategyBounds& bounds, int looks) const {
-    const bool has_time = !options_.until || std::chrono::steady_clock::now() < *options_.until;
-    return has_time && looks * kSweepsPerLook * bounds.layouts_per_sweep() <= options_.most_closing;
+    return !is_time_up() &&
+           looks * kSweepsPerLook * bounds.layouts_per_sweep() <= options_.most_closing;
   }
+  [[nodiscard]] bool is_time_up() const { return options_.patience.seconds_left() <= 0.0; }
 
   // Strategies that no optimum has make the bounds of the others weaker.
   void forbid(const StrategyExcess& excess, double gap, StrategyBounds& bounds) const {
@@ -265,19 +267,45 @@ class Pruner {
     return result;
   }
 
-  // The cost of the best assignment of these strategies; infinite if there is none, or if it takes
-  // too long to find.
-  [[nodiscard]] double solve(const Kept& kept) {
+  // An assignment of all strategies as one of only(kept), and the other way round.
+  [[nodiscard]] Assignment to_kept(const Kept& kept, Assignment assignment) const {
+    for (std::size_t n = 0; n < assignment.size(); ++n) {
+      const std::vector<bool>& own = kept[strategies_.class_of[n]];
+      assignment[n] = static_cast<int>(std::count(own.begin(), own.begin() + assignment[n], true));
+    }
+    return assignment;
+  }
+  [[nodiscard]] Assignment from_kept(const Kept& kept, Assignment assignment) const {
+    for (std::size_t n = 0; n < assignment.size(); ++n) {
+      const std::vector<bool>& own = kept[strategies_.class_of[n]];
+      auto at = std::find(own.begin(), own.end(), true);
+      for (int before = assignment[n]; before > 0; --before)
+        at = std::find(at + 1, own.end(), true);
+      assignment[n] = static_cast<int>(at - own.begin());
+    }
+    return assignment;
+  }
+
+  // Takes the best assignment of these strategies if it is better than the one that is known, and adds
+  // its strategies to `found`. There may be none, or one that takes too long to find.
+  void solve(const Kept& kept, Kept& found, PruneResult& result) {
     const ProgramStrategies strategies = only(kept);
     const ProgramPrices prices(program_, strategies, evaluator_, mesh_, options_.jobs);
     const CostNetwork network =
         network_of(make_problem(program_, mesh_, strategies, prices, problem_));
+    Patience patience = options_.patience;
+    patience.takes_gap = true;
     try {
       const ExactSolution best = ExactSolver(network).solve(
-          {.jobs = options_.jobs, .explain = false, .patience = {.takes_gap = true}});
-      return best.feasible ? best.objective : kForbidden;
+          {.jobs = options_.jobs, .explain = false, .patience = patience});
+      if (!best.feasible || best.objective >= result.upper_us) return;
+      result.upper_us = best.objective;
+      result.best = from_kept(kept, best.assignment);
+      for (std::size_t n = 0; n < result.best.size(); ++n) {
+        found[strategies_.class_of[n]][to_index(result.best[n])] = true;
+      }
     } catch (const LimitError&) {
-      return kForbidden;
+      return;
     }
   }
 

@@ -16,7 +16,7 @@
 // UB, has only strategies that are left, in the order in which they were listed: the optimum, its
 // ties, and which of the ties the solver takes are those of all strategies. The quality of the
 // bounds only affects how many are left. While they are more than can be priced, strategies of the
-// largest excess go too, but none that a decoded assignment has. Then floor_us, what an assignment
+// largest excess go too, but none that the best assignment or a decoded one has. Then floor_us, what an assignment
 // with a strategy that is left out costs at least, may be below UB, and the caller has to take the
 // lesser of it and of the bound over what is left. Where the bound equals UB, as it mostly does, UB
 // is still proved to be the optimum; only which of several optima it is may differ. Near the end
@@ -30,7 +30,6 @@
 // and other constraints than `options` need all strategies.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <limits>
 #include <optional>
@@ -40,6 +39,7 @@
 #include "strategies/programs/program_strategies.h"
 #include "strategies/programs/sharding_problem.h"
 #include "strategies/select/evaluator.h"
+#include "strategies/solvers/bound_search.h"
 
 namespace shardlab {
 
@@ -55,8 +55,9 @@ struct PruneOptions {
   // on the best assignment, so that it may prove it. Status: measured; Mamba-2's two layers on 2x2x2 take
   // 2.5e8 of them, in 20 s.
   double most_closing = 1e9;
-  // When such sweeps end in any case.
-  std::optional<std::chrono::steady_clock::time_point> until = {};
+  // Once time is up, the best assignment so far is taken, with few strategies beside its own. Sweeps go
+  // on until there is an assignment.
+  Patience patience = {};
   int jobs = 1;
 };
 
@@ -67,6 +68,7 @@ struct PruneResult {
   double bound_us = 0.0;  // no assignment costs less
   // UB: what the best assignment that was found costs; infinite if none was.
   double upper_us = std::numeric_limits<double>::infinity();
+  Assignment best;         // that assignment, of `strategies`
   double floor_us = 0.0;   // an assignment with a strategy that was left out costs at least this
   std::size_t before = 0;  // strategies of all nodes
   std::size_t after = 0;

@@ -258,7 +258,8 @@ void BoundSearch::give_up() {
   proof_.eliminates = false;
 }
 
-void BoundSearch::run(std::vector<double> messages, const Patience& patience) {
+void BoundSearch::run(std::vector<double> messages, const Patience& patience,
+                      const std::vector<int>& known) {
   dual_.emplace(whole_, extra_);
   messages_.assign(whole_.messages(), 0.0);
   if (!messages.empty()) dual_->set_messages(std::move(messages));
@@ -268,6 +269,7 @@ void BoundSearch::run(std::vector<double> messages, const Patience& patience) {
     reads += static_cast<double>(edge.a_values) * edge.b_values;
   }
   most = (reads + static_cast<double>(whole_.values()) + 1.0) * CostNetwork::kMaxCost;
+  if (!known.empty()) offer(known);
   double last = -kForbidden;
   for (double most_work = 1e5 + kWorkPerCost * reads;;) {
     for (int i = 1; i < kSweepsOfBound; ++i) dual_->sweep(DualAscent::Decoding::kNo);

@@ -65,9 +65,11 @@ class BoundSearch {
   // nothing is added.
   BoundSearch(const CutNetwork& cut, std::vector<double> extra);
 
-  // Starts from these messages of the same cut network, unless they are empty. Where time is up, the
-  // search goes on until it has any assignment.
-  void run(std::vector<double> messages = {}, const Patience& patience = {});
+  // Starts from these messages of the same cut network, and from an assignment that is known, as
+  // positions in the cut network's value sets; either may be empty. Where time is up, the search goes on
+  // until it has any assignment.
+  void run(std::vector<double> messages = {}, const Patience& patience = {},
+           const std::vector<int>& known = {});
 
   // Whether minimum() is only the cost of the best assignment that was found. tied() has nothing then.
   [[nodiscard]] bool gave_up() const { return !proof_.eliminates; }

@@ -64,6 +64,18 @@ std::vector<int> text_ranks(const CostNetwork& network, const CutNetwork& cut,
   return ranks;
 }
 
+// Empty if the assignment is, or if the cut network lacks one of its values.
+std::vector<int> positions_in(const CutNetwork& cut, const Assignment& assignment) {
+  std::vector<int> positions;
+  for (std::size_t v = 0; v < assignment.size(); ++v) {
+    const std::span<const int> values = cut.values(static_cast<int>(v));
+    const auto it = std::ranges::lower_bound(values, assignment[v]);
+    if (it == values.end() || *it != assignment[v]) return {};
+    positions.push_back(static_cast<int>(it - values.begin()));
+  }
+  return positions;
+}
+
 }  // namespace
 
 std::vector<double> ExactSolver::start(const CutNetwork& cut) const {
@@ -122,7 +134,7 @@ double ExactSolver::minimum(const std::vector<Restriction>& restrictions) const 
 void ExactSolver::solve_plain(const CutNetwork& cut, const ExactOptions& options,
                               ExactSolution& solution) {
   BoundSearch search(cut, {});
-  search.run(start(cut), options.patience);
+  search.run(start(cut), options.patience, positions_in(cut, options.known));
   solution.sweeps = search.sweeps();
   solution.feasible = search.is_feasible();
   if (!solution.feasible) return;

@@ -34,6 +34,9 @@ struct ExactOptions {
   // When to take the best assignment so far, with a gap to its lower bound. Without patience, a
   // network that is too entangled throws.
   Patience patience = {};
+  // An assignment that is known, from which the search starts; it may be empty, or break restrictions.
+  // It does not change which optimum is found. Not used with budgets.
+  Assignment known = {};
 };
 
 // One of the constraints that cannot hold together.

@@ -164,15 +164,17 @@ INSTANTIATE_TEST_SUITE_P(
     Meshes, BadCommandLine,
     testing::Values(
         BadCommand{"MeshOfSizeZero", plan_of("0x4", "f32[8,8]", "RR", "RR"),
-                   "--mesh: mesh \"0x4\": at position 0: expected a mesh dim size from 1 to "
+                   "--mesh: mesh \"0x4\": at position 0: expected a mesh dim size (8x8, dp=8,tp=8) "
+                   "from 1 to "
                    "1099511627776"},
-        BadCommand{
-            "NegativeMesh", plan_of("-4", "f32[8,8]", "RR", "RR"),
-            "--mesh: mesh \"-4\": at position 0: expected a mesh dim size from 1 to 1099511627776"},
+        BadCommand{"NegativeMesh", plan_of("-4", "f32[8,8]", "RR", "RR"),
+                   "--mesh: mesh \"-4\": at position 0: expected a mesh dim size (8x8, dp=8,tp=8) "
+                   "from 1 to 1099511627776"},
         BadCommand{"EmptyMesh", plan_of("", "f32[8,8]", "RR", "RR"),
-                   "--mesh: mesh \"\": at position 0: expected a mesh dim size"},
-        BadCommand{"MeshWithTwoSeparators", plan_of("2xx4", "f32[8,8]", "RR", "RR"),
-                   "--mesh: mesh \"2xx4\": at position 2: expected a mesh dim size"},
+                   "--mesh: mesh \"\": at position 0: expected a mesh dim size (8x8, dp=8,tp=8)"},
+        BadCommand{
+            "MeshWithTwoSeparators", plan_of("2xx4", "f32[8,8]", "RR", "RR"),
+            "--mesh: mesh \"2xx4\": at position 2: expected a mesh dim size (8x8, dp=8,tp=8)"},
         BadCommand{
             "MeshWithTooManyDims", plan_of("1x1x1x1x1x1x1x1x1", "f32[8,8]", "RR", "RR"),
             "--mesh: mesh \"1x1x1x1x1x1x1x1x1\": at position 16: expected at most 8 mesh dims"},
@@ -181,6 +183,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadCommand{"MeshSizeBeyondSixtyFourBits",
                    plan_of("99999999999999999999", "f32[8,8]", "RR", "RR"),
                    "--mesh: mesh \"99999999999999999999\": at position 0: expected a mesh dim size "
+                   "(8x8, dp=8,tp=8) "
                    "from 1 to "
                    "1099511627776"},
         BadCommand{"DuplicateAxis", plan_of("dp=2,dp=4", "f32[8,8]", "RR", "RR"),

@@ -372,6 +372,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "count, where, op, inputs, args"},
         BadFile{"MeshOfSizeZero", kSuite, selects_with({R"({"mesh": "0"})"}),
                 "bad.json:/questions/0/mesh: mesh \"0\": at position 0: expected a mesh dim size "
+                "(8x8, dp=8,tp=8) "
                 "from 1 to "
                 "1099511627776"},
         BadFile{"UnknownOp", kSuite, selects_with({R"({"op": "aten.mm.defalt"})"}),

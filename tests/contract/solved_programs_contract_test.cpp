@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <limits>
 
@@ -242,6 +243,7 @@ void expect_same_optimum_without_what_bounds_leave_out(const Program& program,
   const CostNetwork part = network(*pruned.strategies);
   const ExactSolution again = ExactSolver(part).solve();
   ASSERT_TRUE(again.feasible);
+  EXPECT_NEAR(part.cost(pruned.best), pruned.upper_us, slack);
   // The lesser of the floor and of what is left bounds all plans; mostly it is the optimum.
   EXPECT_LE(std::min(again.lower_bound, pruned.floor_us), best.objective + slack);
   if (pruned.floor_us < best.objective - slack) return;
@@ -322,8 +324,17 @@ TEST(PrunedStrategies, AreProvedByABoundThatComesNearer) {
   options.most_closing = 0.0;
   EXPECT_FALSE(is_proved(pruned()));
   options.most_closing = 1e9;
-  options.until = std::chrono::steady_clock::now();
+  options.patience.until = std::chrono::steady_clock::now();
   EXPECT_FALSE(is_proved(pruned()));
+
+  // Ctrl-C sets the flag: an assignment and a bound on the optimum are there all the same.
+  const std::atomic<bool> stop = true;
+  options.patience = {.stop = &stop};
+  const PruneResult stopped = pruned();
+  ASSERT_TRUE(stopped.strategies);
+  EXPECT_LE(stopped.sweeps, proved.sweeps / 2);
+  EXPECT_GE(stopped.upper_us, proved.upper_us * (1.0 - 1e-12));
+  EXPECT_LE(stopped.floor_us, proved.upper_us);
 }
 
 TEST(PrunedStrategies, AreNotKnownForPricesOfTheTwoEndsAlone) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Ctrl-C ends a long command with what is known by then, and with the exit code 130."""
+"""Ctrl-C ends a long command with what is known by then: a plan, or a part of the answers and the exit code 130."""
 
 import json
 import re
@@ -130,6 +130,28 @@ class Interrupted(unittest.TestCase):
                 self.assertEqual(result["recipes"][0]["name"], "optimum")
             else:
                 self.assertIn("while comparing recipes, before there was a result", result["interrupted"])
+
+    def test_solve_takes_the_best_plan_that_it_has(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = str(Path(folder) / "llama.json")
+            subprocess.run([BINARY, "program", "llama3-8b", "--out", program], check=True)
+            words = ["solve", program, "--mesh", "2x4x8", "--format", "json", "--quiet"]
+            wait = 1.0
+            while wait < 60:
+                command = subprocess.Popen([BINARY, *words], stdout=subprocess.PIPE, text=True)
+                time.sleep(wait)
+                command.send_signal(signal.SIGINT)
+                printed, _ = command.communicate()
+                # The program was still read, or its strategies were being listed.
+                if command.returncode != -signal.SIGINT:
+                    break
+                wait *= 1.5
+            self.assertEqual(command.returncode, 0)
+            plan = json.loads(printed)
+            self.assertFalse(plan["optimal"])
+            self.assertIn("the search was interrupted; this is the best plan that it had", plan["notes"])
+            self.assertGreater(plan["lower_bound_us"], 0.5 * plan["objective_us"])
+            self.assertLess(plan["lower_bound_us"], plan["objective_us"])
 
     def test_a_program_is_compared_as_far_as_it_is_known(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -58,11 +58,14 @@ TEST_P(MeshErrors, AreTheseWordForWord) {
 INSTANTIATE_TEST_SUITE_P(
     All, MeshErrors,
     testing::Values(
-        MeshError{"Empty", "", "mesh \"\": at position 0: expected a mesh dim size"},
+        MeshError{"Empty", "",
+                  "mesh \"\": at position 0: expected a mesh dim size (8x8, dp=8,tp=8)"},
         MeshError{"ZeroSize", "8x0",
-                  "mesh \"8x0\": at position 2: expected a mesh dim size from 1 to 1099511627776"},
+                  "mesh \"8x0\": at position 2: expected a mesh dim size (8x8, dp=8,tp=8) from 1 "
+                  "to 1099511627776"},
         MeshError{"Negative", "-2",
-                  "mesh \"-2\": at position 0: expected a mesh dim size from 1 to 1099511627776"},
+                  "mesh \"-2\": at position 0: expected a mesh dim size (8x8, dp=8,tp=8) from 1 to "
+                  "1099511627776"},
         MeshError{"OtherSeparator", "8y8",
                   "mesh \"8y8\": at position 1: expected \"x\" and another size, or the end (8x8, "
                   "dp=8,tp=8)"},
@@ -71,7 +74,7 @@ INSTANTIATE_TEST_SUITE_P(
         MeshError{"MoreBehindIt", "[2, 4]x2",
                   "mesh \"[2, 4]x2\": at position 6: expected the end of the mesh"},
         MeshError{"NoSizesInBrackets", "()",
-                  "mesh \"()\": at position 1: expected a mesh dim size"},
+                  "mesh \"()\": at position 1: expected a mesh dim size (8x8, dp=8,tp=8)"},
         MeshError{"Slice", "DeviceMesh((dp=2), 'cpu', stride=(4,))",
                   "mesh \"DeviceMesh((dp=2), 'cpu', stride=(4,))\": at position 26: expected "
                   "stride=(1,), which the ranks of a whole mesh have; this is a slice of a larger "
@@ -79,10 +82,11 @@ INSTANTIATE_TEST_SUITE_P(
         MeshError{"ReprNotClosed", "DeviceMesh((2, 4), 'cpu'",
                   "mesh \"DeviceMesh((2, 4), 'cpu'\": at position 24: expected \")\" at the end of "
                   "the mesh"},
-        MeshError{"DanglingX", "8x", "mesh \"8x\": at position 2: expected a mesh dim size"},
+        MeshError{"DanglingX", "8x",
+                  "mesh \"8x\": at position 2: expected a mesh dim size (8x8, dp=8,tp=8)"},
         MeshError{"NameAfterSize", "8,tp=4",
                   "mesh \"8,tp=4\": at position 2: expected a mesh dim "
-                  "size"},
+                  "size (8x8, dp=8,tp=8)"},
         MeshError{"SizeAfterName", "dp=8,4",
                   "mesh \"dp=8,4\": at position 5: expected an axis such as tp=8"},
         MeshError{"NameWithoutSize", "dp",

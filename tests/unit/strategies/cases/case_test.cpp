@@ -99,7 +99,8 @@ INSTANTIATE_TEST_SUITE_P(
                 "R99.json:/setup/messh: unknown key (did you mean \"mesh\"?); valid: mesh, "
                 "flatten, slice, tensor, topology, devices_per_host, stack"},
         BadFile{"SetupMesh", R"j({"setup": {"mesh": "2x"}})j",
-                "R99.json:/setup/mesh: mesh \"2x\": at position 2: expected a mesh dim size"},
+                "R99.json:/setup/mesh: mesh \"2x\": at position 2: expected a mesh dim size (8x8, "
+                "dp=8,tp=8)"},
         BadFile{"SetupTensor", R"j({"setup": {"tensor": "f31[2]"}})j",
                 "R99.json:/setup/tensor: tensor \"f31[2]\": at position 0: expected a dtype: f64 "
                 "f32 f16 bf16 f8e4m3 f8e5m2 i64 i32 i16 i8 u8 b8 u64 c64"},

@@ -121,9 +121,9 @@ INSTANTIATE_TEST_SUITE_P(
         SuiteError{"UnknownKind", R"({"kind": "ask"})",
                    "s.json:/questions/1/kind: found \"ask\"; valid: select, plan"},
         SuiteError{"NoMesh", R"({"mesh": null})", "s.json:/questions/1: missing key \"mesh\""},
-        SuiteError{
-            "BadMesh", R"({"mesh": "2x"})",
-            "s.json:/questions/1/mesh: mesh \"2x\": at position 2: expected a mesh dim size"},
+        SuiteError{"BadMesh", R"({"mesh": "2x"})",
+                   "s.json:/questions/1/mesh: mesh \"2x\": at position 2: expected a mesh dim size "
+                   "(8x8, dp=8,tp=8)"},
         SuiteError{"BadTensor", R"({"tensor": "f31[8]"})",
                    "s.json:/questions/0/tensor: tensor \"f31[8]\": at position 0: expected a "
                    "dtype: f64 f32 f16 bf16 f8e4m3 f8e5m2 i64 i32 i16 i8 u8 b8 u64 c64"},
