@@ -261,8 +261,9 @@ esac
 )");
   }
 
-  ProcessResult run(const Words& options) const {
+  ProcessResult run(const Words& options, const Variables& mock = {}) const {
     Variables environment = bare_environment();
+    environment.insert(environment.end(), mock.begin(), mock.end());
     environment.emplace_back("PATH", programs_.path().string() + ":" + std::getenv("PATH"));
     Words words = {"/bin/bash", SHARDLAB_SOURCE_DIR "/scripts/gpu_check.sh", "--binary",
                    binary_.string()};
@@ -312,6 +313,23 @@ TEST(MockGpus, TheGpuCheckRunsThePartsThatAreNamed) {
   EXPECT_EQ(check.files(),
             (std::set<std::string>{"details.tar.gz", "log.txt", "profile_compiled.json.gz",
                                    "profile_eager.json.gz", "summary.txt"}));
+}
+
+// A plan that computes something else than the fake process group is a failure, under the seed that
+// repeats it; the plans of the other launches of these ranks are left out.
+TEST(MockGpus, TheGpuCheckNamesAPlanThatIsWrong) {
+  const GpuCheck check;
+  const ProcessResult result =
+      check.run({"--parts", "plans", "--plans", "140"}, {{"MOCK_NCCL_WRONG", "sums"}});
+  EXPECT_EQ(result.exit_code, 1);
+  for (const std::string ranks : {"2", "4"}) {
+    EXPECT_NE(result.out.find("\nFAIL  " + ranks + " ranks, plans: {"), std::string::npos)
+        << result.out;
+    EXPECT_NE(result.out.find("'first_failure': 'seed " + ranks + ": "), std::string::npos)
+        << result.out;
+    EXPECT_EQ(result.out.find(ranks + " ranks on one GPU, 10 plans"), std::string::npos);
+  }
+  EXPECT_NE(result.out.find("\nFAIL  plans equal bit for bit: "), std::string::npos) << result.out;
 }
 
 // What there is no time for is a failure that says so, and not a check that passed.

@@ -15,6 +15,7 @@
 // The environment sets:
 //   MOCK_GPUS          the number of GPUs (1); "driver" means that no fitting driver is there
 //   MOCK_NCCL_VERSION  the version as NCCL counts it: 23004
+//   MOCK_NCCL_WRONG    with "sums", every reduction has a wrong byte
 //   MOCK_GPU_FAIL      with "cudaMalloc=3", the third such call of the process fails
 #pragma once
 

@@ -185,6 +185,7 @@ Bytes reduced(const Call& call, std::vector<Bytes> contributions) {
     shardlab::combine(op, dtype, out.data(), contributions[i - 1].data(), count);
   }
   shardlab::finish_reduction(op, dtype, out.data(), count, ranks, false);
+  if (!out.empty() && variable("MOCK_NCCL_WRONG", "") == "sums") out.back() ^= std::byte{0x40};
   return out;
 }
 
