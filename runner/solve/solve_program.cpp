@@ -604,7 +604,7 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
   }();
   running.stop();
   take_bounds(pruned, found.solution);
-  interrupted = interrupted && !found.solution.optimal;
+  interrupted = interrupted && !(found.solution.feasible && found.solution.optimal);
   if (!arguments.export_problem.empty()) {
     write_file(arguments.export_problem, write_cfn(*found.network, program.name));
   }
@@ -628,7 +628,9 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
                    searched,
                    notes_on(priced, *found.problem, arguments)};
   if (interrupted) {
-    plan.notes.emplace_back("the search was interrupted; this is the best plan that it had");
+    plan.notes.emplace_back(found.solution.feasible
+                                ? "the search was interrupted; this is the best plan that it had"
+                                : "the search was interrupted before it had such a plan");
   }
   if (!plan.executed.not_measured.empty()) {
     plan.price_notes.push_back("prices of moves are " +

@@ -110,6 +110,7 @@ class Pruner {
       double bound = 0.0;
       bool decodes = false;
       for (int i = 0; i < kSweepsPerLook; ++i) {
+        if (result.upper_us < kForbidden && is_time_up()) break;
         // The last two sweeps decode, one in either direction.
         bound = bounds.sweep(!closes && i >= kSweepsPerLook - 2);
         decodes = decodes || !bounds.decoded().empty();
@@ -144,8 +145,11 @@ class Pruner {
       const double gap = (1.0 + kPruneSlack) * result.upper_us - excess.bound;
       const bool fits = pairs_of(kernels, kept_within(excess, gap)) <= options_.most_left;
       if (fits || stalls) {
+        // A search without any time can do without all but the strategies of known assignments.
         const double tolerance =
-            fits ? gap : std::min(gap, tolerance_for(kernels, excess, options_.least_left));
+            is_stopped() ? 0.0
+            : fits       ? gap
+                         : std::min(gap, tolerance_for(kernels, excess, options_.least_left));
         const Kept kept = joined(kept_within(excess, tolerance), found);
         // What was forbidden before cost more than the gap.
         result.floor_us = excess.bound + std::min(gap, least_left_out(excess, kept));
@@ -167,6 +171,9 @@ class Pruner {
     return !is_time_up() &&
            looks * kSweepsPerLook * bounds.layouts_per_sweep() <= options_.most_closing;
   }
+  [[nodiscard]] bool is_stopped() const {
+    return options_.patience.stop != nullptr && *options_.patience.stop;
+  }
   [[nodiscard]] bool is_time_up() const { return options_.patience.seconds_left() <= 0.0; }
 
   // Strategies that no optimum has make the bounds of the others weaker.
@@ -181,6 +188,14 @@ class Pruner {
   [[nodiscard]] Kept none() const {
     Kept kept;
     for (const NodeClass& node : strategies_.classes) kept.emplace_back(node.strategies, false);
+    return kept;
+  }
+
+  [[nodiscard]] Kept of(const Assignment& assignment) const {
+    Kept kept = none();
+    for (std::size_t n = 0; n < assignment.size(); ++n) {
+      kept[strategies_.class_of[n]][to_index(assignment[n])] = true;
+    }
     return kept;
   }
 
@@ -301,9 +316,7 @@ class Pruner {
       if (!best.feasible || best.objective >= result.upper_us) return;
       result.upper_us = best.objective;
       result.best = from_kept(kept, best.assignment);
-      for (std::size_t n = 0; n < result.best.size(); ++n) {
-        found[strategies_.class_of[n]][to_index(result.best[n])] = true;
-      }
+      found = joined(std::move(found), of(result.best));
     } catch (const LimitError&) {
       return;
     }
