@@ -111,6 +111,7 @@ class Pruner {
       bool decodes = false;
       for (int i = 0; i < kSweepsPerLook; ++i) {
         if (result.upper_us < kForbidden && is_time_up()) break;
+        ++result.sweeps;
         // The last two sweeps decode, one in either direction.
         bound = bounds.sweep(!closes && i >= kSweepsPerLook - 2);
         decodes = decodes || !bounds.decoded().empty();
@@ -118,7 +119,6 @@ class Pruner {
           found[strategies_.class_of[n]][bounds.decoded()[n]] = true;
         }
       }
-      result.sweeps += kSweepsPerLook;
       if (!(bound < kForbidden)) return;  // no assignment obeys the constraints
       if (decodes) solve(found, found, result);
       const bool rises = bound - last > kTight * bound;

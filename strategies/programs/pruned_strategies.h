@@ -16,8 +16,8 @@
 // UB, has only strategies that are left, in the order in which they were listed: the optimum, its
 // ties, and which of the ties the solver takes are those of all strategies. The quality of the
 // bounds only affects how many are left. While they are more than can be priced, strategies of the
-// largest excess go too, but none that the best assignment or a decoded one has. Then floor_us, what an assignment
-// with a strategy that is left out costs at least, may be below UB, and the caller has to take the
+// largest excess go too, but none that the best assignment or a decoded one has. Then floor_us, what
+// an assignment with a strategy that is left out costs at least, may be below UB, and the caller has to take the
 // lesser of it and of the bound over what is left. Where the bound equals UB, as it mostly does, UB
 // is still proved to be the optimum; only which of several optima it is may differ. Near the end
 // each sweep may take away a fixed share of what is missing, so that sweeps go on then, within a limit.
