@@ -78,6 +78,9 @@ struct KernelQuery {
   // attention counts all pairs of queries and keys there, causal or not.
   std::optional<GemmShape> gemm = {};
   std::optional<AttentionShape> attention = {};
+  // Bytes of its tensors that the kernel neither reads nor writes. AutoParallel prices them too, so
+  // that its model, ap_roofline, adds them.
+  Bytes unmoved_bytes = 0.0;
 };
 
 class ComputeModel {

@@ -18,6 +18,11 @@ double gemm_flops(const GemmShape& shape) {
   return 2.0 * shape.batch * shape.m * shape.n * shape.k;
 }
 
+double real_operations(const KernelQuery& query) {
+  const bool is_product = query.kind == Kernel::kGemm || query.kind == Kernel::kAttention;
+  return is_product && query.dtype == DType::kC64 ? 4.0 : 1.0;
+}
+
 double row_multiple(std::span<const double> lengths) {
   double multiple = static_cast<double>(kMostRowMultiple);
   for (const double length : lengths) {

@@ -18,6 +18,10 @@ namespace shardlab {
 // 2 batch m n k.
 [[nodiscard]] double gemm_flops(const GemmShape& shape);
 
+// How many operations on real numbers one of KernelQuery::flops takes: four in products of complex
+// numbers, each of which multiplies two pairs, and one otherwise.
+[[nodiscard]] double real_operations(const KernelQuery& query);
+
 inline constexpr std::int64_t kMostRowMultiple = 64;
 // The greatest power of two, up to kMostRowMultiple, that divides all `lengths`: those of the rows of
 // a product's operands and of its result in memory, in elements. Rows of one element may have any

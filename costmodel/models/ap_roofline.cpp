@@ -54,8 +54,9 @@ class ApRoofline final : public ComputeModel {
   [[nodiscard]] Price price(const KernelQuery& query) const override {
     if (query.kind == Kernel::kView) return {};
     const bool computes = query.kind == Kernel::kGemm || query.kind == Kernel::kAttention;
-    if (query.kind != Kernel::kCopy && query.bytes <= 0 && query.flops <= 0) return {};
-    const Micros memory = std::max(launch_, transfer_time(query.bytes, bandwidth_));
+    const Bytes bytes = query.bytes + query.unmoved_bytes;
+    if (query.kind != Kernel::kCopy && bytes <= 0 && query.flops <= 0) return {};
+    const Micros memory = std::max(launch_, transfer_time(bytes, bandwidth_));
     if (!computes) return Price::of_compute(memory);
     return Price::of_compute(
         std::max(memory, compute_time(query.flops, flops_efficiency_ * Tflops(peak(query.dtype)))));

@@ -13,7 +13,8 @@
 // tiles; small tiles fill a wave better but compute slower, and the fastest choice counts, as in a
 // library's heuristics. k_half (in bytes of the contracted dim) is the prologue and epilogue of a
 // tile, of which later waves cost the share `later`: Hopper's persistent kernels hide the rest.
-// Splitting the contracted dim fills the SMs where tiles are few, and costs the partial sums.
+// Splitting the contracted dim fills the SMs where tiles are few, and costs the partial sums. A
+// product with a vector runs at the memory's rate, since it uses each element of the matrix once.
 // No shape computes faster than `sustained`, the share of the peak that the device's power allows
 // large products.
 // Without a shape, arithmetic is flops / (peak * sustained). Wide loads, and the tensor memory
@@ -140,7 +141,10 @@ struct Gemm {
   double split_us;
   std::array<Tile, 5> tiles;
 };
-constexpr std::array kSplits = {1.0, 2.0, 4.0, 8.0};
+// A contracted dim is split into kMostSplits parts at most, or into as many as have kDeepSplit elements
+// each. Status: assumed.
+constexpr double kMostSplits = 8.0;
+constexpr double kDeepSplit = 16384.0;
 constexpr double kTileBytes = 128.0;      // of the contracted dim that one step of the loop reads
 constexpr double kAlignmentBytes = 16.0;  // of rows, for the fastest loads
 
@@ -340,7 +344,7 @@ class Kernels final : public ComputeModel {
   }
 
   [[nodiscard]] Price price(const KernelQuery& query) const override {
-    if (query.bytes <= 0 && query.flops <= 0) return {};
+    if (query.kind == Kernel::kView || (query.bytes <= 0 && query.flops <= 0)) return {};
     const Micros memory = transfer_time(query.bytes, bandwidth_of(query));
     const Micros arithmetic(arithmetic_us(query));
     return Price::of_compute(
@@ -351,7 +355,6 @@ class Kernels final : public ComputeModel {
   [[nodiscard]] GBps bandwidth_of(const KernelQuery& query) const {
     switch (query.kind) {
       case Kernel::kCopy:
-      case Kernel::kView:
         return query.strided ? strided_copy_ : copy_;
       case Kernel::kElementwise:
         return elementwise_;
@@ -381,7 +384,7 @@ class Kernels final : public ComputeModel {
       }
       return gemm_us(query, figures_.gemm, peak, 1.0);
     }
-    return query.flops / (peak * sustained_by(figures_.gemm, query.dtype));
+    return real_operations(query) * query.flops / (peak * sustained_by(figures_.gemm, query.dtype));
   }
 
   [[nodiscard]] static double sustained_by(const Gemm& gemm, DType dtype) {
@@ -393,6 +396,11 @@ class Kernels final : public ComputeModel {
   [[nodiscard]] double gemm_us(const KernelQuery& query, const Gemm& gemm, double peak,
                                double rows) const {
     const GemmShape& shape = *query.gemm;
+    const double operations = real_operations(query);
+    const double sustained =
+        operations * query.flops / (peak * sustained_by(gemm, query.dtype) * rows);
+    // A vector leaves no tiles to fill: its kernels read the matrix at the memory's rate.
+    if (shape.m <= 1.0 || shape.n <= 1.0) return sustained;
     const double element = itemsize(query.dtype);
     const double step = kTileBytes / element;
     const double k_half = gemm.k_half_bytes / element;
@@ -403,7 +411,8 @@ class Kernels final : public ComputeModel {
     double best = INFINITY;
     for (const Tile& tile : gemm.tiles) {
       const double tiles = shape.batch * std::ceil(shape.m / tile.m) * std::ceil(shape.n / tile.n);
-      for (const double split : kSplits) {
+      for (double split = 1.0; split <= kMostSplits || shape.k / split >= kDeepSplit;
+           split *= 2.0) {
         const double waves = std::ceil(tiles * split / multiprocessors_);
         const double depth = waves * std::ceil(shape.k / (split * step)) * step / rows +
                              (1.0 + gemm.later_waves * (waves - 1.0)) * k_half;
@@ -411,10 +420,12 @@ class Kernels final : public ComputeModel {
         // Each split writes partial sums of f32, which are read again.
         if (split > 1.0) us += gemm.split_us + 8.0 * split * outputs / (bandwidth_.value() * 1e3);
         best = std::min(best, us);
-        if (tiles >= 8.0 * multiprocessors_) break;  // splits don't pay where waves are many
+        // Splits don't pay where waves are many, nor more of them where all SMs have work.
+        if (tiles >= 8.0 * multiprocessors_) break;
+        if (split >= kMostSplits && tiles * split >= multiprocessors_) break;
       }
     }
-    return std::max(best, query.flops / (peak * sustained_by(gemm, query.dtype) * rows));
+    return std::max(operations * best, sustained);
   }
 
   [[nodiscard]] double attention_us(const AttentionShape& shape, DType dtype) const {

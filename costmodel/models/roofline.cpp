@@ -6,12 +6,13 @@
 //   dtype, from the topology; efficiencies from 0 to 1
 // Kinds of kernels may have start-ups and efficiencies of their own. Start-ups exist because
 // filling and draining a device takes time that no traffic hides (Hockney's n_1/2, the size at
-// which a kernel reaches half its rate). A view counts as a copy. Source: Williams, Waterman,
-// Patterson 2009, "Roofline"; the efficiency 0.70 is AutoParallel's figure. Valid: for kernels that
-// are bound by one of the three. Not: for small GEMMs with odd shapes or fused kernels. Status:
-// derived; figures assumed until calibrated.
+// which a kernel reaches half its rate). A view is free, and a product of complex numbers takes four
+// real ones. Source: Williams, Waterman, Patterson 2009, "Roofline"; the efficiency 0.70 is
+// AutoParallel's figure. Valid: for kernels that are bound by one of the three. Not: for small GEMMs
+// with odd shapes or fused kernels. Status: derived; figures assumed until calibrated.
 #include <algorithm>
 
+#include "costmodel/kernel_work.h"
 #include "costmodel/registry.h"
 
 namespace shardlab {
@@ -65,7 +66,6 @@ class KindBandwidths {
   [[nodiscard]] GBps of(const KernelQuery& query) const {
     switch (query.kind) {
       case Kernel::kCopy:
-      case Kernel::kView:
         return query.strided ? strided_copy_ : copy_;
       case Kernel::kElementwise:
         return elementwise_;
@@ -97,7 +97,6 @@ class KindStartups {
   [[nodiscard]] Micros of(const KernelQuery& query) const {
     switch (query.kind) {
       case Kernel::kCopy:
-      case Kernel::kView:
         return query.strided ? strided_copy_ : copy_;
       case Kernel::kElementwise:
         return elementwise_;
@@ -133,11 +132,12 @@ class Roofline final : public ComputeModel {
             input.params.get("attention_efficiency").value_or(flops_efficiency_)) {}
 
   [[nodiscard]] Price price(const KernelQuery& query) const override {
-    if (query.bytes <= 0 && query.flops <= 0) return {};
+    if (query.kind == Kernel::kView || (query.bytes <= 0 && query.flops <= 0)) return {};
     const Micros memory = transfer_time(query.bytes, bandwidths_.of(query));
     Micros arithmetic;
     if (query.flops > 0) {
-      arithmetic = compute_time(query.flops, efficiency_of(query) * topology_.peak(query.dtype));
+      arithmetic = compute_time(real_operations(query) * query.flops,
+                                efficiency_of(query) * topology_.peak(query.dtype));
     }
     return Price::of_compute(std::max(launch_, startups_.of(query) + std::max(memory, arithmetic)));
   }

@@ -11,19 +11,16 @@
 #include "costmodel/base/index.h"
 #include "strategies/programs/program_graph.h"
 #include "strategies/programs/program_prices.h"
+#include "strategies/rules/kernel_traffic.h"
 #include "strategies/steps/fusion.h"
 
 namespace shardlab {
 namespace {
 
 // Operators that address rows by an index or draw random numbers; they never share a kernel.
-constexpr std::array<std::string_view, 12> kAlone = {
-    "aten.embedding.",      "aten.embedding_dense_backward.",
-    "aten.index.",          "aten.index_put",
-    "aten.index_add",       "aten.index_select.",
-    "aten.gather.",         "aten.scatter",
-    "aten.native_dropout.", "aten.cumsum.",
-    "aten.sort.",           "aten.topk."};
+constexpr std::array<std::string_view, 8> kAlone = {
+    "aten.embedding_dense_backward.", "aten.index_put", "aten.index_add", "aten.scatter",
+    "aten.native_dropout.",           "aten.cumsum.",   "aten.sort.",     "aten.topk."};
 
 // An operator's name without its library and overload: "mul" of "aten.mul.Tensor".
 std::string short_name(std::string_view op) {
@@ -82,6 +79,12 @@ class PassGraph {
   [[nodiscard]] bool is_barrier(int op) const {
     return ops_[to_index(op)].kind == FusionKind::kBarrier;
   }
+  // Whether an operator makes a tensor without launching a kernel.
+  [[nodiscard]] bool runs_nothing(int op) const {
+    const std::optional<int> own = task(op);
+    if (own && is_move(step_.tasks[to_index(*own)])) return false;
+    return KernelTraffic(program_.nodes[node(op)].op).runs_nothing();
+  }
   [[nodiscard]] bool reduces(int op) const {
     return ops_[to_index(op)].kind == FusionKind::kReduction;
   }
@@ -92,15 +95,19 @@ class PassGraph {
   [[nodiscard]] const NodePlacements& placements(std::size_t n) const {
     return of_.planned.placements[n];
   }
+  [[nodiscard]] Shape local_shape(const TensorMeta& meta, const Placements& layout) const {
+    return largest_local_shape(meta.shape, layout, pricing_.redistributor.mesh());
+  }
   [[nodiscard]] double local_elements(const TensorMeta& meta, const Placements& layout) const {
-    return element_count(largest_local_shape(meta.shape, layout, pricing_.redistributor.mesh()));
+    return element_count(local_shape(meta, layout));
   }
   // Whether a node's outputs share the memory of its first input, so that nothing runs for it.
   [[nodiscard]] bool shares(std::size_t n) const {
     const ProgramNode& node = program_.nodes[n];
     if (node.is_source() || values_read(node).empty()) return false;
     const bool only_names = !node.computes() || node.op == kGetItem;
-    return (only_names || of_.planned.is_view[n]) && of_.planned.compute_us[n] <= 0.0;
+    const bool is_view = of_.planned.is_view[n] || KernelTraffic(node.op).shares_input();
+    return (only_names || is_view) && of_.planned.compute_us[n] <= 0.0;
   }
 
   int make(double bytes) {
@@ -152,7 +159,9 @@ class PassGraph {
       return FusionKind::kBarrier;
     }
     const std::string& op = program_.nodes[n].op;
-    if (std::ranges::any_of(kAlone, [&](std::string_view name) { return op.starts_with(name); })) {
+    const KernelTraffic traffic(op);
+    if (traffic.runs_nothing() || traffic.moves_a_part() ||
+        std::ranges::any_of(kAlone, [&](std::string_view name) { return op.starts_with(name); })) {
       return FusionKind::kBarrier;
     }
     switch (rule->kernel) {
@@ -161,7 +170,9 @@ class PassGraph {
         return FusionKind::kBarrier;
       case Kernel::kReduction:
         // It writes each element that the loss did not read, too.
-        if (op == "aten.nll_loss_backward.default") return FusionKind::kPointwise;
+        if (op.starts_with("aten.nll_loss") && op.find("_backward.") != std::string::npos) {
+          return FusionKind::kPointwise;
+        }
         return FusionKind::kReduction;
       default:
         return FusionKind::kPointwise;
@@ -175,15 +186,15 @@ class PassGraph {
     op.elements = results;
     if (op.kind != FusionKind::kReduction) return;
     const std::vector<ValueRef> values = values_read(node);
+    const std::vector<double> shares = shares_read(n);
     for (std::size_t i = 0; i < values.size(); ++i) {
-      if (addresses(n, i)) continue;
+      if (shares[i] < 1.0) continue;
       const TensorMeta& meta = program_.nodes[values[i].node].outputs[values[i].output];
       op.elements = std::max(op.elements, local_elements(meta, placements(n).inputs[i]));
     }
     if (op.elements <= 0.0 || values.empty()) return;
     const TensorMeta& first = program_.nodes[values[0].node].outputs[values[0].output];
-    const Shape shape =
-        largest_local_shape(first.shape, placements(n).inputs[0], pricing_.redistributor.mesh());
+    const Shape shape = local_shape(first, placements(n).inputs[0]);
     op.row = results < op.elements ? op.elements / std::max(1.0, results)
              : shape.empty()       ? 1.0
                                    : static_cast<double>(std::max<std::int64_t>(1, shape.back()));
@@ -239,9 +250,12 @@ class PassGraph {
   FusionOp operator_of(std::size_t n) {
     FusionOp op;
     op.kind = kind_of(n);
-    const std::size_t values = values_read(program_.nodes[n]).size();
-    for (std::size_t i = 0; i < values; ++i) {
-      if (!addresses(n, i)) op.reads.push_back(read_by(n, i));
+    // Kernels that may be fused read whole tensors or next to nothing of them. What the others read is
+    // priced by their own query.
+    const double least = op.kind == FusionKind::kBarrier ? 0.0 : 1.0;
+    const std::vector<double> shares = shares_read(n);
+    for (std::size_t i = 0; i < shares.size(); ++i) {
+      if (shares[i] > 0.0 && shares[i] >= least) op.reads.push_back(read_by(n, i));
     }
     for (std::size_t o = 0; o < program_.nodes[n].outputs.size(); ++o) {
       op.writes.push_back(tensor(n, o, placements(n).outputs[o]).first);
@@ -251,12 +265,52 @@ class PassGraph {
     return op;
   }
 
-  // Whether a node reads no more than one element in each row of this argument: the loss reads the
-  // logarithm of one probability, and its backward pass none of them.
-  [[nodiscard]] bool addresses(std::size_t n, std::size_t argument) const {
-    const std::string& op = program_.nodes[n].op;
-    return (op == "aten.nll_loss_forward.default" && argument == 0) ||
-           (op == "aten.nll_loss_backward.default" && argument == 1);
+  // By argument of a node: the share of it that its kernel reads, or that its output is made of. The
+  // loss reads the logarithm of one probability of each row, and its backward pass none of them.
+  [[nodiscard]] std::vector<double> shares_read(std::size_t n) const {
+    const ProgramNode& node = program_.nodes[n];
+    const std::vector<ValueRef> values = values_read(node);
+    const OpRule* rule = of_.rules[n];
+    const KernelTraffic traffic(node.op, rule != nullptr ? rule->written_outputs() : 0);
+    std::vector<double> shares(values.size(), 1.0);
+    if (!traffic.leaves_inputs() || traffic.shares_input()) return shares;
+    std::vector<Shape> shapes;
+    std::vector<Bytes> inputs;
+    std::vector<Bytes> outputs;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const TensorMeta& meta = program_.nodes[values[i].node].outputs[values[i].output];
+      shapes.push_back(local_shape(meta, placements(n).inputs[i]));
+      inputs.push_back(stored_bytes(meta, shapes.back()));
+    }
+    for (std::size_t o = 0; o < node.outputs.size(); ++o) {
+      outputs.push_back(itemsize(node.outputs[o].dtype) *
+                        local_elements(node.outputs[o], placements(n).outputs[o]));
+    }
+    for (std::size_t i = 0; i < shares.size(); ++i) {
+      if (inputs[i] <= 0.0) continue;
+      shares[i] = traffic.read_of(i, {.inputs = inputs,
+                                      .stored_inputs = inputs,
+                                      .outputs = outputs,
+                                      .input_shapes = shapes}) /
+                  inputs[i];
+    }
+    return shares;
+  }
+
+  // The tasks that make the arguments of which a node's kernel reads nothing. A fused kernel may run
+  // before them.
+  [[nodiscard]] std::vector<int> makers_of_unread(std::size_t n) const {
+    std::vector<int> makers;
+    const std::vector<ValueRef> values = values_read(program_.nodes[n]);
+    const std::vector<double> shares = shares_read(n);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (shares[i] > 0.0) continue;
+      const Key key{values[i].node, values[i].output, placements(n).inputs[i]};
+      const auto known = known_.find(key);
+      if (known == known_.end()) continue;
+      makers.push_back(writer_[to_index(base_[to_index(known->second)])]);
+    }
+    return makers;
   }
 
   void push(FusionOp op, std::size_t n, int task) {
@@ -269,10 +323,11 @@ class PassGraph {
   void add(int t) {
     const StepTask& task = step_.tasks[to_index(t)];
     FusionOp op;
-    std::set<int> covered;  // tasks whose results the operator is known to read
+    std::set<int> covered;  // tasks whose results the operator is known to read, or not to read
     if (!is_move(task)) {
       op = operator_of(task.node);
       for (const int read : op.reads) covered.insert(writer_[to_index(base_[to_index(read)])]);
+      for (const int maker : makers_of_unread(task.node)) covered.insert(maker);
       for (const int written : op.writes) writer_[to_index(written)] = t;
     }
     // What else the task waits for is a tensor without bytes.
@@ -337,7 +392,7 @@ class TaskList {
     bool reduces = false;
     bool is_barrier = false;
     for (const int op : kernel.ops) {
-      if (pass.is_view(op)) continue;
+      if (pass.is_view(op) || pass.runs_nothing(op)) continue;
       nodes.push_back(pass.node(op));
       if (const std::optional<int> task = pass.task(op)) members.push_back(*task);
       reduces = reduces || pass.reduces(op);

@@ -14,6 +14,7 @@
 #include "sim/plan_price.h"
 #include "sim/remembered_steps.h"
 #include "strategies/programs/program_graph.h"
+#include "strategies/rules/kernel_traffic.h"
 
 namespace shardlab {
 namespace {
@@ -26,7 +27,9 @@ double bytes_of(const Shape& shape, DType dtype) { return itemsize(dtype) * elem
 class NodeKernel {
  public:
   NodeKernel(const Program& program, std::size_t node, const OpRule* rule)
-      : own_(program.nodes[node]), rule_(rule) {
+      : own_(program.nodes[node]),
+        rule_(rule),
+        traffic_(own_.op, rule != nullptr ? rule->written_outputs() : 0) {
     kind_ = rule != nullptr ? rule->kernel : Kernel::kElementwise;
     call_.op = own_.op;
     call_.args = own_.args;
@@ -36,6 +39,8 @@ class NodeKernel {
       call_.inputs.push_back({.tensors = {{*metas_.back(), Layout()}}});
     }
     inputs_.resize(call_.inputs.size());
+    bytes_.resize(metas_.size());
+    stored_.resize(metas_.size());
   }
 
   [[nodiscard]] bool is_free() const {
@@ -49,16 +54,23 @@ class NodeKernel {
   KernelQuery query(Held&& held) {
     const std::size_t outputs = own_.outputs.size();
     KernelQuery query{.kind = kind_, .dtype = metas_[inputs_.empty() ? 0 : outputs]->dtype};
-    // An op that reads no tensor makes its outputs whole on every rank: the shape is an argument of
-    // the op.
-    if (inputs_.empty()) {
-      for (const TensorMeta* meta : metas_) query.bytes += meta->bytes();
-    }
-    for (std::size_t t = 0; t < metas_.size() && !inputs_.empty(); ++t) {
+    for (std::size_t t = 0; t < metas_.size(); ++t) {
+      // An op that reads no tensor makes its outputs whole on every rank: the shape is an argument of
+      // the op.
+      if (inputs_.empty()) {
+        bytes_[t] = metas_[t]->bytes();
+        continue;
+      }
       const Shape& shape = held(t);
-      query.bytes += bytes_of(shape, metas_[t]->dtype);
+      bytes_[t] = bytes_of(shape, metas_[t]->dtype);
+      stored_[t] = stored_bytes(*metas_[t], shape);
       if (t >= outputs) inputs_[t - outputs] = shape;
     }
+    const std::span<const Bytes> bytes = bytes_;
+    traffic_.add_to(query, {.inputs = bytes.subspan(outputs),
+                            .stored_inputs = std::span<const Bytes>(stored_).subspan(outputs),
+                            .outputs = bytes.first(outputs),
+                            .input_shapes = inputs_});
     if (rule_ != nullptr) set_work(query, *rule_, inputs_, call_);
     return query;
   }
@@ -66,10 +78,14 @@ class NodeKernel {
  private:
   const ProgramNode& own_;
   const OpRule* rule_;
+  KernelTraffic traffic_;
   Kernel kind_;
   OpCall call_;
   std::vector<const TensorMeta*> metas_;
   std::vector<Shape> inputs_;
+  // Of the layouts that are priced, in the order of metas_.
+  std::vector<Bytes> bytes_;
+  std::vector<Bytes> stored_;
 };
 
 std::vector<double> kernel_prices(const Program& program, const ProgramStrategies& strategies,

@@ -7,6 +7,7 @@
 #include "costmodel/base/index.h"
 #include "costmodel/base/units.h"
 #include "sim/plan_price.h"
+#include "strategies/rules/kernel_traffic.h"
 #include "strategies/rules/registered_rows.h"
 #include "strategies/select/decision_source.h"
 #include "strategies/select/expansion_ties.h"
@@ -331,15 +332,23 @@ double StackEvaluator::kernel_us_under(const ComputeModel& kernels, const OpRule
   // An op that makes a tensor out of nothing, such as full, has no input.
   KernelQuery query{.kind = rule.kernel,
                     .dtype = tensors.empty() ? out.at(0).dtype : tensors[0]->meta.dtype};
+  std::vector<Bytes> input_bytes;
+  std::vector<Bytes> stored_inputs;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     shapes.push_back(kernel_shape(tensors[i]->meta.shape, inputs[i], mesh, stack_.strided_kernels));
-    query.bytes += element_count(shapes.back()) * itemsize(tensors[i]->meta.dtype);
+    input_bytes.push_back(element_count(shapes.back()) * itemsize(tensors[i]->meta.dtype));
+    stored_inputs.push_back(stored_bytes(tensors[i]->meta, shapes.back()));
   }
+  std::vector<Bytes> output_bytes;
   for (std::size_t o = 0; o < out.size(); ++o) {
-    query.bytes +=
-        element_count(kernel_shape(out[o].shape, outputs[o], mesh, stack_.strided_kernels)) *
-        itemsize(out[o].dtype);
+    const Shape shape = kernel_shape(out[o].shape, outputs[o], mesh, stack_.strided_kernels);
+    output_bytes.push_back(element_count(shape) * itemsize(out[o].dtype));
   }
+  KernelTraffic(rule.op, rule.written_outputs())
+      .add_to(query, {.inputs = input_bytes,
+                      .stored_inputs = stored_inputs,
+                      .outputs = output_bytes,
+                      .input_shapes = shapes});
   set_work(query, rule, shapes, call);
   return kernels.price(query).total.value();
 }

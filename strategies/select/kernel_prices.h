@@ -13,6 +13,7 @@
 
 #include "costmodel/compute_model.h"
 #include "strategies/rules/expansion.h"
+#include "strategies/rules/kernel_traffic.h"
 #include "strategies/rules/op_rule.h"
 #include "strategies/select/stack.h"
 
@@ -30,7 +31,8 @@ class KernelPrices {
  private:
   struct Held {
     Shape shape;
-    double bytes = 0.0;
+    Bytes bytes = 0.0;
+    Bytes stored = 0.0;  // stored_bytes()
   };
   struct Tensor {
     TensorMeta meta;
@@ -49,9 +51,13 @@ class KernelPrices {
   const Expansion& expansion_;
   const ComputeModel& kernels_;
   StridedKernels strided_;
+  KernelTraffic traffic_;
   bool reads_shapes_;            // whether the price depends on the inputs' shapes beside the bytes
   std::vector<Tensor> tensors_;  // outputs, then inputs
   std::vector<Shape> input_shapes_;
+  // Of the candidate that is priced: outputs, then inputs.
+  std::vector<Bytes> bytes_;
+  std::vector<Bytes> stored_;
 };
 
 }  // namespace shardlab

@@ -151,6 +151,28 @@ TEST(StepCommand, WritesATraceOfOneMicroBatch) {
   }
 }
 
+// The backward pass of SiLU subtracts a sigmoid from ones of its shape. That the ones take a shape from
+// it does not keep the three from being one kernel.
+TEST(StepCommand, AKernelThatIsGivenOnlyAShapeSplitsNoFusion) {
+  const TemporaryFolder folder;
+  const ProcessResult made = run_shardlab({"program", "llama3-8b", "--layers", "1", "--batch", "8",
+                                           "--seqlen", "1024", "--loss", "--out", "p.json"},
+                                          folder.path());
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  const ProcessResult step = run_shardlab({"step", "p.json", "--topology", "h100", "--mesh",
+                                           "fsdp=8", "--compile", "--trace", "t.json"},
+                                          folder.path());
+  ASSERT_EQ(step.exit_code, 0) << step.err;
+  const json trace = json::parse(read_text(folder.path() / "t.json"));
+  std::map<std::string, int> kernels;
+  for (const json& event : trace["traceEvents"]) {
+    ++kernels[event["name"].get<std::string>()];
+  }
+  EXPECT_EQ(kernels.count("sigmoid"), 0U);
+  EXPECT_EQ(kernels.count("full_like"), 0U);
+  EXPECT_EQ(kernels["embedding"], 1);
+}
+
 TEST(StepCommand, StandsBesideAProfile) {
   const std::string bert = SHARDLAB_SOURCE_DIR "/tests/golden/traces/h100_bert_small.json";
   const json out = json_of(with(kSmall, {"--profile", bert}));

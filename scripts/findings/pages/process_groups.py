@@ -16,6 +16,7 @@ SLOW = False
 STACK = "calibrated-h100"
 EAGER = ("dtensor-2.13", "dtensor-2.15")
 LAYERS = 4
+LEAST_SHARE = 0.001  # of a step: what a mesh saves below this is too little to speak of
 # Recipe, mesh, and the sequences of a batch.
 CASES = (("fsdp-tp", "dp=2,tp=4", 8), ("fsdp-tp", "dp=8,tp=8", 64), ("fsdp-tp-sp", "dp=8,tp=8", 64), ("hsdp", "ddp=8,fsdp=8", 64),
          ("fsdp-tp", "ddp=2,fsdp=8,tp=8", 128))
@@ -54,16 +55,17 @@ def saved(advice: dict[str, Any]) -> float:
 
 def answer(cases: list[Case]) -> str:
     every = [advice for case in cases for advice in case.advice.values()]
-    worth = [one for advice in every for one in advice["worth"]]
     group = every[0]["group_seconds"]
     begin = (f"A process group takes {text.figure(group['median'])} s to make in the median of what is published ({text.figure(group['least'])} to "
              f"{text.figure(group['most'])} s) and {text.size(every[0]['group_bytes']['median'])} of each GPU. ")
-    if not worth:
-        return begin + f"No flattened mesh shortens the step in any of {len(every)} cases."
-    shares = [saved(advice) / advice["step_us"] for advice in every if advice["worth"]]
-    steps = sorted(one["break_even_steps"]["median"] for one in worth)
-    return (begin + f"In {len(shares)} of {len(every)} cases of LLaMA3-8B a flattened mesh shortens the step, by {100 * min(shares):.2f} to "
-            f"{100 * max(shares):.2f} %; it has paid for its process group after {steps[0]:,.0f} to {steps[-1]:,.0f} steps.")
+    shorter = [advice for advice in every if saved(advice) >= LEAST_SHARE * advice["step_us"]]
+    if not shorter:
+        return begin + f"No flattened mesh shortens the step by more than {100 * LEAST_SHARE:g} % in any of {len(every)} cases."
+    shares = [saved(advice) / advice["step_us"] for advice in shorter]
+    steps = sorted(one["break_even_steps"]["median"] for advice in shorter for one in advice["worth"])
+    return (begin + f"In {len(shares)} of {len(every)} cases of LLaMA3-8B a flattened mesh shortens the step by more than {100 * LEAST_SHARE:g} %, "
+            f"by {100 * min(shares):.2f} to {100 * max(shares):.2f} %; it has paid for its process group after {steps[0]:,.0f} to "
+            f"{steps[-1]:,.0f} steps.")
 
 
 def body(cases: list[Case]) -> str:

@@ -22,22 +22,31 @@ struct Matrices {
   std::string_view op;
   std::string_view inputs;
   std::string_view outputs;
+  // The operations of an m x n matrix are for_matrix times m n min(m, n), and those of c right-hand
+  // sides for_column times n^2 c. An LU factorisation takes 2/3, Cholesky's 1/3, an inverse 2 (from a
+  // factorisation 2/3), a triangular solve 1. Source: Golub, Van Loan, "Matrix Computations", 4th
+  // edition, chapters 3 and 4. The exponential takes the five products of PyTorch's Taylor polynomial
+  // of degree 18. Status: assumed; matrices of small norm take fewer, those of large norm more.
+  double for_matrix = 0.0;
+  double for_column = 0.0;
   int linear = -1;  // the input that the first output is linear in
 };
+constexpr double kLu = 2.0 / 3.0;
+constexpr double kCholesky = 1.0 / 3.0;
 constexpr std::array<Matrices, 13> kMatrices = {{
-    {"aten._linalg_det.default", "nn", ",nn,n#"},
-    {"aten._linalg_slogdet.default", "nn", ",,nn,n#"},
-    {"aten._linalg_solve_ex.default", "nn,rc", "rc,nn,n#,#", 1},
-    {"aten.cholesky.default", "nn", "nn"},
-    {"aten.cholesky_inverse.default", "nn", "nn"},
-    {"aten.cholesky_solve.default", "rc,nn", "rc", 0},
-    {"aten.linalg_cholesky_ex.default", "nn", "nn,#"},
-    {"aten.linalg_inv_ex.default", "nn", "nn,#"},
-    {"aten.linalg_lu.default", "mn", "mm,mk,kn"},
-    {"aten.linalg_lu_factor_ex.default", "mn", "mn,k#,#"},
-    {"aten.linalg_matrix_exp.default", "nn", "nn"},
-    {"aten.linalg_solve_triangular.default", "nn,rc", "rc", 1},
-    {"aten.triangular_solve.default", "rc,nn", "rc,nn", 0},
+    {"aten._linalg_det.default", "nn", ",nn,n#", kLu},
+    {"aten._linalg_slogdet.default", "nn", ",,nn,n#", kLu},
+    {"aten._linalg_solve_ex.default", "nn,rc", "rc,nn,n#,#", kLu, 2.0, 1},
+    {"aten.cholesky.default", "nn", "nn", kCholesky},
+    {"aten.cholesky_inverse.default", "nn", "nn", 2.0 / 3.0},
+    {"aten.cholesky_solve.default", "rc,nn", "rc", 0.0, 2.0, 0},
+    {"aten.linalg_cholesky_ex.default", "nn", "nn,#", kCholesky},
+    {"aten.linalg_inv_ex.default", "nn", "nn,#", 2.0},
+    {"aten.linalg_lu.default", "mn", "mm,mk,kn", kLu},
+    {"aten.linalg_lu_factor_ex.default", "mn", "mn,k#,#", kLu},
+    {"aten.linalg_matrix_exp.default", "nn", "nn", 10.0},
+    {"aten.linalg_solve_triangular.default", "nn,rc", "rc", 0.0, 1.0, 1},
+    {"aten.triangular_solve.default", "rc,nn", "rc,nn", 0.0, 1.0, 0},
 }};
 
 const Matrices& matrices_of(const OpCall& call) {
@@ -187,12 +196,28 @@ Rows cross_rows(const OpCall& call, const OpRule& rule) {
   return rows;
 }
 
+// Only batch dims are ever cut, so a rank has whole matrices and right-hand sides.
+double operations(std::span<const Shape> local, const OpCall& call) {
+  const Matrices& matrices = matrices_of(call);
+  const std::size_t matrix = matrices.inputs.starts_with("rc") ? 1 : 0;
+  const Shape& shape = call.required_tensor(matrix).meta.shape;
+  const auto m = static_cast<double>(shape[shape.size() - 2]);
+  const auto n = static_cast<double>(shape.back());
+  double each = matrices.for_matrix * std::min(m, n);
+  if (matrices.for_column > 0.0) {
+    each += matrices.for_column *
+            static_cast<double>(call.required_tensor(1 - matrix).meta.shape.back());
+  }
+  return element_count(local[matrix]) * each;
+}
+
 constexpr OpRule ruled(std::string_view op, RuleSets sets) {
   return {.op = op,
           .sets = sets,
           .outputs = outputs,
           .rows = batch_rows,
-          .uneven_in = rows::kSinceRows};
+          .uneven_in = rows::kSinceRows,
+          .flops = operations};
 }
 constexpr OpRule factor(std::string_view op) {
   OpRule rule = ruled(op, kDTensor | kShardlab);

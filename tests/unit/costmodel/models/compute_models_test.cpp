@@ -44,6 +44,12 @@ TEST_F(Roofline, NoWorkIsNoKernel) {
   EXPECT_EQ(model_->price({Kernel::kCopy, 0, 0, DType::kF32}).total.value(), 0.0);
 }
 
+TEST_F(Roofline, ViewsAreFreeAndComplexProductsTakeFourRealOnes) {
+  EXPECT_EQ(model_->price({Kernel::kView, 1e9, 0, DType::kF32}).total.value(), 0.0);
+  EXPECT_DOUBLE_EQ(model_->price({Kernel::kGemm, 8, 1e12, DType::kC64}).total.value(),
+                   4.0 * model_->price({Kernel::kGemm, 8, 1e12, DType::kF32}).total.value());
+}
+
 TEST_F(Roofline, ItsPriceIsAllCompute) {
   const Price price = model_->price({Kernel::kCopy, 1e9, 0, DType::kF32});
   EXPECT_EQ(price.compute, price.total);

@@ -87,11 +87,46 @@ TEST_F(Kernels, AProductOfFewTilesIsSplit) {
 }
 
 TEST_F(Kernels, RowsOfATileThatAreNotThereTakeTimeToo) {
-  const GemmShape one{.batch = 1, .m = 1, .n = 16384, .k = 8192};
-  GemmShape tile = one;
+  const GemmShape two{.batch = 1, .m = 2, .n = 16384, .k = 8192};
+  GemmShape tile = two;
   tile.m = 64;
   // Only the partial sums of a split product are fewer.
-  EXPECT_GT(gemm_us(one), 0.8 * gemm_us(tile));
+  EXPECT_GT(gemm_us(two), 0.8 * gemm_us(tile));
+}
+
+// What a product with a vector reads decides, and not the tiles that one row or column cannot fill.
+TEST_F(Kernels, AProductWithAVectorRunsAtTheMemorysRate) {
+  const GemmShape products[] = {{.batch = 1, .m = 1, .n = 1, .k = 67108864},
+                                {.batch = 1, .m = 8192, .n = 1, .k = 8192},
+                                {.batch = 65536, .m = 1, .n = 1, .k = 1024}};
+  for (const GemmShape& shape : products) {
+    const double bytes = 2.0 * shape.batch * (shape.m * shape.k + shape.k * shape.n);
+    const double us = model_
+                          ->price({.kind = Kernel::kGemm,
+                                   .bytes = bytes,
+                                   .flops = gemm_flops(shape),
+                                   .dtype = DType::kBF16,
+                                   .gemm = shape})
+                          .total.value();
+    EXPECT_DOUBLE_EQ(us, 3.8 + bytes / 2847.5e3);
+  }
+}
+
+// A product of 8 x 8 outputs over four million elements is one tile. Split among the SMs it takes a
+// hundredth of the time that it would take on one.
+TEST_F(Kernels, ADeepProductOfFewTilesIsSplitAmongTheSms) {
+  const GemmShape deep{.batch = 1, .m = 8, .n = 8, .k = 4194304};
+  const double on_one_sm = 2.0 * 64 * 64 * deep.k / (989e6 / 132 * 0.850 * 0.597);
+  EXPECT_LT(gemm_us(deep), on_one_sm / 80.0);
+  EXPECT_GT(gemm_us(deep), on_one_sm / 132.0);
+}
+
+TEST_F(Kernels, ViewsAreFreeAndComplexProductsTakeFourRealOnes) {
+  EXPECT_EQ(model_->price({Kernel::kView, 1e9, 0, DType::kF32}).total.value(), 0.0);
+  const double flops = 1e12;
+  const double real = model_->price({Kernel::kGemm, 8, flops, DType::kF32}).total.value() - 3.8;
+  EXPECT_DOUBLE_EQ(model_->price({Kernel::kGemm, 8, flops, DType::kC64}).total.value() - 3.8,
+                   4.0 * real);
 }
 
 TEST_F(Kernels, ProductsOfUnalignedRowsRunAmperesKernels) {

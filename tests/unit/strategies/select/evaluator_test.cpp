@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "costmodel/base/error.h"
@@ -335,6 +336,71 @@ TEST(ComputeUs, APointwiseOpsTimeIsThatOfItsTraffic) {
       3 * gib_us);
   EXPECT_DOUBLE_EQ(evaluator.compute_us(rule, call, mesh, sharded, std::span(sharded).first(1)),
                    0.75 * gib_us);
+}
+
+// 65,536 tokens read 512 MiB of a table of 1 GB, and write as much. AutoParallel counts the table.
+TEST(ComputeUs, AnEmbeddingReadsTheRowsOfItsTokens) {
+  const DeviceMesh mesh = DeviceMesh::parse("4");
+  const OpCall call = call_of("aten.embedding.default", {"bf16[128256,4096] R", "i64[65536] R"}, 1);
+  const OpRule& rule = find_op_rule("embedding", kShardlab);
+  const std::vector<Placements> replicated(2, Layout::parse("R", 1).placements);
+  const std::vector<Placements> outputs(1, Layout::parse("R", 1).placements);
+  const double picked = 65536.0 * 4096 * 2;
+  const double indices = 65536.0 * 8;
+  const double table = 128256.0 * 4096 * 2;
+  const auto us = [&](const char* stack) {
+    const StackEvaluator evaluator(stack_with(stack), topology_with(8));
+    return evaluator.compute_us(rule, call, mesh, replicated, outputs);
+  };
+  EXPECT_DOUBLE_EQ(us("alpha-beta"), (2 * picked + indices) / 2345e3);
+  EXPECT_DOUBLE_EQ(us("ap-nccl"),
+                   (table + picked + indices) / (0.7 * 3.35 * std::pow(1024.0, 4) / 1e6));
+}
+
+// An inverse of 8192 x 8192 takes 2 * 8192^3 operations at 67e6 * 0.7 a microsecond, and a rank that
+// has one matrix of four, a quarter of them.
+TEST(ComputeUs, AnInverseTakesItsOperations) {
+  const DeviceMesh mesh = DeviceMesh::parse("4");
+  const OpCall call = call_of("aten.linalg_inv_ex.default", {"f32[4,8192,8192] R"}, 1, "[false]");
+  const OpRule& rule = find_op_rule(call.op, kShardlab);
+  const StackEvaluator evaluator(stack_with("alpha-beta"), topology_with(8));
+  const double each = 2.0 * 8192 * 8192 * 8192 / (67e6 * 0.7);
+  const auto us = [&](const char* layout) {
+    const std::vector<Placements> all(2, Layout::parse(layout, 1).placements);
+    return evaluator.compute_us(rule, call, mesh, std::span(all).first(1), all);
+  };
+  EXPECT_DOUBLE_EQ(us("R"), 4 * each);
+  EXPECT_DOUBLE_EQ(us("S(0)"), each);
+}
+
+// A loss reads and computes one score of each row, in any dtype.
+TEST(ComputeUs, ALossTakesAsLongAsItsTargets) {
+  const DeviceMesh mesh = DeviceMesh::parse("4");
+  const StackEvaluator evaluator(stack_with("alpha-beta"), topology_with(8));
+  const OpCall call = call_of("aten.nll_loss_forward.default",
+                              {"f32[65536,128256] R", "i64[65536] R", "none"}, 1, "[2,-100]");
+  const std::vector<Placements> all(2, Layout::parse("R", 1).placements);
+  EXPECT_EQ(evaluator.compute_us(find_op_rule(call.op, kShardlab), call, mesh, all, all), 7.0);
+}
+
+// The prices of candidates count what single kernels count.
+TEST(ComputeUs, CandidatesCostWhatTheirKernelsCost) {
+  const DeviceMesh mesh = DeviceMesh::parse("4");
+  StackEvaluator evaluator(stack_with("alpha-beta", kOwnRules), topology_with(8));
+  const OpCall calls[] = {
+      call_of("aten.embedding.default", {"bf16[128256,4096] R", "i64[65536] S(0)"}, 1),
+      call_of("aten.add.out", {"f32[8192,8192] S(0)", "f32[8192,8192] R", "f32[8192,8192] S(0)"},
+              1),
+      call_of("aten.index_select.default", {"f32[65536,4096] S(1)", "i64[1024] R"}, 1, "[0]"),
+      call_of("aten.zeros_like.default", {"f32[65536,4096] S(0)"}, 1)};
+  for (const OpCall& call : calls) {
+    const OpRule& rule = find_op_rule(call.op, kShardlab);
+    for (const Candidate& candidate : evaluator.select(call, mesh).candidates) {
+      EXPECT_DOUBLE_EQ(candidate.compute_us,
+                       evaluator.compute_us(rule, call, mesh, candidate.inputs, candidate.outputs))
+          << call.op;
+    }
+  }
 }
 
 TEST(ComputeUs, UnevenShardsAreCountedOnTheLargestRank) {
