@@ -265,8 +265,8 @@ class PassGraph {
     return op;
   }
 
-  // By argument of a node: the share of it that its kernel reads, or that its output is made of. The
-  // loss reads the logarithm of one probability of each row, and its backward pass none of them.
+  // Returns, for each argument of a node, which share of it the kernel reads; a view counts as reading
+  // all. The loss reads the logarithm of one probability of each row, and its backward pass none.
   [[nodiscard]] std::vector<double> shares_read(std::size_t n) const {
     const ProgramNode& node = program_.nodes[n];
     const std::vector<ValueRef> values = values_read(node);

@@ -83,7 +83,8 @@ class NodeKernel {
   OpCall call_;
   std::vector<const TensorMeta*> metas_;
   std::vector<Shape> inputs_;
-  // Of the layouts that are priced, in the order of metas_.
+  // What a rank holds of each tensor in the layouts that query() was last asked for, and what that
+  // takes in memory (stored_bytes), in the order of metas_.
   std::vector<Bytes> bytes_;
   std::vector<Bytes> stored_;
 };

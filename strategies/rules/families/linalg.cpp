@@ -196,7 +196,8 @@ Rows cross_rows(const OpCall& call, const OpRule& rule) {
   return rows;
 }
 
-// Only batch dims are ever cut, so a rank has whole matrices and right-hand sides.
+// The operations that one rank computes. The rules cut batch dims alone, so that each rank has whole
+// matrices and whole right-hand sides.
 double operations(std::span<const Shape> local, const OpCall& call) {
   const Matrices& matrices = matrices_of(call);
   const std::size_t matrix = matrices.inputs.starts_with("rc") ? 1 : 0;
