@@ -13,9 +13,12 @@ namespace shardlab {
 const KernelTraffic::Entry* KernelTraffic::find(std::string_view op) {
   static constexpr auto kEntries = std::to_array<Entry>({
       {"_adaptive_avg_pool2d_backward", Reads::kAllButSecond},
+      {"_amp_foreach_non_finite_check_and_unscale_", Reads::kAll, Writes::kUpdated},
       {"_conj", Reads::kNone, Writes::kShared},
       {"_embedding_bag", Reads::kRows},
       {"_foreach_zero", Reads::kNone},
+      {"_fused_adam_", Reads::kAll, Writes::kUpdated},
+      {"_fused_adamw_", Reads::kAll, Writes::kUpdated},
       {"_index_put_impl_", Reads::kWritten, Writes::kSource},
       {"_neg_view", Reads::kNone, Writes::kShared},
       {"_unsafe_view", Reads::kNone, Writes::kShared},
@@ -114,7 +117,7 @@ KernelTraffic::KernelTraffic(std::string_view op, std::size_t out_tensors)
 
 bool KernelTraffic::reads_shapes() const {
   return reads_ == Reads::kRows || reads_ == Reads::kClasses || writes_ == Writes::kIndices ||
-         writes_ == Writes::kSource;
+         writes_ == Writes::kSource || writes_ == Writes::kUpdated;
 }
 
 bool KernelTraffic::moves_a_part() const {
@@ -160,6 +163,7 @@ Bytes KernelTraffic::written_of(std::size_t output, const KernelTensors& tensors
       return all;
     case Writes::kNone:
     case Writes::kShared:
+    case Writes::kUpdated:
       return 0.0;
     case Writes::kSource:
     case Writes::kIndices: {
@@ -176,6 +180,14 @@ Bytes KernelTraffic::written_of(std::size_t output, const KernelTensors& tensors
   return all;
 }
 
+Bytes KernelTraffic::updated_bytes(const KernelTensors& tensors) {
+  Bytes bytes = 0.0;
+  for (std::size_t i = 0; i < tensors.inputs.size(); ++i) {
+    if (i != 1 && tensors.input_shapes[i] == tensors.input_shapes[0]) bytes += tensors.inputs[i];
+  }
+  return bytes;
+}
+
 void KernelTraffic::add_to(KernelQuery& query, const KernelTensors& tensors) const {
   for (std::size_t i = 0; i < tensors.inputs.size(); ++i) {
     const Bytes read = read_of(i, tensors);
@@ -186,6 +198,11 @@ void KernelTraffic::add_to(KernelQuery& query, const KernelTensors& tensors) con
     const Bytes written = written_of(o, tensors);
     query.bytes += written;
     query.unmoved_bytes += tensors.outputs[o] - written;
+  }
+  if (writes_ == Writes::kUpdated) {
+    const Bytes updated = updated_bytes(tensors);
+    query.bytes += updated;
+    query.unmoved_bytes -= updated;
   }
 }
 

@@ -7,9 +7,9 @@
 // Most kernels read all of their inputs and write all of their outputs. Some are given tensors that
 // they need not read: zeros_like only takes a shape, copy_ overwrites its first input, an `out=`
 // tensor is written, an embedding reads the rows of its table that the indices name, and what a
-// stride of 0 repeats is read once. index_put_ writes the places that it is given, and a view or an
-// uninitialised tensor runs no kernel. Bytes that a kernel is given and does not move are counted
-// apart, since AutoParallel prices them as well.
+// stride of 0 repeats is read once. index_put_ writes the places that it is given, a fused optimizer
+// writes what it updates, and a view or an uninitialised tensor runs no kernel. Bytes that a kernel is
+// given and does not move are counted apart, since AutoParallel prices them as well.
 //
 // Status: derived from what the operators compute, with three simplifications. index_put_ counts as
 // if it did not accumulate. A tensor that repeats elements by a stride of 0 is taken to do so in every
@@ -58,12 +58,15 @@ class KernelTraffic {
 
   // How many bytes of an input the kernel reads: all of them at most.
   [[nodiscard]] Bytes read_of(std::size_t input, const KernelTensors& tensors) const;
-  // How many bytes of an output it writes.
+  // How many bytes of an output it writes. What kUpdated writes is not counted here.
   [[nodiscard]] Bytes written_of(std::size_t output, const KernelTensors& tensors) const;
   // Adds to KernelQuery::bytes and ::unmoved_bytes.
   void add_to(KernelQuery& query, const KernelTensors& tensors) const;
 
  private:
+  // How many bytes kUpdated writes.
+  static Bytes updated_bytes(const KernelTensors& tensors);
+
   enum class Reads : std::uint8_t {
     kAll,
     kNone,          // the inputs tell a shape, or are overwritten
@@ -80,6 +83,7 @@ class KernelTraffic {
     kShared,   // the output is the memory of the first input
     kSource,   // as many elements as the last input has; all if that has only one
     kIndices,  // as many elements as the second input has
+    kUpdated,  // the inputs that are as large as the first, but the second, listed as outputs or not
   };
   struct Entry {
     std::string_view op;  // a base name with or without an overload
