@@ -34,8 +34,13 @@ const OpRule* borrowed(std::string_view op, RuleSet set) {
   }
   const std::vector<const OpRule*> elsewhere = RuleNames(std::move(everywhere)).named(op);
   if (!elsewhere.empty()) {
-    throw InputError(std::string(elsewhere.back()->op) +
-                     ": no sharding strategy registered in rule set " + std::string(name_of(set)));
+    const std::string_view name = elsewhere.back()->op;
+    std::vector<std::string_view> sets;
+    for (const auto& [known, its_name] : EnumNames<RuleSet>::kNames) {
+      if (op_rule_or_null(name, known) != nullptr) sets.push_back(its_name);
+    }
+    throw InputError(std::string(name) + ": no sharding strategy registered in rule set " +
+                     std::string(name_of(set)) + "; valid: " + join(sets));
   }
   std::vector<std::string_view> all = all_op_names();
   // Short forms are compared too: aten.mm is near aten.mmm, but aten.mm.default is not.

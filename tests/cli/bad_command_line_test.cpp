@@ -401,11 +401,12 @@ INSTANTIATE_TEST_SUITE_P(
         BadCommand{"OpWithSeveralOverloads", select_of("aten::add", {"f32[8] R", "f32[8] R"}),
                    "op \"aten::add\" has several overloads; valid: aten.add.Tensor, "
                    "aten.add.Scalar"},
-        BadCommand{
-            "OpWithoutRuleInTheStack",
-            select_of("aten._foreach_add.List", {"[f32[8] R]", "[f32[8] R]"},
-                      {"--stack", "legacy.json"}),
-            "aten._foreach_add.List: no sharding strategy registered in rule set dtensor-legacy"},
+        BadCommand{"OpWithoutRuleInTheStack",
+                   select_of("aten._foreach_add.List", {"[f32[8] R]", "[f32[8] R]"},
+                             {"--stack", "legacy.json"}),
+                   "aten._foreach_add.List: no sharding strategy registered in rule set "
+                   "dtensor-legacy; valid: dtensor-2.15, dtensor-2.14, dtensor-2.13, shardlab, "
+                   "autoparallel, autoparallel-2.15"},
         BadCommand{"WrongNumberOfTensors", select_of("mm", {"f32[8,8] R"}),
                    "aten.mm.default: takes 2 tensors, found 1"},
         BadCommand{"ShapesThatDoNotFit", select_of("mm", {"f32[8,8] R", "f32[9,8] R"}),

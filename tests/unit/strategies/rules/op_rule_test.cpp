@@ -41,9 +41,12 @@ TEST(OpNames, AnUnknownOpIsAnErrorThatNamesTheNearest) {
 
 TEST(OpNames, AnOpOfOtherRuleSetsSaysSo) {
   EXPECT_THROW_MSG(find_op_rule("aten.einsum.default", Release::k2_13), InputError,
-                   "aten.einsum.default: no sharding strategy registered in rule set dtensor-2.13");
-  EXPECT_THROW_MSG(find_op_rule("aten.topk.default", kDTensorLegacy), InputError,
-                   "aten.topk.default: no sharding strategy registered in rule set dtensor-legacy");
+                   "aten.einsum.default: no sharding strategy registered in rule set dtensor-2.13; "
+                   "valid: shardlab, autoparallel, autoparallel-2.15");
+  EXPECT_THROW_MSG(
+      find_op_rule("aten.topk.default", kDTensorLegacy), InputError,
+      "aten.topk.default: no sharding strategy registered in rule set dtensor-legacy; valid: "
+      "dtensor-2.15, dtensor-2.14, dtensor-2.13, shardlab, autoparallel, autoparallel-2.15");
 }
 
 TEST(OpNames, AreSortedAndUnique) {
