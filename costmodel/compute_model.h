@@ -68,6 +68,14 @@ struct AttentionShape {
   friend auto operator<=>(const AttentionShape&, const AttentionShape&) = default;
 };
 
+// What says whether a product of f32 rounds its operands to TF32 (see models/tf32.h).
+enum class Tf32 : std::uint8_t {
+  kAsMatmul,       // the model's setting for matrix products and attention
+  kAsConvolution,  // its setting for convolutions
+  kOn,             // a measured product that did
+  kOff,            // a measured product that did not
+};
+
 struct KernelQuery {
   Kernel kind = Kernel::kCopy;
   Bytes bytes = 0.0;   // read plus written
@@ -78,8 +86,10 @@ struct KernelQuery {
   // attention counts all pairs of queries and keys there, causal or not.
   std::optional<GemmShape> gemm = {};
   std::optional<AttentionShape> attention = {};
-  // Bytes of its tensors that the kernel neither reads nor writes. AutoParallel prices them too, so
-  // that its model, ap_roofline, adds them.
+  Tf32 tf32 = Tf32::kAsMatmul;
+  // What its inputs and outputs take beside `bytes`: what the kernel neither reads nor writes of them,
+  // less what it writes to inputs. AutoParallel prices each of these tensors once, so that its model,
+  // ap_roofline, adds this.
   Bytes unmoved_bytes = 0.0;
 };
 

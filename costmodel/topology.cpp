@@ -11,9 +11,10 @@ constexpr std::int64_t kMaxDevices = std::int64_t{1} << 40;
 constexpr NumberRange kBandwidthRange{.min = 1e-6, .max = 1e9};
 constexpr NumberRange kLatencyRange{.min = 0.0, .max = 1e9};
 
-// The 4-bit format of NVFP4 and MXFP4. No tensor has it as its dtype, since two of them share a byte,
-// but a device has a peak rate for it.
+// Formats for which a device has a peak rate, although no tensor has them as its dtype: the 4-bit
+// format of NVFP4 and MXFP4, two of which share a byte, and what tensor cores round f32 to.
 constexpr std::string_view kPackedFloat = "f4e2m1";
+constexpr std::string_view kRoundedFloat = "tf32";
 
 LinkKind default_kind(LinkScope joins) {
   if (joins < LinkScope::kHost) return LinkKind::kPcie;
@@ -121,9 +122,10 @@ Topology Topology::from_json(const nlohmann::json& json, const JsonPlace& place)
   const JsonPlace peak_place = device.place("peak_tflops");
   if (!peaks.is_object()) peak_place.fail("found " + describe_json(peaks) + "; valid: an object");
   for (const auto& [dtype, value] : peaks.items()) {
-    if (dtype != "default" && dtype != kPackedFloat && !from_name<DType>(dtype)) {
+    if (dtype != "default" && dtype != kPackedFloat && dtype != kRoundedFloat &&
+        !from_name<DType>(dtype)) {
       peak_place.at(dtype).fail("unknown dtype; valid: default " + std::string(kDTypeNames) + " " +
-                                std::string(kPackedFloat));
+                                std::string(kPackedFloat) + " " + std::string(kRoundedFloat));
     }
     topology.device_.peak_tflops[dtype] =
         json_number(value, peak_place.at(dtype), {.min = 1e-9, .max = 1e9});
@@ -176,6 +178,12 @@ nlohmann::json Topology::to_json() const {
 Tflops Topology::peak(DType dtype) const {
   const auto it = device_.peak_tflops.find(std::string(to_string(dtype)));
   return Tflops(it != device_.peak_tflops.end() ? it->second : device_.peak_tflops.at("default"));
+}
+
+std::optional<Tflops> Topology::tf32_peak() const {
+  const auto it = device_.peak_tflops.find(std::string(kRoundedFloat));
+  if (it == device_.peak_tflops.end()) return std::nullopt;
+  return Tflops(it->second);
 }
 
 std::int64_t Topology::multiprocessors() const {

@@ -85,8 +85,8 @@ struct DeviceFigures {
   GBps memory_bandwidth;
   double memory_gib = 0.0;
   Micros launch;  // start-up time of one kernel
-  std::map<std::string, double>
-      peak_tflops;  // dense, by dtype name or f4e2m1; "default" for others
+  // Dense rates, by the name of a dtype, f4e2m1 or tf32; "default" is that of the others.
+  std::map<std::string, double> peak_tflops;
 };
 
 class Topology {
@@ -103,6 +103,9 @@ class Topology {
   [[nodiscard]] const std::vector<LinkLevel>& links() const { return links_; }
   [[nodiscard]] const DeviceFigures& device() const { return device_; }
   [[nodiscard]] Tflops peak(DType dtype) const;
+  // The rate of products of f32 whose operands the tensor cores round to TF32; nothing for a device
+  // that has no such format, or whose file does not say.
+  [[nodiscard]] std::optional<Tflops> tf32_peak() const;
   // The device's streaming multiprocessors. If the file does not say, those of the datacenter GPU of
   // that compute capability: 80 of V100, 108 of A100, 132 of H100 SXM, 148 of B200.
   [[nodiscard]] std::int64_t multiprocessors() const;

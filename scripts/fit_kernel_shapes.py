@@ -3,10 +3,11 @@
 
     scripts/fit_kernel_shapes.py            # needs numpy and scipy
 
-The constants in costmodel/models/kernels.cpp are these, rounded, but for the start-up on
-A100 (that of B200) and the rates of unaligned products on Hopper and Blackwell, which follow from A100's. The rows whose `held_out` is 1 take no part. The loss is the
-sum of Huber's function of ln(predicted / measured), so that a few odd kernels do not decide. The formulas are those of
-kernels.cpp, written again; tests/unit/costmodel/models/kernels_measured_test.cpp prices the rows with the model itself.
+The constants in costmodel/models/kernels.cpp are these, rounded, but for the start-up on A100 (that of B200), the rates of
+unaligned products on Hopper and Blackwell, which follow from A100's, and TF32 on A100, which takes the constants of 16 bits.
+The rows whose `held_out` is 1 take no part. The loss is the sum of Huber's function of ln(predicted / measured), so that a
+few odd kernels do not decide. The formulas are those of kernels.cpp, written again;
+tests/unit/costmodel/models/kernels_measured_test.cpp prices the rows with the model itself.
 """
 
 import csv
@@ -25,6 +26,7 @@ NVIDIA_TILES = ((128, 256), (128, 128), (64, 256), (64, 128), (64, 64))
 AMD_TILES = ((256, 256), (256, 128), (128, 128), (128, 64), (64, 64))
 MEMORY_EFFICIENCY = 0.85
 ALIGNED = 8  # elements of 16 bits in 16 bytes
+ITEM_BYTES = {"f8e4m3": 1, "tf32": 4}  # of the operands; 2 of the other dtypes
 
 
 def rows(name):
@@ -59,7 +61,7 @@ def gemm_us(chosen, tiles, sustained, x, aligned=1.0):
     """Start-up, tile efficiency, k_half, split_us, the share of k_half of later waves, and the rates of all tiles but the first."""
     startup, efficiency, k_half, split_us, later = x[:5]
     sms, peak, bandwidth = DEVICES[chosen[0]["topology"]]
-    item = 1 if chosen[0]["dtype"].startswith("f8") else 2
+    item = ITEM_BYTES.get(chosen[0]["dtype"], 2)
     rate = peak * 2 / item * 1e6
     traffic_rate = MEMORY_EFFICIENCY * bandwidth * 1e6
     batch, m, n, k = (numbers(chosen, key) for key in ("batch", "m", "n", "k"))
@@ -74,7 +76,7 @@ def gemm_us(chosen, tiles, sustained, x, aligned=1.0):
             if split > 1:
                 us = us + split_us + 8 * split * batch * m * n / traffic_rate
             best = np.minimum(best, us)
-    traffic = batch * (item * (m * k + k * n) + 2 * m * n) / traffic_rate
+    traffic = batch * (item * (m * k + k * n) + max(item, 2) * m * n) / traffic_rate
     return startup + np.maximum(traffic, np.maximum(best, 2 * batch * m * n * k / (rate * sustained * aligned)))
 
 
@@ -84,7 +86,7 @@ def row_multiple(row):
 
 
 def gemm(topology, source, tiles, sustained, sustained_8_bits, fits_later=False):
-    """The constants of aligned products in 16 bits, then the efficiency in 8 bits and the rates of products that are not aligned."""
+    """The constants of aligned products in 16 bits, those of their own in 8 bits and TF32, and the rates of unaligned products."""
     measured_here = [row for row in rows("gemm.csv") if row["topology"] == topology]
     chosen = [row for row in measured_here if row["source"].startswith(source) and row["dtype"] in ("bf16", "f16") and row_multiple(row) >= ALIGNED]
     held = numbers(chosen, "held_out") == 1
@@ -100,6 +102,16 @@ def gemm(topology, source, tiles, sustained, sustained_8_bits, fits_later=False)
         times = numbers(eight_bits, "time_us")
         low = fit_on(lambda e: gemm_us(eight_bits, tiles, sustained_8_bits, [x[0], e[0], *x[2:]]), times, held, ([x[1]],), [0.1], [1.2])
         report(f"gemm on {topology}, 8 bits: tile efficiency", low, gemm_us(eight_bits, tiles, sustained_8_bits, [x[0], low[0], *x[2:]]), times, held)
+    tf32 = [row for row in measured_here if row["source"].startswith(source) and row["dtype"] == "tf32"]
+    if tf32:
+        held = numbers(tf32, "held_out") == 1
+        times = numbers(tf32, "time_us")
+
+        def predict(v):
+            return gemm_us(tf32, tiles, sustained, [x[0], v[0], v[1], *x[3:]])
+
+        own = fit_on(predict, times, held, (x[1:3],), [0.1, 0], [1.2, 6000])
+        report(f"gemm on {topology}, TF32: tile efficiency, k_half", own, predict(own), times, held)
     for name, multiples in (("odd rows", (1,)), ("rows of 2 or 4 elements", (2, 4))):
         unaligned = [row for row in measured_here if row["dtype"] in ("bf16", "f16") and row_multiple(row) in multiples]
         held = numbers(unaligned, "held_out") == 1

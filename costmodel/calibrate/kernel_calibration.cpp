@@ -205,7 +205,8 @@ KindNames names_of(const KernelQuery& query) {
         case DType::kF64:
           return {"gemm_startup_us", "f64_flops_efficiency"};
         case DType::kF32:
-          return {"gemm_startup_us", "f32_flops_efficiency"};
+          return {"gemm_startup_us",
+                  query.tf32 == Tf32::kOn ? "tf32_flops_efficiency" : "f32_flops_efficiency"};
         case DType::kF8E4M3:
         case DType::kF8E5M2:
           return {"gemm_startup_us", "f8_flops_efficiency"};
@@ -235,6 +236,10 @@ std::map<std::string, Kind> kinds_of(std::span<const MeasuredKernel> rows, const
       result.refused.push_back({i, "the roofline has no dtype " + row.dtype});
       continue;
     }
+    if (query->tf32 == Tf32::kOn && !topology.tf32_peak()) {
+      result.refused.push_back({i, "the topology " + topology.name() + " states no rate of tf32"});
+      continue;
+    }
     if (query->kind == Kernel::kAttention) {
       result.refused.push_back({i, "the roofline has no parameter for attention"});
       continue;
@@ -251,9 +256,10 @@ std::map<std::string, Kind> kinds_of(std::span<const MeasuredKernel> rows, const
         std::find(kind.efficiencies.begin(), kind.efficiencies.end(), names.efficiency);
     const auto index = static_cast<std::size_t>(found - kind.efficiencies.begin());
     if (found == kind.efficiencies.end()) kind.efficiencies.emplace_back(names.efficiency);
+    const Tflops peak =
+        query->tf32 == Tf32::kOn ? *topology.tf32_peak() : topology.peak(query->dtype);
     kind.points.push_back({transfer_time(query->bytes, topology.device().memory_bandwidth).value(),
-                           compute_time(query->flops, topology.peak(query->dtype)).value(), index,
-                           row.time_us});
+                           compute_time(query->flops, peak).value(), index, row.time_us});
     ++result.rows_used;
   }
   return kinds;
@@ -349,9 +355,11 @@ void add_errors(Calibration& result, std::span<const MeasuredKernel> rows,
 }  // namespace
 
 std::optional<KernelQuery> kernel_query(const MeasuredKernel& row) {
-  const std::optional<DType> dtype = dtype_from_name(row.dtype);
+  const bool is_tf32 = row.dtype == "tf32";
+  const std::optional<DType> dtype = is_tf32 ? DType::kF32 : dtype_from_name(row.dtype);
   if (!dtype || row.kernel == "launch") return std::nullopt;
   KernelQuery query{.kind = Kernel::kCopy, .bytes = row.bytes, .flops = row.flops, .dtype = *dtype};
+  query.tf32 = is_tf32 ? Tf32::kOn : Tf32::kOff;
   if (row.kernel == "gemm") {
     query.kind = Kernel::kGemm;
     if (row.rows > 0 && row.columns > 0 && row.inner > 0) {

@@ -22,7 +22,7 @@
 namespace shardlab {
 
 // The question that a measured kernel puts to a compute model; nothing for an empty launch, which
-// does no work, and for TF32, a dtype that the roofline does not know.
+// does no work. A row of tf32 asks for a product of f32 that rounds to TF32.
 [[nodiscard]] std::optional<KernelQuery> kernel_query(const MeasuredKernel& row);
 
 // Throws InputError if the model prices fewer than two of the rows.

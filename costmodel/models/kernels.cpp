@@ -23,6 +23,10 @@
 // share of the peak, and at the rate `rows` of the contracted dim: one where rows are multiples of 4 or
 // 8 bytes, and a lower one where they have an odd number of elements.
 //
+// Products of f32 that round to TF32 have a tile efficiency and a k_half of their own, fitted to XLA's
+// products of f32 on sm_90 and sm_100, which reach 0.81 and 0.77 of TF32's peak rate. Convolutions, which
+// have no shape here, and attention of f32 take the rate of TF32 and the other constants.
+//
 // Attention. The mask saves pairs, but a block of queries computes its last block of keys whole
 // (masked), each block starts and ends once (half_keys), and each pair costs a softmax beside the
 // products, counted as operations of the same rate. FlashAttention-2 (the flash operator) and the
@@ -33,16 +37,17 @@
 // holds the errors on their rows. Tiles and waves: NVIDIA, "Matrix Multiplication Background";
 // stream-K splits: Osama et al. 2023; alignment: the same guide of NVIDIA, "Tensor Core
 // Requirements", and NVIDIA/cutlass issue 847. Valid: dense GEMMs and attention of 16 and 8 bits on
-// compute capability 80 to 103, and dense GEMMs of 16 bits on AMD's gfx942 and gfx950, which are
-// capability 94 and 95 in PyTorch. Not: what runs beside other kernels or on a throttled device; small
-// or odd kernels of eager models, which take longer (the rows "profile-..." of the same tables say by
-// how much).
+// compute capability 80 to 103, dense GEMMs of TF32 on 90 and 100, and dense GEMMs of 16 bits on AMD's
+// gfx942 and gfx950, which are capability 94 and 95 in PyTorch. Not: what runs beside other kernels or
+// on a throttled device; small or odd kernels of eager models, which take longer (the rows
+// "profile-..." of the same tables say by how much).
 // Status: fitted to public measurements of single kernels.
 #include <algorithm>
 #include <array>
 #include <cmath>
 
 #include "costmodel/kernel_work.h"
+#include "costmodel/models/tf32.h"
 #include "costmodel/registry.h"
 
 namespace shardlab {
@@ -83,9 +88,15 @@ constexpr ParamSpec kParams[] = {
      "the same of 8-bit floats; default by compute capability: 0.815 of 80, 0.85 of 90, 0.817 of "
      "100, "
      "0.697 of 94, 0.545 of 95"},
+    {"tf32_tile_efficiency", std::nullopt, 1e-6, 1.0,
+     "the same of products of f32 that round to TF32; default by compute capability: 0.815 of 80 "
+     "(assumed), 0.652 of 90, 0.832 of 100"},
     {"k_half_bytes", std::nullopt, 0.0, 1e6,
      "bytes of the contracted dim whose time is a tile's prologue and epilogue; default by compute "
      "capability: 316 of 80, 1152 of 90, 546 of 100, 356 of 94, 855 of 95"},
+    {"tf32_k_half_bytes", std::nullopt, 0.0, 1e6,
+     "the same of products of f32 that round to TF32; default by compute capability: 316 of 80 "
+     "(assumed), 2039 of 90, 1565 of 100"},
     {"later_wave_share", std::nullopt, 0.0, 1.0,
      "share of k_half_bytes that each wave of tiles after the first costs; default by compute "
      "capability: 0.295 of 90, 1 of others"},
@@ -122,6 +133,8 @@ constexpr ParamSpec kParams[] = {
     {"efficient_attention_share", 0.48, 1e-6, 1.0,
      "rate of the efficient operator (xFormers) beside the flash operator"},
     {"f8_attention_speedup", 1.5, 1.0, 2.0, "rate of attention of 8-bit floats beside 16 bits"},
+    kTf32Matmul,
+    kTf32Convolution,
 };
 
 struct Tile {
@@ -136,7 +149,9 @@ struct Gemm {
   double f8_flops_efficiency;
   double tile_efficiency;
   double f8_tile_efficiency;
+  double tf32_tile_efficiency;
   double k_half_bytes;
+  double tf32_k_half_bytes;
   double later_waves;  // share of k_half_bytes of each wave after the first
   double split_us;
   std::array<Tile, 5> tiles;
@@ -181,7 +196,9 @@ constexpr Gemm kAmpereGemm = {
     .f8_flops_efficiency = 0.805,
     .tile_efficiency = 0.815,
     .f8_tile_efficiency = 0.815,
+    .tf32_tile_efficiency = 0.815,
     .k_half_bytes = 316,
+    .tf32_k_half_bytes = 316,
     .later_waves = 1.0,
     .split_us = 0.9,
     .tiles =
@@ -193,7 +210,9 @@ constexpr Gemm kHopperGemm = {
     .f8_flops_efficiency = 0.734,
     .tile_efficiency = 0.850,
     .f8_tile_efficiency = 0.850,
+    .tf32_tile_efficiency = 0.652,
     .k_half_bytes = 1152,
+    .tf32_k_half_bytes = 2039,
     .later_waves = 0.295,
     .split_us = 1.0,
     .tiles =
@@ -205,7 +224,9 @@ constexpr Gemm kBlackwellGemm = {
     .f8_flops_efficiency = 0.763,
     .tile_efficiency = 0.799,
     .f8_tile_efficiency = 0.817,
+    .tf32_tile_efficiency = 0.832,
     .k_half_bytes = 546,
+    .tf32_k_half_bytes = 1565,
     .later_waves = 1.0,
     .split_us = 3.1,
     .tiles = {{{128, 256, 1.0},
@@ -220,7 +241,9 @@ constexpr Gemm kGfx942Gemm = {
     .f8_flops_efficiency = 0.667,
     .tile_efficiency = 0.550,
     .f8_tile_efficiency = 0.697,
+    .tf32_tile_efficiency = 0.550,
     .k_half_bytes = 356,
+    .tf32_k_half_bytes = 356,
     .later_waves = 1.0,
     .split_us = 0.0,
     .tiles = {{{256, 256, 1.0},
@@ -235,7 +258,9 @@ constexpr Gemm kGfx950Gemm = {
     .f8_flops_efficiency = 0.388,
     .tile_efficiency = 0.615,
     .f8_tile_efficiency = 0.545,
+    .tf32_tile_efficiency = 0.615,
     .k_half_bytes = 855,
+    .tf32_k_half_bytes = 855,
     .later_waves = 1.0,
     .split_us = 0.0,
     .tiles = {{{256, 256, 1.0},
@@ -315,6 +340,7 @@ class Kernels final : public ComputeModel {
         odd_row_rate_(input.params["odd_row_rate"]),
         efficient_share_(input.params["efficient_attention_share"]),
         f8_attention_speedup_(input.params["f8_attention_speedup"]),
+        tf32_(input),
         figures_(generation_of(input.topology)) {
     const Params& params = input.params;
     const GBps bandwidth = topology_.device().memory_bandwidth;
@@ -331,7 +357,9 @@ class Kernels final : public ComputeModel {
     set("gemm_startup_us", figures_.gemm.startup_us);
     set("tile_efficiency", figures_.gemm.tile_efficiency);
     set("f8_tile_efficiency", figures_.gemm.f8_tile_efficiency);
+    set("tf32_tile_efficiency", figures_.gemm.tf32_tile_efficiency);
     set("k_half_bytes", figures_.gemm.k_half_bytes);
+    set("tf32_k_half_bytes", figures_.gemm.tf32_k_half_bytes);
     set("later_wave_share", figures_.gemm.later_waves);
     set("split_us", figures_.gemm.split_us);
     set("flops_efficiency", figures_.gemm.flops_efficiency);
@@ -371,9 +399,11 @@ class Kernels final : public ComputeModel {
   }
 
   [[nodiscard]] double arithmetic_us(const KernelQuery& query) const {
-    const double peak = topology_.peak(query.dtype).value() * 1e6;  // operations in a microsecond
+    const std::optional<Tflops> tf32 = tf32_.peak_of(query);
+    // In operations in a microsecond.
+    const double peak = tf32.value_or(topology_.peak(query.dtype)).value() * 1e6;
     if (query.kind == Kernel::kAttention && query.attention) {
-      return attention_us(*query.attention, query.dtype);
+      return attention_us(*query.attention, query.dtype, peak);
     }
     if (query.kind == Kernel::kGemm && query.gemm) {
       const bool is_unaligned = is_16_bit(query.dtype) && query.gemm->row_multiple > 0.0 &&
@@ -403,9 +433,11 @@ class Kernels final : public ComputeModel {
     if (shape.m <= 1.0 || shape.n <= 1.0) return sustained;
     const double element = itemsize(query.dtype);
     const double step = kTileBytes / element;
-    const double k_half = gemm.k_half_bytes / element;
-    const double efficiency =
-        is_8_bit_float(query.dtype) ? gemm.f8_tile_efficiency : gemm.tile_efficiency;
+    const bool is_tf32 = tf32_.peak_of(query).has_value();
+    const double k_half = (is_tf32 ? gemm.tf32_k_half_bytes : gemm.k_half_bytes) / element;
+    const double efficiency = is_tf32                       ? gemm.tf32_tile_efficiency
+                              : is_8_bit_float(query.dtype) ? gemm.f8_tile_efficiency
+                                                            : gemm.tile_efficiency;
     const double rate = peak * efficiency / multiprocessors_;  // of one SM
     const double outputs = shape.batch * shape.m * shape.n;
     double best = INFINITY;
@@ -428,15 +460,16 @@ class Kernels final : public ComputeModel {
     return std::max(operations * best, sustained);
   }
 
-  [[nodiscard]] double attention_us(const AttentionShape& shape, DType dtype) const {
+  // `peak` is the rate of the dtype, in operations in a microsecond.
+  [[nodiscard]] double attention_us(const AttentionShape& shape, DType dtype, double peak) const {
     const bool is_cudnn = shape.kernel == AttentionKernel::kCudnn;
     const Direction& direction =
         shape.backward ? (is_cudnn ? figures_.cudnn_backward : figures_.flash_backward)
                        : (is_cudnn ? figures_.cudnn : figures_.flash);
     // 8-bit attention is measured beside 16 bits, since its softmax is no faster.
     const bool is_8_bit = is_8_bit_float(dtype);
-    double rate =
-        topology_.peak(is_8_bit ? DType::kBF16 : dtype).value() * 1e6 * direction.efficiency;
+    double rate = (is_8_bit ? topology_.peak(DType::kBF16).value() * 1e6 : peak);
+    rate *= direction.efficiency;
     if (is_8_bit) rate *= f8_attention_speedup_;
     if (std::max(shape.key_dim, shape.value_dim) > 128.0) rate *= direction.wide;
     if (shape.kernel == AttentionKernel::kEfficient) rate *= efficient_share_;
@@ -468,6 +501,7 @@ class Kernels final : public ComputeModel {
   double odd_row_rate_;
   double efficient_share_;
   double f8_attention_speedup_;
+  Tf32Settings tf32_;
   Generation figures_;
   GBps bandwidth_;
   GBps copy_;
@@ -484,8 +518,8 @@ COST_MODEL(kernels){
     .formula = "max(launch, startup + max(bytes / (bandwidth * eff), arithmetic by shape))",
     .source = "fitted to configs/measurements/kernels: XLA, EleutherAI, FlashAttention, cuDNN",
     .valid_range =
-        "GEMMs and attention of 16 and 8 bits on A100, H100, H200, B200 and B300; GEMMs "
-        "of 16 bits on MI300X and MI355X",
+        "GEMMs and attention of 16 and 8 bits on A100, H100, H200, B200 and B300; GEMMs of TF32 on "
+        "H100, H200 and B200; GEMMs of 16 bits on MI300X and MI355X",
     .params = kParams,
     .make_compute = [](const ModelInput& input) -> std::unique_ptr<ComputeModel> {
       return std::make_unique<Kernels>(input);

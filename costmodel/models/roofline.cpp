@@ -3,7 +3,7 @@
 //
 //   t = max(launch, startup + max(bytes / (bandwidth * efficiency), flops / (peak * efficiency)))
 //   t, launch and startup in us; bytes read plus written; bandwidth, and the peak rate of the
-//   dtype, from the topology; efficiencies from 0 to 1
+//   dtype or of TF32, from the topology; efficiencies from 0 to 1
 // Kinds of kernels may have start-ups and efficiencies of their own. Start-ups exist because
 // filling and draining a device takes time that no traffic hides (Hockney's n_1/2, the size at
 // which a kernel reaches half its rate). A view is free, and a product of complex numbers takes four
@@ -13,6 +13,7 @@
 #include <algorithm>
 
 #include "costmodel/kernel_work.h"
+#include "costmodel/models/tf32.h"
 #include "costmodel/registry.h"
 
 namespace shardlab {
@@ -37,6 +38,9 @@ constexpr ParamSpec kParams[] = {
      "share of the peak rate that GEMMs of f64 reach; default: flops_efficiency"},
     {"f32_flops_efficiency", std::nullopt, 1e-6, 1.0,
      "share of the peak rate that GEMMs of f32 reach; default: flops_efficiency"},
+    {"tf32_flops_efficiency", std::nullopt, 1e-6, 1.0,
+     "share of the peak rate of TF32 that GEMMs of f32 reach which round to it; default: "
+     "flops_efficiency"},
     {"f8_flops_efficiency", std::nullopt, 1e-6, 1.0,
      "share of the peak rate that GEMMs of 8-bit floats reach; default: flops_efficiency"},
     {"copy_startup_us", 0.0, 0.0, 1e6, "start-up of a copy, on top of its traffic"},
@@ -45,6 +49,8 @@ constexpr ParamSpec kParams[] = {
      "start-up of an elementwise kernel, on top of its traffic"},
     {"reduction_startup_us", 0.0, 0.0, 1e6, "start-up of a reduction, on top of its traffic"},
     {"gemm_startup_us", 0.0, 0.0, 1e6, "start-up of a GEMM, on top of its traffic or arithmetic"},
+    kTf32Matmul,
+    kTf32Convolution,
 };
 
 // The bandwidth that each kind of kernel reaches.
@@ -127,6 +133,8 @@ class Roofline final : public ComputeModel {
         flops_efficiency_(input.params["flops_efficiency"]),
         f64_efficiency_(input.params.get("f64_flops_efficiency").value_or(flops_efficiency_)),
         f32_efficiency_(input.params.get("f32_flops_efficiency").value_or(flops_efficiency_)),
+        tf32_(input),
+        tf32_efficiency_(input.params.get("tf32_flops_efficiency").value_or(flops_efficiency_)),
         f8_efficiency_(input.params.get("f8_flops_efficiency").value_or(flops_efficiency_)),
         attention_efficiency_(
             input.params.get("attention_efficiency").value_or(flops_efficiency_)) {}
@@ -136,16 +144,19 @@ class Roofline final : public ComputeModel {
     const Micros memory = transfer_time(query.bytes, bandwidths_.of(query));
     Micros arithmetic;
     if (query.flops > 0) {
-      arithmetic = compute_time(real_operations(query) * query.flops,
-                                efficiency_of(query) * topology_.peak(query.dtype));
+      const std::optional<Tflops> tf32 = tf32_.peak_of(query);
+      arithmetic = compute_time(
+          real_operations(query) * query.flops,
+          efficiency_of(query, tf32.has_value()) * (tf32 ? *tf32 : topology_.peak(query.dtype)));
     }
     return Price::of_compute(std::max(launch_, startups_.of(query) + std::max(memory, arithmetic)));
   }
 
  private:
-  [[nodiscard]] double efficiency_of(const KernelQuery& query) const {
+  [[nodiscard]] double efficiency_of(const KernelQuery& query, bool rounds_to_tf32) const {
     if (query.kind == Kernel::kAttention) return attention_efficiency_;
     if (query.kind != Kernel::kGemm) return flops_efficiency_;
+    if (rounds_to_tf32) return tf32_efficiency_;
     switch (query.dtype) {
       case DType::kF64:
         return f64_efficiency_;
@@ -166,6 +177,8 @@ class Roofline final : public ComputeModel {
   double flops_efficiency_;
   double f64_efficiency_;
   double f32_efficiency_;
+  Tf32Settings tf32_;
+  double tf32_efficiency_;
   double f8_efficiency_;
   double attention_efficiency_;
 };

@@ -132,7 +132,7 @@ struct OpRule {
   Kernel kernel = Kernel::kElementwise;
   double (*flops)(std::span<const Shape> local_inputs, const OpCall&) = nullptr;
   // Writes the shape of the product or of the attention (KernelQuery::gemm, ::attention), for
-  // models that price by shape. Null for kernels without one.
+  // models that price by shape, and KernelQuery::tf32 of a convolution. Null for other kernels.
   void (*shape)(std::span<const Shape> local_inputs, const OpCall&, KernelQuery&) = nullptr;
   std::string_view equation = {};  // mk,kn->mn; only products of matrices have one
 

@@ -347,7 +347,8 @@ INSTANTIATE_TEST_SUITE_P(
             "bad.json:/devices_per_host: found 1e+30; valid: an integer from 1 to 1099511627776"},
         BadFile{"UnknownDType", kTopology,
                 topology_with(R"({"device": {"peak_tflops": {"bf17": 1}}})"),
-                "bad.json:/device/peak_tflops/bf17: unknown dtype; valid: default {dtypes} f4e2m1"},
+                "bad.json:/device/peak_tflops/bf17: unknown dtype; valid: default {dtypes} f4e2m1 "
+                "tf32"},
         BadFile{"NoDefaultPeak", kTopology,
                 topology_with(R"({"device": {"peak_tflops": {"default": null}}})"),
                 "bad.json:/device/peak_tflops: missing key \"default\""},

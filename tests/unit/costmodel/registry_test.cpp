@@ -97,8 +97,9 @@ TEST(ModelChoice, AnUnknownParameterNamesTheNearest) {
       "valid: launch_us, memory_efficiency, flops_efficiency, attention_efficiency, "
       "copy_efficiency, strided_copy_efficiency, elementwise_efficiency, "
       "reduction_efficiency, f64_flops_efficiency, f32_flops_efficiency, "
-      "f8_flops_efficiency, copy_startup_us, strided_copy_startup_us, "
-      "elementwise_startup_us, reduction_startup_us, gemm_startup_us");
+      "tf32_flops_efficiency, f8_flops_efficiency, copy_startup_us, strided_copy_startup_us, "
+      "elementwise_startup_us, reduction_startup_us, gemm_startup_us, "
+      "tf32_matmul, tf32_convolution");
 }
 
 TEST(ModelChoice, AValueOutOfRangeNamesTheRange) {

@@ -293,7 +293,7 @@ INSTANTIATE_TEST_SUITE_P(
                       "t.json:/device/peak_tflops: missing key \"default\""},
         TopologyError{"PeakOfAnUnknownDType", R"({"device": {"peak_tflops": {"fp16": 1}}})",
                       "t.json:/device/peak_tflops/fp16: unknown dtype; valid: default f64 f32 f16 "
-                      "bf16 f8e4m3 f8e5m2 i64 i32 i16 i8 u8 b8 u64 c64 f4e2m1"},
+                      "bf16 f8e4m3 f8e5m2 i64 i32 i16 i8 u8 b8 u64 c64 f4e2m1 tf32"},
         TopologyError{"UnknownKeyAtTheTop", R"({"device_per_host": 8})",
                       "t.json:/device_per_host: unknown key (did you mean \"devices_per_host\"?); "
                       "valid: schema, name, title, source, devices_per_host, domain_devices, "

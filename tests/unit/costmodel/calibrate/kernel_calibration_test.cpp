@@ -130,13 +130,34 @@ TEST(KernelCalibration, WhatNoRowTellsIsKeptAndListed) {
   EXPECT_EQ(fit.rows_used, 2U);
   ASSERT_EQ(fit.refused.size(), 1U);
   EXPECT_EQ(fit.refused[0].row, 2U);
-  EXPECT_EQ(fit.refused[0].reason, "the roofline has no dtype tf32");
+  EXPECT_EQ(fit.refused[0].reason, "the topology test states no rate of tf32");
   EXPECT_FALSE(fit.params.contains("flops_efficiency"));
   std::vector<std::string> kept;
   for (const KeptParameter& p : fit.not_identified) kept.push_back(p.name);
   EXPECT_THAT(kept, testing::IsSupersetOf({"launch_us", "flops_efficiency", "gemm_startup_us"}));
   // No empty launch was measured, but a kernel took less than the topology's floor.
   EXPECT_DOUBLE_EQ(fit.params["launch_us"].get<double>(), 3.0);
+}
+
+// A product that rounds to TF32 is fitted by the rate of TF32, and one that does not by that of f32.
+TEST(KernelCalibration, FitsTf32BesideF32) {
+  nlohmann::json json = testing_support::topology_json(8);
+  json["device"]["peak_tflops"]["tf32"] = 494.5;
+  const Topology topology = Topology::from_json(json, {"test.json", ""});
+  const auto model =
+      model_of({{"f32_flops_efficiency", 0.8}, {"tf32_flops_efficiency", 0.6}}, topology);
+  std::vector<MeasuredKernel> rows;
+  for (const char* dtype : {"f32", "tf32"}) {
+    for (double n = 2048; n <= 16384; n *= 1.5) {
+      rows.push_back(kernel("gemm", dtype, 3 * n * n * 4, 2 * n * n * n));
+      rows.back().time_us = model->price(*kernel_query(rows.back())).total.value();
+    }
+  }
+  EXPECT_GT(rows[0].time_us, 4.0 * rows[rows.size() / 2].time_us);
+  const Calibration fit = calibrate_kernels(rows, topology);
+  EXPECT_TRUE(fit.refused.empty());
+  EXPECT_NEAR(fit.params["f32_flops_efficiency"].get<double>(), 0.8, 0.01);
+  EXPECT_NEAR(fit.params["tf32_flops_efficiency"].get<double>(), 0.6, 0.01);
 }
 
 TEST(KernelCalibration, RatesAboveTheDatasheetAreNotBelieved) {

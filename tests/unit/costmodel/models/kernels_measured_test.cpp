@@ -70,13 +70,17 @@ double gemm_error(const Row& row) {
                         .n = number(row, "n"),
                         .k = number(row, "k"),
                         .row_multiple = multiple_of_rows(row)};
-  const DType dtype = dtype_from_name(row.at("dtype")).value();
+  const bool is_tf32 = row.at("dtype") == "tf32";
+  const DType dtype = is_tf32 ? DType::kF32 : dtype_from_name(row.at("dtype")).value();
+  // Products of 8 bits have a result of 16.
+  const double result = std::max(2.0, static_cast<double>(itemsize(dtype)));
   const KernelQuery query{.kind = Kernel::kGemm,
                           .bytes = shape.batch * (itemsize(dtype) * (shape.m + shape.n) * shape.k +
-                                                  2.0 * shape.m * shape.n),
+                                                  result * shape.m * shape.n),
                           .flops = gemm_flops(shape),
                           .dtype = dtype,
-                          .gemm = shape};
+                          .gemm = shape,
+                          .tf32 = is_tf32 ? Tf32::kOn : Tf32::kOff};
   return model_on(row.at("topology")).price(query).total.value() / number(row, "time_us") - 1.0;
 }
 
@@ -220,6 +224,12 @@ INSTANTIATE_TEST_SUITE_P(
         Group{"gemm_b200_f8", "gemm.csv", gemms("xla", "b200", "f8e4m3", "0"), 250, 5.5, 14},
         Group{"gemm_b200_f8_held_out", "gemm.csv", gemms("xla", "b200", "f8e4m3", "1"), 125, 4.5,
               13},
+        Group{"gemm_h100_tf32", "gemm.csv", gemms("xla", "h100", "tf32", "0"), 250, 12, 33},
+        Group{"gemm_h100_tf32_held_out", "gemm.csv", gemms("xla", "h100", "tf32", "1"), 125, 12.5,
+              36},
+        Group{"gemm_b200_tf32", "gemm.csv", gemms("xla", "b200", "tf32", "0"), 250, 6, 20},
+        Group{"gemm_b200_tf32_held_out", "gemm.csv", gemms("xla", "b200", "tf32", "1"), 125, 5.5,
+              17},
         Group{"gemm_mi300x", "gemm.csv", gemms("xla", "mi300x", "bf16", "0"), 250, 8.5, 42},
         Group{"gemm_mi300x_held_out", "gemm.csv", gemms("xla", "mi300x", "bf16", "1"), 125, 8.5,
               32},

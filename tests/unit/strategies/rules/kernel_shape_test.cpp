@@ -29,6 +29,24 @@ struct Product {
   std::string args = "[]";
 };
 
+TEST(KernelShape, ConvolutionsFollowTheirOwnSettingOfTf32) {
+  const OpCall call =
+      call_of("aten.convolution.default", {"f32[2,3,8,8] R", "f32[4,3,3,3] R", "none"}, 1,
+              "[[1,1],[0,0],[1,1],false,[0,0],1]");
+  const std::vector<Shape> shapes = {{2, 3, 8, 8}, {4, 3, 3, 3}};
+  for (const RuleSet set : {kShardlab, RuleSet(Release::k2_13), kAutoParallel}) {
+    KernelQuery query;
+    set_work(query, find_op_rule(call.op, set), shapes, call);
+    EXPECT_EQ(query.tf32, Tf32::kAsConvolution);
+  }
+  EXPECT_EQ(work_of("aten.convolution_backward.default",
+                    {"f32[2,4,6,6] R", "f32[2,3,8,8] R", "f32[4,3,3,3] R"},
+                    "[[4],[1,1],[0,0],[1,1],false,[0,0],1,[true,true,false]]")
+                .tf32,
+            Tf32::kAsConvolution);
+  EXPECT_EQ(work_of("aten.mm.default", {"f32[4,6] R", "f32[6,5] R"}).tf32, Tf32::kAsMatmul);
+}
+
 TEST(KernelShape, ProductsHaveTheirRowsColumnsAndBatch) {
   const Product products[] = {
       {"aten.mm.default", {"bf16[4,6] R", "bf16[6,5] R"}, {1, 4, 5, 6}},
