@@ -168,6 +168,68 @@ void LayoutGraph::for_each_move(Key key, Visit&& visit) const {
   }
 }
 
+// Assumes that the state replicates on this mesh dim. Whatever it can move to on this mesh dim is in
+// the graph, and so are the partials that can move to it, if they are any layout.
+void LayoutGraph::add_line(std::uint32_t state, int mesh_dim) {
+  const Key key = keys_[state];
+  std::array<std::uint32_t, kMaxTensorDims> count{};
+  std::uint32_t mask = 0;
+  std::uint32_t ops = 0;
+  for (int m = 0; m < mesh_ndim_; ++m) {
+    const Placement& p = codes_[byte(key, m) & (kMostCodes - 1)];
+    if (p.is_shard_like()) {
+      ++count[to_index(p.dim())];
+      mask |= 1U << static_cast<unsigned>(m);
+    } else if (p.is_partial()) {
+      ops |= 1U << static_cast<unsigned>(p.reduce_op());
+    }
+  }
+  Line line{.replicated = state,
+            .shards = static_cast<std::uint32_t>(members_.size()),
+            .partials = static_cast<std::uint32_t>(partials_.size()),
+            .partials_end = 0,
+            .prices = price_id(0, mesh_dim, mask, mesh_ndim_)};
+  const auto add_shard = [&](std::uint32_t code) {
+    const std::uint32_t position = count[to_index(codes_[code].dim())];
+    members_.push_back(states_.at(with_byte(key, mesh_dim, byte_of(code, position))));
+  };
+  for (std::uint32_t d = 0; d < to_index(tensor_ndim_); ++d) add_shard(1U + d);
+  for (const std::uint32_t code : strided_) add_shard(code);
+  for (std::size_t code = to_index(tensor_ndim_) + 1; code < codes_.size(); ++code) {
+    const Placement& p = codes_[code];
+    if (!p.is_partial()) continue;
+    const auto found = states_.find(with_byte(key, mesh_dim, static_cast<std::uint32_t>(code)));
+    if (found == states_.end()) continue;
+    const ReduceOp op = p.reduce_op();
+    const bool is_made = p == Placement::partial(op) && may_join(op, ops);
+    const EdgeKind move = op == ReduceOp::kSum ? EdgeKind::kPartition : EdgeKind::kPartitionFree;
+    partials_.push_back({found->second, is_made ? to_index(move) : kEdgeKinds});
+  }
+  line.partials_end = static_cast<std::uint32_t>(partials_.size());
+  lines_.push_back(line);
+}
+
+void LayoutGraph::add_lines() {
+  for (std::uint32_t s = 0; s < keys_.size(); ++s) {
+    for (int m = 0; m < mesh_ndim_; ++m) {
+      if (byte(keys_[s], m) == 0) add_line(s, m);
+    }
+  }
+  const auto lanes = to_index(mesh_ndim_);
+  lines_of_.assign(keys_.size() * lanes, static_cast<std::uint32_t>(lines_.size()));
+  std::vector<std::uint8_t> known(keys_.size(), 0);
+  const auto join = [&](std::uint32_t state, std::size_t line) {
+    lines_of_[state * lanes + known[state]++] = static_cast<std::uint32_t>(line);
+  };
+  const std::size_t shards = to_index(tensor_ndim_) + strided_.size();
+  for (std::size_t l = 0; l < lines_.size(); ++l) {
+    const Line& line = lines_[l];
+    join(line.replicated, l);
+    for (std::size_t i = 0; i < shards; ++i) join(members_[line.shards + i], l);
+    for (std::size_t i = line.partials; i < line.partials_end; ++i) join(partials_[i].state, l);
+  }
+}
+
 LayoutGraph::LayoutGraph(int mesh_ndim, int tensor_ndim, std::span<const Layout> layouts)
     : mesh_ndim_(mesh_ndim), tensor_ndim_(tensor_ndim) {
   codes_.push_back(Placement::replicate());
@@ -210,6 +272,7 @@ LayoutGraph::LayoutGraph(int mesh_ndim, int tensor_ndim, std::span<const Layout>
       backwards_.arcs[next[arc.state]++] = {s, arc.price};
     }
   }
+  add_lines();
   price_ids_ =
       price_id(static_cast<std::uint32_t>(kEdgeKinds + 2 * strided_.size()), 0, 0, mesh_ndim);
   std::vector<bool> seen(price_ids_, false);
@@ -268,6 +331,32 @@ void LayoutSpread::begin(const TensorMeta& meta) {
                                                               gathers ? whole : strided, m, mask));
     }
   }
+  begin_lines();
+}
+
+// A line's moves out of a shard are priced with its own mesh dim among those that shard.
+void LayoutSpread::begin_lines() {
+  const auto ndim = static_cast<std::uint32_t>(mesh_ndim_);
+  const std::size_t strided = graph_.strided_.size();
+  line_prices_.resize(ndim << ndim);
+  strided_prices_.resize(line_prices_.size() * strided);
+  for (std::uint32_t id = 0; id < line_prices_.size(); ++id) {
+    const auto m = static_cast<int>(id >> ndim);
+    const std::uint32_t mask = id & ((1U << ndim) - 1U);
+    const std::uint32_t with_own = mask | 1U << static_cast<unsigned>(m);
+    const auto of = [&](std::size_t kind, std::uint32_t sharding) {
+      return prices_[price_id(static_cast<std::uint32_t>(kind), m, sharding, mesh_ndim_)];
+    };
+    for (std::size_t kind = 0; kind < kEdgeKinds; ++kind) {
+      const bool leaves_shard = kind <= to_index(EdgeKind::kAllToAll);
+      line_prices_[id][kind] = of(kind, leaves_shard ? with_own : mask);
+    }
+    line_prices_[id][kEdgeKinds] = kInfinity;
+    for (std::size_t i = 0; i < strided; ++i) {
+      strided_prices_[id * strided + i] = {.made = of(kEdgeKinds + 2 * i, mask),
+                                           .gathered = of(kEdgeKinds + 2 * i + 1, with_own)};
+    }
+  }
 }
 
 // Semantics may say that an edge from a fully replicated source costs nothing, whatever the target.
@@ -315,40 +404,101 @@ std::span<const double> LayoutSpread::from(std::uint32_t state, double limit) {
   return charged_;
 }
 
-// Rounds over the states whose cost has fallen, in either direction in turn, until none falls. Most
-// states are reached within a few moves, so that this is faster than a queue in the order of costs.
-void LayoutSpread::spread(const LayoutGraph::Arcs& arcs, std::span<double> costs, bool ahead) {
-  const double replicated = costs[graph_.replicated()];
-  double least = kInfinity;
-  const std::size_t states = costs.size();
-  fell_.assign(states, 0);
-  for (std::size_t s = 0; s < states; ++s) {
-    least = std::min(least, costs[s]);
-    fell_[s] = costs[s] < kInfinity ? 1 : 0;
+// Brings the states of a line up to date with each other, by all moves between them. The cheapest of
+// the shards stands for all of them: that a shard is compared with itself, too, lowers nothing, since
+// no price is negative.
+template <bool kAhead>
+void LayoutSpread::update(const LayoutGraph::Line& line, std::span<double> costs) {
+  const LinePrices& prices = line_prices_[line.prices];
+  const auto price = [&](EdgeKind kind) { return prices[to_index(kind)]; };
+  const auto dims = to_index(graph_.tensor_ndim_);
+  const std::size_t strided = graph_.strided_.size();
+  const std::span members = std::span(graph_.members_).subspan(line.shards, dims + strided);
+  const std::span partials =
+      std::span(graph_.partials_).subspan(line.partials, line.partials_end - line.partials);
+  const StridedPrices* strided_prices = strided_prices_.data() + line.prices * strided;
+  const auto lanes = to_index(mesh_ndim_);
+  const auto lower = [&](std::uint32_t state, double cost) {
+    if (!(cost < costs[state])) return;
+    costs[state] = cost;
+    const std::uint32_t* lines = graph_.lines_of_.data() + state * lanes;
+    for (std::size_t i = 0; i < lanes; ++i) stale_[lines[i]] = 1;
+  };
+
+  const double first = dims > 0 ? costs[members[0]] : kInfinity;
+  double others = kInfinity;
+  for (std::size_t d = 1; d < dims; ++d) others = std::min(others, costs[members[d]]);
+  double here = costs[line.replicated];
+  if constexpr (kAhead) {
+    double partial = kInfinity;
+    for (const auto& p : partials) partial = std::min(partial, costs[p.state]);
+    here = std::min({here, first + price(EdgeKind::kGather0), others + price(EdgeKind::kGather),
+                     partial + price(EdgeKind::kAllReduce)});
+    for (std::size_t i = 0; i < strided; ++i) {
+      here = std::min(here, costs[members[dims + i]] + strided_prices[i].gathered);
+    }
+    lower(line.replicated, here);
+    const double cut = here + price(EdgeKind::kChunk);
+    if (dims > 0) {
+      lower(members[0], std::min({cut, others + price(EdgeKind::kAllToAllTo0),
+                                  partial + price(EdgeKind::kScatter0)}));
+    }
+    const double other =
+        std::min({cut, first + price(EdgeKind::kAllToAll0), others + price(EdgeKind::kAllToAll),
+                  partial + price(EdgeKind::kScatter)});
+    for (std::size_t d = 1; d < dims; ++d) lower(members[d], other);
+    for (const auto& p : partials) lower(p.state, here + prices[p.move]);
+    for (std::size_t i = 0; i < strided; ++i) {
+      lower(members[dims + i], here + strided_prices[i].made);
+    }
+  } else {
+    here = std::min({here, first + price(EdgeKind::kChunk), others + price(EdgeKind::kChunk)});
+    for (const auto& p : partials) here = std::min(here, costs[p.state] + prices[p.move]);
+    for (std::size_t i = 0; i < strided; ++i) {
+      here = std::min(here, costs[members[dims + i]] + strided_prices[i].made);
+    }
+    lower(line.replicated, here);
+    if (dims > 0) {
+      lower(members[0],
+            std::min(here + price(EdgeKind::kGather0), others + price(EdgeKind::kAllToAll0)));
+    }
+    const double other =
+        std::min({here + price(EdgeKind::kGather), first + price(EdgeKind::kAllToAllTo0),
+                  others + price(EdgeKind::kAllToAll)});
+    for (std::size_t d = 1; d < dims; ++d) lower(members[d], other);
+    const double partial =
+        std::min({here + price(EdgeKind::kAllReduce), first + price(EdgeKind::kScatter0),
+                  others + price(EdgeKind::kScatter)});
+    for (const auto& p : partials) lower(p.state, partial);
+    for (std::size_t i = 0; i < strided; ++i) {
+      lower(members[dims + i], here + strided_prices[i].gathered);
+    }
   }
-  const double* prices = prices_.data();
-  double* out = costs.data();
-  char* fell = fell_.data();
+}
+
+// Rounds over the lines in which a cost has fallen, in either direction in turn, until none falls. Most
+// states are reached within a few moves, so that this is faster than a queue in the order of costs.
+template <bool kAhead>
+void LayoutSpread::spread(std::span<double> costs) {
+  const double replicated = costs[graph_.replicated()];
+  const double least = *std::ranges::min_element(costs);
+  const std::size_t lines = graph_.lines_.size();
+  stale_.assign(lines + 1, 1);
   bool again = true;
   for (bool upwards = true; again; upwards = !upwards) {
     again = false;
-    for (std::size_t i = 0; i < states; ++i) {
-      const std::size_t s = upwards ? i : states - 1 - i;
-      if (fell[s] == 0) continue;
-      fell[s] = 0;
+    for (std::size_t i = 0; i < lines; ++i) {
+      const std::size_t l = upwards ? i : lines - 1 - i;
+      if (stale_[l] == 0) continue;
+      update<kAhead>(graph_.lines_[l], costs);
+      stale_[l] = 0;
       again = true;
-      const double here = out[s];
-      const LayoutGraph::Arc* end = arcs.arcs.data() + arcs.begin[s + 1];
-      for (const LayoutGraph::Arc* arc = arcs.arcs.data() + arcs.begin[s]; arc != end; ++arc) {
-        const double cost = here + prices[arc->price];
-        if (!(cost < out[arc->state])) continue;
-        out[arc->state] = cost;
-        fell[arc->state] = 1;
-      }
     }
   }
-  leave_replicated(costs, replicated, least, ahead);
+  leave_replicated(costs, replicated, least, kAhead);
 }
+template void LayoutSpread::spread<true>(std::span<double> costs);
+template void LayoutSpread::spread<false>(std::span<double> costs);
 
 void LayoutSpread::spread_for_free(const LayoutGraph::Arcs& arcs, std::span<double> costs,
                                    bool ahead) {

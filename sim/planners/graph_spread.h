@@ -25,6 +25,7 @@
 // Throws LimitError for more than kMostStates layouts.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -69,11 +70,29 @@ class LayoutGraph {
     std::vector<std::uint32_t> begin;
     std::vector<Arc> arcs;
   };
+  // The states that differ in one mesh dim alone, which replicates, shards a tensor dim at the end of
+  // its order, or has partial values. Every move is between two states of one line, and its price
+  // depends on the line and the kinds of placement alone. So a line is brought up to date by one look
+  // at each of its states, where it has as many moves as pairs of states.
+  struct Line {
+    std::uint32_t replicated;
+    std::uint32_t shards;    // where its states of members_ begin: by tensor dim, then by strided_
+    std::uint32_t partials;  // where its partials begin and end
+    std::uint32_t partials_end;
+    std::uint32_t prices;  // the mesh dim, and the set of the others that shard: see LayoutSpread
+  };
+  struct LinePartial {
+    std::uint32_t state;
+    // The EdgeKind by which the replicated state becomes it, or kEdgeKinds: by none.
+    std::size_t move;
+  };
 
   // The placement that stands for this one.
   [[nodiscard]] static Placement kind_of(const Placement& p);
   [[nodiscard]] std::optional<Key> key_of(const Layout& layout) const;
   std::uint32_t add(Key key);
+  void add_lines();
+  void add_line(std::uint32_t state, int mesh_dim);
   template <class Visit>
   void for_each_move(Key key, Visit&& visit) const;
 
@@ -87,6 +106,11 @@ class LayoutGraph {
   std::uint32_t replicated_ = 0;
   Arcs onwards_;
   Arcs backwards_;
+  std::vector<Line> lines_;
+  std::vector<std::uint32_t> members_;
+  std::vector<LinePartial> partials_;
+  // By state and mesh dim: the lines that the state is in, and then lines_.size(), which is none.
+  std::vector<std::uint32_t> lines_of_;
   std::uint32_t price_ids_ = 0;      // the numbers of prices are below this
   std::vector<std::uint32_t> used_;  // the prices that arcs have
 };
@@ -108,9 +132,9 @@ class LayoutSpread {
   std::span<const double> from(std::uint32_t state, double limit);
 
   // costs[y] = the least costs[x] + price(x, y) over all states x.
-  void onwards(std::span<double> costs) { spread(graph_.onwards_, costs, true); }
+  void onwards(std::span<double> costs) { spread<true>(costs); }
   // costs[x] = the least price(x, y) + costs[y] over all states y.
-  void backwards(std::span<double> costs) { spread(graph_.backwards_, costs, false); }
+  void backwards(std::span<double> costs) { spread<false>(costs); }
   // The same by moves that cost nothing alone.
   void onwards_for_free(std::span<double> costs) { spread_for_free(graph_.onwards_, costs, true); }
   void backwards_for_free(std::span<double> costs) {
@@ -118,7 +142,18 @@ class LayoutSpread {
   }
 
  private:
-  void spread(const LayoutGraph::Arcs& arcs, std::span<double> costs, bool ahead);
+  // By EdgeKind: the prices of a line's moves. The last one, of no move, is infinite.
+  using LinePrices = std::array<double, graph_search::kEdgeKinds + 1>;
+  struct StridedPrices {
+    double made;  // of the replicated state
+    double gathered;
+  };
+
+  template <bool kAhead>
+  void spread(std::span<double> costs);
+  template <bool kAhead>
+  void update(const LayoutGraph::Line& line, std::span<double> costs);
+  void begin_lines();
   void spread_for_free(const LayoutGraph::Arcs& arcs, std::span<double> costs, bool ahead);
   void leave_replicated(std::span<double> costs, double replicated, double least, bool ahead) const;
 
@@ -131,6 +166,10 @@ class LayoutSpread {
   bool replicated_is_free_;
   int mesh_ndim_;
   std::vector<double> prices_;
+  std::vector<LinePrices> line_prices_;        // by Line::prices
+  std::vector<StridedPrices> strided_prices_;  // by Line::prices and strided shard
+  std::vector<char>
+      stale_;               // by line: whether the cost of a state has fallen since its last update
   std::vector<char> fell_;  // by state: whether its cost has fallen since it was last passed on
   // For from(): costs by state, infinite apart from the states that it reached, and the states
   // whose cost has still to be passed on.

@@ -37,6 +37,17 @@ bool encodes_an_order(const Layout& layout, const DeviceMesh& mesh) {
   return layout.has_strided() && decode_strided_as_order(layout, mesh).has_value();
 }
 
+// So many layouts at most: those whose strided shards encode an order are left out.
+std::vector<Layout> some_layouts(Random& random, const DeviceMesh& mesh, const TensorMeta& meta,
+                                 int most) {
+  std::vector<Layout> layouts;
+  for (int i = 0; i < most; ++i) {
+    const Layout layout = random_layout(random, mesh, meta.ndim(), {.strided = random.percent(30)});
+    if (!encodes_an_order(layout, mesh)) layouts.push_back(layout);
+  }
+  return layouts;
+}
+
 TEST(LayoutSpread, HasAsManyStatesAsThePlannerExplores) {
   const std::vector<Layout> layouts = {Layout::parse("PPP", 3)};
   EXPECT_EQ(LayoutGraph(3, 2, layouts).size(), 92U);  // GraphStates, 2x2x2 with two tensor dims
@@ -81,12 +92,7 @@ TEST(LayoutSpread, NeverChargesMoreThanTheRedistributor) {
                  .planner = PlannerKind::kGraph,
                  .compute = "roofline"});
     const TensorMeta meta = random_tensor(random, 3, 64);
-    std::vector<Layout> layouts;
-    for (int t = 4 + random.below(12); t > 0; --t) {
-      const Layout layout =
-          random_layout(random, mesh, meta.ndim(), {.strided = random.percent(30)});
-      if (!encodes_an_order(layout, mesh)) layouts.push_back(layout);
-    }
+    const std::vector<Layout> layouts = some_layouts(random, mesh, meta, 4 + random.below(12));
     const LayoutGraph graph(mesh.ndim(), meta.ndim(), layouts);
     LayoutSpread spread(graph, bench.pricer());
     spread.begin(meta);
@@ -132,6 +138,48 @@ TEST(LayoutSpread, OneSourceIsChargedExactlyWithinTheLimit) {
     EXPECT_GT(within, 1000U) << version;
     EXPECT_GT(beyond, 100U) << version;
   }
+}
+
+// from() follows the moves of the graph one by one, and onwards() all moves of a line at once: along the
+// same paths, so that the sums are the same to the last digit.
+TEST(LayoutSpread, ALineAtOnceIsWhatItsMovesAreOneByOne) {
+  Random random(73);
+  SHARDLAB_TRACE_SEED();
+  constexpr const char* kVersions[] = {"v2", "v3", "v4", "v3-rp", "v-compute"};
+  std::size_t strided = 0;
+  for (int i = 0; i < random_cases(60); ++i) {
+    const DeviceMesh mesh = random_mesh(random, 4, 3);
+    Bench bench({.mesh = mesh.text(),
+                 .devices_per_host = random.percent(50) ? 8 : 2,
+                 .version = kVersions[random.below(5)],
+                 .planner = PlannerKind::kGraph,
+                 .compute = "roofline"});
+    const TensorMeta meta = random_tensor(random, 4, 64);
+    const std::vector<Layout> layouts = some_layouts(random, mesh, meta, 2 + random.below(6));
+    strided += to_index(std::ranges::count_if(layouts, &Layout::has_strided));
+    const LayoutGraph graph(mesh.ndim(), meta.ndim(), layouts);
+    LayoutSpread spread(graph, bench.pricer());
+    spread.begin(meta);
+    for (const Layout& source : layouts) {
+      std::vector<double> onwards(graph.size(), kInfinity);
+      onwards[graph.state(source)] = 0.0;
+      spread.onwards(onwards);
+      const std::span<const double> one_by_one = spread.from(graph.state(source), kInfinity);
+      ASSERT_TRUE(std::ranges::equal(onwards, one_by_one))
+          << meta.text() << " from " << source.text() << " on " << mesh.text();
+      std::vector<double> backwards(graph.size(), kInfinity);
+      const Layout& target = layouts[to_index(random.below(static_cast<int>(layouts.size())))];
+      backwards[graph.state(target)] = 0.0;
+      spread.backwards(backwards);
+      const double price = onwards[graph.state(target)];
+      ASSERT_TRUE(price == kInfinity
+                      ? backwards[graph.state(source)] == kInfinity
+                      : std::abs(backwards[graph.state(source)] - price) <= kRounding * price)
+          << meta.text() << " " << source.text() << " to " << target.text() << " on "
+          << mesh.text();
+    }
+  }
+  EXPECT_GT(strided, 5U);
 }
 
 TEST(LayoutGraph, FindsOnlyWhatItHas) {
