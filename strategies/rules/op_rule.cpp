@@ -5,6 +5,7 @@
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/text.h"
+#include "strategies/rules/composite_ops.h"
 #include "strategies/rules/rule_table.h"
 
 namespace shardlab {
@@ -41,6 +42,12 @@ const OpRule* borrowed(std::string_view op, RuleSet set) {
     }
     throw InputError(std::string(name) + ": no sharding strategy registered in rule set " +
                      std::string(name_of(set)) + "; valid: " + join(sets));
+  }
+  const std::string_view instead = ops_in_place_of(op);
+  if (!instead.empty()) {
+    throw InputError("op \"" + std::string(op) +
+                     "\" never reaches DTensor, since PyTorch runs others in its place; valid: " +
+                     std::string(instead));
   }
   std::vector<std::string_view> all = all_op_names();
   // Short forms are compared too: aten.mm is near aten.mmm, but aten.mm.default is not.
