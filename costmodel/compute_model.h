@@ -87,10 +87,11 @@ struct KernelQuery {
   std::optional<GemmShape> gemm = {};
   std::optional<AttentionShape> attention = {};
   Tf32 tf32 = Tf32::kAsMatmul;
-  // What its inputs and outputs take beside `bytes`: what the kernel neither reads nor writes of them,
-  // less what it writes to inputs. AutoParallel prices each of these tensors once, so that its model,
-  // ap_roofline, adds this.
+  // Bytes of its tensors that the kernel neither reads nor writes, and those of `bytes` that it writes
+  // to inputs although they are no outputs. AutoParallel prices each tensor once, so that its model,
+  // ap_roofline, adds the former and leaves out the latter.
   Bytes unmoved_bytes = 0.0;
+  Bytes overwritten_bytes = 0.0;
 };
 
 class ComputeModel {

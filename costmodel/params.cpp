@@ -16,8 +16,12 @@ Params::Params(std::span<const ParamSpec> specs, const nlohmann::json& values,
     if (it == values.end()) {
       values_.push_back(spec.default_value);
     } else {
-      values_.emplace_back(
-          json_number(*it, place.at(spec.name), {.min = spec.min, .max = spec.max}));
+      const double value =
+          json_number(*it, place.at(spec.name), {.min = spec.min, .max = spec.max});
+      if (spec.is_switch && value != 0.0 && value != 1.0) {
+        place.at(spec.name).fail("found " + it->dump() + "; valid: 0 or 1");
+      }
+      values_.emplace_back(value);
     }
   }
   for (const auto& [key, unused] : values.items()) {

@@ -24,7 +24,22 @@ struct ParamSpec {
   std::string_view help;
   std::string_view source = {};  // source of the default, if other than the model's source
   std::string_view status = {};  // of the default: derived, measured, fitted or assumed
+  bool is_switch = false;  // whether only 0 and 1 are valid, and no measured row can tell which
 };
+
+// A parameter that is 0 or 1.
+constexpr ParamSpec switch_spec(std::string_view name, std::optional<double> default_value,
+                                std::string_view help, std::string_view source = {},
+                                std::string_view status = {}) {
+  return {.name = name,
+          .default_value = default_value,
+          .min = 0.0,
+          .max = 1.0,
+          .help = help,
+          .source = source,
+          .status = status,
+          .is_switch = true};
+}
 
 class Params {
  public:

@@ -236,7 +236,7 @@ std::map<std::string, Kind> kinds_of(std::span<const MeasuredKernel> rows, const
       result.refused.push_back({i, "the roofline has no dtype " + row.dtype});
       continue;
     }
-    if (query->tf32 == Tf32::kOn && !topology.tf32_peak()) {
+    if (lacks_rate(*query, topology)) {
       result.refused.push_back({i, "the topology " + topology.name() + " states no rate of tf32"});
       continue;
     }
@@ -327,7 +327,7 @@ void add_memory_efficiency(Calibration& result) {
 // because they follow another parameter.
 void add_not_identified(Calibration& result, const Topology& topology) {
   for (const ParamSpec& spec : result.model->params) {
-    if (result.params.contains(std::string(spec.name))) continue;
+    if (spec.is_switch || result.params.contains(std::string(spec.name))) continue;
     std::optional<double> prior = spec.default_value;
     if (!prior && spec.name == "launch_us") prior = topology.device().launch.value();
     if (prior)
@@ -339,8 +339,12 @@ void add_not_identified(Calibration& result, const Topology& topology) {
 void add_errors(Calibration& result, std::span<const MeasuredKernel> rows,
                 const Topology& topology) {
   const auto model = make_compute_model(result.choice(), topology);
-  std::vector<MeasuredKernel> fitted(rows.begin(), rows.end());
-  std::erase_if(fitted, [](const MeasuredKernel& row) { return row.attention.has_value(); });
+  std::vector<MeasuredKernel> fitted;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const bool is_refused = std::ranges::any_of(
+        result.refused, [i](const RefusedObservation& refused) { return refused.row == i; });
+    if (!is_refused) fitted.push_back(rows[i]);
+  }
   std::vector<double> errors = kernel_errors_percent(*model, fitted);
   for (double& error : errors) error = std::abs(error);
   std::sort(errors.begin(), errors.end());
@@ -384,6 +388,10 @@ std::optional<KernelQuery> kernel_query(const MeasuredKernel& row) {
   return query;
 }
 
+bool lacks_rate(const KernelQuery& query, const Topology& topology) {
+  return query.tf32 == Tf32::kOn && !topology.tf32_peak();
+}
+
 std::vector<double> kernel_errors_percent(const ComputeModel& model,
                                           std::span<const MeasuredKernel> rows) {
   std::vector<double> errors;
@@ -404,8 +412,10 @@ Calibration calibrate_kernels(std::span<const MeasuredKernel> rows, const Topolo
   std::size_t points = 0;
   for (const auto& [name, kind] : kinds) points += kind.points.size();
   if (points < 2) {
+    const std::string refused =
+        result.refused.empty() ? "" : " (of another one, " + result.refused[0].reason + ")";
     throw InputError("calibrate: found " + std::to_string(points) +
-                     " kernels that the roofline prices; valid: at least 2");
+                     " kernels that the roofline prices" + refused + "; valid: at least 2");
   }
   const double launch_us = launch_floor(result, launches, kinds, topology);
   double noise = 0.0;

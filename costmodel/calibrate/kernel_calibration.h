@@ -25,6 +25,9 @@ namespace shardlab {
 // does no work. A row of tf32 asks for a product of f32 that rounds to TF32.
 [[nodiscard]] std::optional<KernelQuery> kernel_query(const MeasuredKernel& row);
 
+// Whether a measured product rounded to TF32, of which the topology states no rate.
+[[nodiscard]] bool lacks_rate(const KernelQuery& query, const Topology& topology);
+
 // Throws InputError if the model prices fewer than two of the rows.
 [[nodiscard]] Calibration calibrate_kernels(std::span<const MeasuredKernel> rows,
                                             const Topology& topology);

@@ -692,10 +692,11 @@ constexpr ParamSpec kParams[] = {
      "bandwidth of one GPU between nodes; default: 25 on Ampere GPUs, 50 on later ones"},
     {"channels", std::nullopt, 1.0, 1e4,
      "number of NCCL's channels; default: 12 on Ampere GPUs, 16 on later ones"},
-    {"nvswitch", std::nullopt, 0.0, 1.0,
-     "1: the nodes have an NVSwitch; default: 0 on Ampere GPUs, 1 on later ones"},
-    {"collnet", std::nullopt, 0.0, 1.0,
-     "1: the network itself reduces (SHARP); default: between nodes, as the topology says"},
+    switch_spec("nvswitch", std::nullopt,
+                "1: the nodes have an NVSwitch; default: 0 on Ampere GPUs, 1 on later ones"),
+    switch_spec(
+        "collnet", std::nullopt,
+        "1: the network itself reduces (SHARP); default: between nodes, as the topology says"),
     {"net_latency_us", 0.0, 0.0, 1e6, "latency added to each step between nodes, twice for SIMPLE"},
 };
 

@@ -54,7 +54,7 @@ class ApRoofline final : public ComputeModel {
   [[nodiscard]] Price price(const KernelQuery& query) const override {
     if (query.kind == Kernel::kView) return {};
     const bool computes = query.kind == Kernel::kGemm || query.kind == Kernel::kAttention;
-    const Bytes bytes = query.bytes + query.unmoved_bytes;
+    const Bytes bytes = query.bytes + query.unmoved_bytes - query.overwritten_bytes;
     if (query.kind != Kernel::kCopy && bytes <= 0 && query.flops <= 0) return {};
     const Micros memory = std::max(launch_, transfer_time(bytes, bandwidth_));
     if (!computes) return Price::of_compute(memory);

@@ -74,8 +74,8 @@ constexpr ParamSpec kParams[] = {
      "to; default: the topology's"},
     {"network_latency_us", std::nullopt, 0.0, 1e6,
      "latency of one network step on that system; default: the topology's"},
-    {"network_reduces", std::nullopt, 0.0, 1.0,
-     "1: the switches of that system's network add up (SHARP); default: the topology's"},
+    switch_spec("network_reduces", std::nullopt,
+                "1: the switches of that system's network add up (SHARP); default: the topology's"),
 };
 
 struct Row {

@@ -39,8 +39,8 @@ constexpr ParamSpec kParams[] = {
     {"f32_flops_efficiency", std::nullopt, 1e-6, 1.0,
      "share of the peak rate that GEMMs of f32 reach; default: flops_efficiency"},
     {"tf32_flops_efficiency", std::nullopt, 1e-6, 1.0,
-     "share of the peak rate of TF32 that GEMMs of f32 reach which round to it; default: "
-     "flops_efficiency"},
+     "share of TF32's peak rate that products of f32 and convolutions reach where they take it; "
+     "default: flops_efficiency"},
     {"f8_flops_efficiency", std::nullopt, 1e-6, 1.0,
      "share of the peak rate that GEMMs of 8-bit floats reach; default: flops_efficiency"},
     {"copy_startup_us", 0.0, 0.0, 1e6, "start-up of a copy, on top of its traffic"},

@@ -3,11 +3,17 @@
 //   const Tf32Settings tf32(input);
 //   const std::optional<Tflops> rate = tf32.peak_of(query);   // nothing: the rate of the dtype holds
 //
-// Tensor cores multiply f32 only after rounding it to TF32, which has 10 bits of mantissa. PyTorch
-// lets cuDNN do so by default (torch.backends.cudnn.allow_tf32), and matrix products and attention
-// only where torch.backends.cuda.matmul.allow_tf32 or torch.set_float32_matmul_precision asks for it.
-// Source: PyTorch 2.13.0, docs/source/notes/numerical_accuracy.rst and notes/cuda.rst.
-// Status: ported defaults; rates from the topology.
+// Tensor cores multiply f32 only after rounding it to TF32, which has 10 bits of mantissa; products of
+// complex numbers of f32 are rounded, too. PyTorch lets cuDNN do so in convolutions by default
+// (torch.backends.cudnn.allow_tf32), and matrix products and FlexAttention only where
+// torch.backends.cuda.matmul.allow_tf32 or torch.set_float32_matmul_precision asks for it. Its
+// efficient attention always multiplies f32 in three products of TF32 (OpMultiplyAddFastF32), whatever
+// the settings are. A topology that states no rate of TF32 has no such products: all take the rate of
+// the dtype.
+//
+// Source: PyTorch 2.13.0, docs/source/notes/numerical_accuracy.rst; the same release,
+// ATen/native/transformers/cuda/mem_eff_attention/gemm_kernel_utils.h. Status: ported defaults; rates
+// from the topology.
 #pragma once
 
 #include <optional>
@@ -16,25 +22,32 @@
 
 namespace shardlab {
 
-inline constexpr ParamSpec kTf32Matmul = {
-    "tf32_matmul", 0.0, 0.0, 1.0,
-    "1: matrix products and attention of f32 round to TF32 where the topology states its rate, as "
-    "with torch.set_float32_matmul_precision(\"high\"); 0: they do not"};
-inline constexpr ParamSpec kTf32Convolution = {
-    "tf32_convolution", 1.0, 0.0, 1.0,
-    "the same of convolutions: torch.backends.cudnn.allow_tf32, which is on by default"};
+inline constexpr ParamSpec kTf32Matmul = switch_spec(
+    "tf32_matmul", 0.0,
+    "1: matrix products and FlexAttention of f32 take the rate of TF32, if the topology states "
+    "it, as with torch.set_float32_matmul_precision(\"high\"); 0: they take the rate of f32");
+inline constexpr ParamSpec kTf32Convolution = switch_spec(
+    "tf32_convolution", 1.0,
+    "1: convolutions of f32 take the rate of TF32, if the topology states it; 0: they take the "
+    "rate of f32, as with torch.backends.cudnn.allow_tf32 = False");
 
 class Tf32Settings {
  public:
   explicit Tf32Settings(const ModelInput& input)
       : peak_(input.topology.tf32_peak()),
-        matmul_(input.params[kTf32Matmul.name] >= 0.5),
-        convolution_(input.params[kTf32Convolution.name] >= 0.5) {}
+        matmul_(input.params[kTf32Matmul.name] != 0.0),
+        convolution_(input.params[kTf32Convolution.name] != 0.0) {}
 
   // The rate of a product that is rounded to TF32; nothing for other kernels.
   [[nodiscard]] std::optional<Tflops> peak_of(const KernelQuery& query) const {
+    if (!peak_ || (query.dtype != DType::kF32 && query.dtype != DType::kC64)) return std::nullopt;
+    if (query.kind == Kernel::kAttention && query.attention &&
+        query.attention->kernel == AttentionKernel::kEfficient) {
+      constexpr double kProducts = 3.0;
+      return (1.0 / kProducts) * *peak_;
+    }
     const bool multiplies = query.kind == Kernel::kGemm || query.kind == Kernel::kAttention;
-    return multiplies && query.dtype == DType::kF32 && is_on(query.tf32) ? peak_ : std::nullopt;
+    return multiplies && is_on(query.tf32) ? peak_ : std::nullopt;
   }
 
  private:

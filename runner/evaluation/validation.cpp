@@ -208,15 +208,15 @@ std::vector<KernelPrediction> predict_kernels(const Stack& stack, const Topology
   for (std::size_t i = 0; i < sets.size(); ++i) {
     const MeasurementSet& set = sets[i];
     if (set.kernels.empty()) continue;
-    const std::unique_ptr<ComputeModel> model =
-        make_compute_model(stack.compute_model, topology_of(set));
+    const Topology topology = topology_of(set);
+    const std::unique_ptr<ComputeModel> model = make_compute_model(stack.compute_model, topology);
     for (std::size_t k = 0; k < set.kernels.size(); ++k) {
       const MeasuredKernel& row = set.kernels[k];
       KernelPrediction& kernel = out.emplace_back();
       kernel = {.set = i, .row = k, .kernel = row.kernel, .measured_us = row.time_us};
       if (row.iterations) kernel.calls = static_cast<double>(*row.iterations);
       const std::optional<KernelQuery> query = kernel_query(row);
-      if (!query) continue;
+      if (!query || lacks_rate(*query, topology)) continue;
       const double us = model->price(*query).total.value();
       if (us > 0.0) kernel.predicted_us = us;
     }

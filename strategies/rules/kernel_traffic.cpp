@@ -13,12 +13,14 @@ namespace shardlab {
 const KernelTraffic::Entry* KernelTraffic::find(std::string_view op) {
   static constexpr auto kEntries = std::to_array<Entry>({
       {"_adaptive_avg_pool2d_backward", Reads::kAllButSecond},
-      {"_amp_foreach_non_finite_check_and_unscale_", Reads::kAll, Writes::kUpdated},
+      {"_amp_foreach_non_finite_check_and_unscale_", Reads::kAll, Writes::kFirst},
       {"_conj", Reads::kNone, Writes::kShared},
       {"_embedding_bag", Reads::kRows},
+      {"_foreach_addcdiv_", Reads::kAll, Writes::kFirst},
+      {"_foreach_addcmul_", Reads::kAll, Writes::kFirst},
       {"_foreach_zero", Reads::kNone},
-      {"_fused_adam_", Reads::kAll, Writes::kUpdated},
-      {"_fused_adamw_", Reads::kAll, Writes::kUpdated},
+      {"_fused_adam", Reads::kAll, Writes::kUpdated},
+      {"_fused_adamw", Reads::kAll, Writes::kUpdated},
       {"_index_put_impl_", Reads::kWritten, Writes::kSource},
       {"_neg_view", Reads::kNone, Writes::kShared},
       {"_unsafe_view", Reads::kNone, Writes::kShared},
@@ -113,6 +115,7 @@ KernelTraffic::KernelTraffic(std::string_view op, std::size_t out_tensors)
     reads_ = entry->reads;
     writes_ = entry->writes;
   }
+  takes_lr_ = split_op_name(op).overload.starts_with("tensor_lr");
 }
 
 bool KernelTraffic::reads_shapes() const {
@@ -163,6 +166,7 @@ Bytes KernelTraffic::written_of(std::size_t output, const KernelTensors& tensors
       return all;
     case Writes::kNone:
     case Writes::kShared:
+    case Writes::kFirst:
     case Writes::kUpdated:
       return 0.0;
     case Writes::kSource:
@@ -180,11 +184,22 @@ Bytes KernelTraffic::written_of(std::size_t output, const KernelTensors& tensors
   return all;
 }
 
-Bytes KernelTraffic::updated_bytes(const KernelTensors& tensors) {
-  Bytes bytes = 0.0;
-  for (std::size_t i = 0; i < tensors.inputs.size(); ++i) {
-    if (i != 1 && tensors.input_shapes[i] == tensors.input_shapes[0]) bytes += tensors.inputs[i];
+Bytes KernelTraffic::overwritten(const KernelTensors& tensors) const {
+  if (tensors.inputs.empty() || (writes_ != Writes::kFirst && writes_ != Writes::kUpdated)) {
+    return 0.0;
   }
+  if (writes_ == Writes::kFirst) return tensors.inputs[0];
+  Bytes bytes = 0.0;
+  std::size_t others = 0;
+  for (std::size_t i = 0; i < tensors.inputs.size(); ++i) {
+    const bool is_listed = tensors.input_shapes[i] == tensors.input_shapes[0];
+    if (!is_listed) ++others;
+    if (is_listed && i != 1) bytes += tensors.inputs[i];
+  }
+  // The steps and a learning rate are there without grad_scale, too. With it, the gradients are
+  // written back as they were before they were scaled.
+  const std::size_t always = takes_lr_ ? 2 : 1;
+  if (others > always && tensors.inputs.size() > 1) bytes += tensors.inputs[1];
   return bytes;
 }
 
@@ -199,11 +214,9 @@ void KernelTraffic::add_to(KernelQuery& query, const KernelTensors& tensors) con
     query.bytes += written;
     query.unmoved_bytes += tensors.outputs[o] - written;
   }
-  if (writes_ == Writes::kUpdated) {
-    const Bytes updated = updated_bytes(tensors);
-    query.bytes += updated;
-    query.unmoved_bytes -= updated;
-  }
+  const Bytes over = overwritten(tensors);
+  query.bytes += over;
+  query.overwritten_bytes += over;
 }
 
 }  // namespace shardlab

@@ -58,14 +58,14 @@ class KernelTraffic {
 
   // How many bytes of an input the kernel reads: all of them at most.
   [[nodiscard]] Bytes read_of(std::size_t input, const KernelTensors& tensors) const;
-  // How many bytes of an output it writes. What kUpdated writes is not counted here.
+  // How many bytes of an output it writes. An overwritten input does not count as an output.
   [[nodiscard]] Bytes written_of(std::size_t output, const KernelTensors& tensors) const;
-  // Adds to KernelQuery::bytes and ::unmoved_bytes.
+  // Adds to KernelQuery::bytes, ::unmoved_bytes and ::overwritten_bytes.
   void add_to(KernelQuery& query, const KernelTensors& tensors) const;
 
  private:
-  // How many bytes kUpdated writes.
-  static Bytes updated_bytes(const KernelTensors& tensors);
+  // How many bytes of the inputs are overwritten: by kFirst and kUpdated.
+  [[nodiscard]] Bytes overwritten(const KernelTensors& tensors) const;
 
   enum class Reads : std::uint8_t {
     kAll,
@@ -83,7 +83,10 @@ class KernelTraffic {
     kShared,   // the output is the memory of the first input
     kSource,   // as many elements as the last input has; all if that has only one
     kIndices,  // as many elements as the second input has
-    kUpdated,  // the inputs that are as large as the first, but the second, listed as outputs or not
+    // What the op overwrites of its inputs, whether or not the rule set lists it as outputs:
+    kFirst,    // the first input
+    kUpdated,  // the inputs of the first one's shape: parameters and moments, and the second input,
+               // which are the gradients, only where grad_scale is given
   };
   struct Entry {
     std::string_view op;  // a base name with or without an overload
@@ -95,6 +98,7 @@ class KernelTraffic {
   Reads reads_ = Reads::kAll;
   Writes writes_ = Writes::kAll;
   std::size_t out_tensors_ = 0;
+  bool takes_lr_ = false;  // whether a fused optimizer's learning rate is a tensor
 };
 
 }  // namespace shardlab

@@ -34,7 +34,11 @@ std::vector<const OpRule*> RuleNames::named(std::string_view op) const {
     for (; next != by_base_.end(); ++next) {
       const OpName own = split_op_name(rules_[*next]->op);
       if (own.base != base) break;
-      if (overload.empty() || overload == own.overload) found.push_back(*next);
+      // autoparallel.dtype_cast.default has two dots, and may be written without the last word.
+      const bool is_named =
+          own.overload == overload || (own.overload.starts_with(overload) &&
+                                       own.overload.substr(overload.size()) == ".default");
+      if (overload.empty() || is_named) found.push_back(*next);
     }
   };
   add(name.base, name.overload);

@@ -352,9 +352,21 @@ double products_flops(std::span<const Shape> local, const OpCall& call) {
   return ((asked.of_input ? 1.0 : 0.0) + (asked.of_weight ? 1.0 : 0.0)) * once;
 }
 
-// cuDNN may round what it multiplies to TF32 where matrix products may not.
-void convolution_shape(std::span<const Shape>, const OpCall&, KernelQuery& query) {
-  query.tf32 = Tf32::kAsConvolution;
+// cuDNN may round what it multiplies to TF32 where matrix products may not. A depthwise convolution,
+// which has a group for each channel of the input, runs a kernel of PyTorch's own on the vector units.
+// Source: PyTorch 2.13.0, aten/src/ATen/native/Convolution.cpp, is_depthwise and use_cudnn_depthwise.
+Tf32 tf32_of(const ConvolutionWindow& window, const Shape& input, const Shape& weight) {
+  const bool is_depthwise = !window.transposed && window.groups > 1 && input[1] == window.groups &&
+                            weight[0] % input[1] == 0;
+  return is_depthwise ? Tf32::kOff : Tf32::kAsConvolution;
+}
+void forward_shape(std::span<const Shape>, const OpCall& call, KernelQuery& query) {
+  query.tf32 = tf32_of(forward_window(call), call.required_tensor(0).meta.shape,
+                       call.required_tensor(1).meta.shape);
+}
+void backward_shape(std::span<const Shape>, const OpCall& call, KernelQuery& query) {
+  query.tf32 = tf32_of(gradients_of(call).window, call.required_tensor(1).meta.shape,
+                       call.required_tensor(2).meta.shape);
 }
 
 constexpr OpRule kRules[] = {
@@ -364,7 +376,7 @@ constexpr OpRule kRules[] = {
      .rows = batch_rows,
      .kernel = Kernel::kGemm,
      .flops = forward_flops,
-     .shape = convolution_shape},
+     .shape = forward_shape},
     {.op = "aten.convolution.default",
      .sets = rows::kSinceRows,
      .outputs = forward_outputs,
@@ -372,7 +384,7 @@ constexpr OpRule kRules[] = {
      .filter = pytorch_forward_filter,
      .kernel = Kernel::kGemm,
      .flops = forward_flops,
-     .shape = convolution_shape},
+     .shape = forward_shape},
     {.op = "aten.convolution.default",
      .sets = kShardlab,
      .outputs = forward_outputs,
@@ -380,14 +392,14 @@ constexpr OpRule kRules[] = {
      .filter = forward_filter,
      .kernel = Kernel::kGemm,
      .flops = forward_flops,
-     .shape = convolution_shape},
+     .shape = forward_shape},
     {.op = "aten.convolution_backward.default",
      .sets = rows::kBeforeRows,
      .outputs = backward_outputs,
      .rows = backward_batch_rows,
      .kernel = Kernel::kGemm,
      .flops = backward_flops,
-     .shape = convolution_shape},
+     .shape = backward_shape},
     {.op = "aten.convolution_backward.default",
      .sets = rows::kSinceRows,
      .outputs = backward_outputs,
@@ -395,14 +407,14 @@ constexpr OpRule kRules[] = {
      .filter = pytorch_backward_filter,
      .kernel = Kernel::kGemm,
      .flops = backward_flops,
-     .shape = convolution_shape},
+     .shape = backward_shape},
     {.op = "aten.convolution_backward.default",
      .sets = kAutoParallel,
      .outputs = backward_outputs,
      .rows = backward_batch_rows,
      .kernel = Kernel::kGemm,
      .flops = products_flops,
-     .shape = convolution_shape},
+     .shape = backward_shape},
     {.op = "aten.convolution_backward.default",
      .sets = kAutoParallel2_15,
      .outputs = backward_outputs,
@@ -410,7 +422,7 @@ constexpr OpRule kRules[] = {
      .filter = pytorch_backward_filter,
      .kernel = Kernel::kGemm,
      .flops = products_flops,
-     .shape = convolution_shape},
+     .shape = backward_shape},
     {.op = "aten.convolution_backward.default",
      .sets = kShardlab,
      .outputs = backward_outputs,
@@ -419,7 +431,7 @@ constexpr OpRule kRules[] = {
      .excuse = unread_values,
      .kernel = Kernel::kGemm,
      .flops = backward_flops,
-     .shape = convolution_shape},
+     .shape = backward_shape},
 };
 
 }  // namespace convolution_rules

@@ -90,6 +90,20 @@ TEST(ModelChoice, AnUnknownModelIsAnErrorThatListsTheKnown) {
       "population, roofline, table");
 }
 
+TEST(ModelChoice, ASwitchIsZeroOrOne) {
+  for (const auto& [model, param] :
+       {std::pair{"roofline", "tf32_matmul"}, std::pair{"ap_nccl", "nvswitch"}}) {
+    for (const double valid : {0.0, 1.0}) {
+      EXPECT_NO_THROW(static_cast<void>(
+          read_model_choice({{"name", model}, {"params", {{param, valid}}}}, kPlace)));
+    }
+    EXPECT_THROW_MSG(
+        static_cast<void>(read_model_choice({{"name", model}, {"params", {{param, 0.5}}}}, kPlace)),
+        ConfigError,
+        std::string("s.json:/collective_model/params/") + param + ": found 0.5; valid: 0 or 1");
+  }
+}
+
 TEST(ModelChoice, AnUnknownParameterNamesTheNearest) {
   EXPECT_THROW_MSG(
       read_model_choice({{"name", "roofline"}, {"params", {{"lauch_us", 1}}}}, kPlace), ConfigError,

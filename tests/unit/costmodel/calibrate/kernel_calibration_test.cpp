@@ -10,6 +10,7 @@
 #include <random>
 
 #include "costmodel/base/error.h"
+#include "tests/support/reference_messages.h"
 #include "tests/support/reference_topology.h"
 
 namespace shardlab {
@@ -158,6 +159,27 @@ TEST(KernelCalibration, FitsTf32BesideF32) {
   EXPECT_TRUE(fit.refused.empty());
   EXPECT_NEAR(fit.params["f32_flops_efficiency"].get<double>(), 0.8, 0.01);
   EXPECT_NEAR(fit.params["tf32_flops_efficiency"].get<double>(), 0.6, 0.01);
+}
+
+// Rows of TF32 on a device without it take no part in the errors either, and settings are no parameters
+// that a row could tell.
+TEST(KernelCalibration, RefusedRowsSpoilNoErrors) {
+  const Topology topology = topology_with(8);
+  std::vector<MeasuredKernel> rows = made_up_rows(topology, 0.0);
+  for (int i = 0; i < 40; ++i) {
+    rows.push_back(kernel("gemm", "tf32", 1e9, 1e12));
+    rows.back().time_us = 1e6;
+  }
+  const Calibration fit = calibrate_kernels(rows, topology);
+  EXPECT_EQ(fit.refused.size(), 40U);
+  EXPECT_LT(fit.p90_ape_percent, 1.0);
+  for (const KeptParameter& kept : fit.not_identified) {
+    EXPECT_FALSE(kept.name.starts_with("tf32_m") || kept.name.starts_with("tf32_c")) << kept.name;
+  }
+  EXPECT_THROW_MSG(
+      calibrate_kernels(std::span(rows).last(40), topology), InputError,
+      "calibrate: found 0 kernels that the roofline prices (of another one, the topology test "
+      "states no rate of tf32); valid: at least 2");
 }
 
 TEST(KernelCalibration, RatesAboveTheDatasheetAreNotBelieved) {

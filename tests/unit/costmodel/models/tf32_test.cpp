@@ -54,7 +54,7 @@ TEST(Tf32, EachSettingHasAParameter) {
 
 TEST(Tf32, OnlyProductsOfF32RoundAndOnlyWhereTheTopologyHasARate) {
   for (const std::string model : {"roofline", "kernels"}) {
-    for (const DType dtype : {DType::kBF16, DType::kF64, DType::kC64}) {
+    for (const DType dtype : {DType::kBF16, DType::kF64, DType::kF8E4M3}) {
       EXPECT_EQ(price(model, kDefaults, product(Tf32::kAsConvolution, dtype)),
                 price(model, kDefaults, product(Tf32::kOff, dtype)))
           << model << " " << to_string(dtype);
@@ -68,6 +68,12 @@ TEST(Tf32, OnlyProductsOfF32RoundAndOnlyWhereTheTopologyHasARate) {
     plain_sum.kind = Kernel::kReduction;
     EXPECT_EQ(price(model, kDefaults, sum), price(model, kDefaults, plain_sum)) << model;
   }
+}
+
+TEST(Tf32, ProductsOfComplexNumbersRoundToo) {
+  const nlohmann::json high = {{"tf32_matmul", 1}};
+  EXPECT_DOUBLE_EQ(price("roofline", high, product(Tf32::kAsMatmul, DType::kC64)),
+                   4 * price("roofline", high, product(Tf32::kAsMatmul)));
 }
 
 TEST(Tf32, HasAnEfficiencyOfItsOwn) {
@@ -94,19 +100,29 @@ TEST(Tf32, HasAnEfficiencyOfItsOwn) {
             price("kernels", kDefaults, wave));
 }
 
-TEST(Tf32, AttentionOfF32FollowsTheSettingOfMatrixProducts) {
-  KernelQuery attention = product(Tf32::kAsMatmul);
-  attention.kind = Kernel::kAttention;
-  attention.attention = AttentionShape{.heads = 32,
-                                       .kv_heads = 32,
-                                       .queries = 8192,
-                                       .keys = 8192,
-                                       .key_dim = 128,
-                                       .value_dim = 128,
-                                       .kernel = AttentionKernel::kEfficient};
+// FlexAttention follows the setting of matrix products; efficient attention makes three products of
+// TF32 of each product of f32, always.
+TEST(Tf32, AttentionHasARateByItsKernel) {
+  const auto attention_us = [](const std::string& model, AttentionKernel kernel, int tf32_matmul,
+                               bool has_tf32 = true) {
+    KernelQuery attention = product(Tf32::kAsMatmul);
+    attention.kind = Kernel::kAttention;
+    attention.attention = AttentionShape{.heads = 32,
+                                         .kv_heads = 32,
+                                         .queries = 8192,
+                                         .keys = 8192,
+                                         .key_dim = 128,
+                                         .value_dim = 128,
+                                         .kernel = kernel};
+    return price(model, {{"tf32_matmul", tf32_matmul}}, attention, has_tf32);
+  };
   for (const std::string model : {"roofline", "kernels"}) {
-    EXPECT_NEAR(price(model, {{"tf32_matmul", 1}}, attention) / price(model, kDefaults, attention),
-                67 / 494.5, 0.01)
+    const double flex = attention_us(model, AttentionKernel::kFlash, 0);
+    EXPECT_NEAR(attention_us(model, AttentionKernel::kFlash, 1) / flex, 67 / 494.5, 0.01) << model;
+    const double efficient = attention_us(model, AttentionKernel::kEfficient, 0);
+    EXPECT_EQ(attention_us(model, AttentionKernel::kEfficient, 1), efficient) << model;
+    EXPECT_NEAR(efficient / attention_us(model, AttentionKernel::kEfficient, 0, false),
+                67 / (494.5 / 3), 0.01)
         << model;
   }
 }

@@ -47,6 +47,27 @@ TEST(KernelShape, ConvolutionsFollowTheirOwnSettingOfTf32) {
   EXPECT_EQ(work_of("aten.mm.default", {"f32[4,6] R", "f32[6,5] R"}).tf32, Tf32::kAsMatmul);
 }
 
+// PyTorch's own kernel of depthwise convolutions has no tensor cores: each channel is a group of its
+// own there.
+TEST(KernelShape, DepthwiseConvolutionsDoNotRound) {
+  const auto tf32 = [](const std::string& weight, const std::string& groups,
+                       const std::string& transposed = "false") {
+    return work_of("aten.convolution.default", {"f32[2,6,8,8] R", weight, "none"},
+                   "[[1,1],[0,0],[1,1]," + transposed + ",[0,0]," + groups + "]")
+        .tf32;
+  };
+  EXPECT_EQ(tf32("f32[6,1,3,3] R", "6"), Tf32::kOff);
+  EXPECT_EQ(tf32("f32[12,1,3,3] R", "6"), Tf32::kOff);
+  EXPECT_EQ(tf32("f32[6,3,3,3] R", "2"), Tf32::kAsConvolution);
+  EXPECT_EQ(tf32("f32[6,6,3,3] R", "1"), Tf32::kAsConvolution);
+  EXPECT_EQ(tf32("f32[6,1,3,3] R", "6", "true"), Tf32::kAsConvolution);
+  EXPECT_EQ(work_of("aten.convolution_backward.default",
+                    {"f32[2,6,6,6] R", "f32[2,6,8,8] R", "f32[6,1,3,3] R"},
+                    "[null,[1,1],[0,0],[1,1],false,[0,0],6,[true,true,false]]")
+                .tf32,
+            Tf32::kOff);
+}
+
 TEST(KernelShape, ProductsHaveTheirRowsColumnsAndBatch) {
   const Product products[] = {
       {"aten.mm.default", {"bf16[4,6] R", "bf16[6,5] R"}, {1, 4, 5, 6}},

@@ -39,6 +39,14 @@ TEST(OpNames, AnUnknownOpIsAnErrorThatNamesTheNearest) {
                    "the ops of `shardlab list ops`");
 }
 
+TEST(OpNames, OpsOfOtherNamespacesMayLeaveOutDefault) {
+  EXPECT_EQ(find_op_rule("autoparallel.dtype_cast", kAutoParallel).op,
+            "autoparallel.dtype_cast.default");
+  EXPECT_THROW_MSG(find_op_rule("autoparallel.dtype", kAutoParallel), InputError,
+                   "unknown op \"autoparallel.dtype\" (did you mean \"autoparallel.dtype_cast\"?); "
+                   "valid: the ops of `shardlab list ops`");
+}
+
 TEST(OpNames, AnOpOfOtherRuleSetsSaysSo) {
   EXPECT_THROW_MSG(find_op_rule("aten.einsum.default", Release::k2_13), InputError,
                    "aten.einsum.default: no sharding strategy registered in rule set dtensor-2.13; "
