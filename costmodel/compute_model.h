@@ -68,7 +68,7 @@ struct AttentionShape {
   friend auto operator<=>(const AttentionShape&, const AttentionShape&) = default;
 };
 
-// What says whether a product of f32 rounds its operands to TF32 (see models/tf32.h).
+// How to tell whether a product of f32 rounds its operands to TF32 (see models/tf32.h).
 enum class Tf32 : std::uint8_t {
   kAsMatmul,       // the model's setting for matrix products and attention
   kAsConvolution,  // its setting for convolutions
@@ -87,9 +87,9 @@ struct KernelQuery {
   std::optional<GemmShape> gemm = {};
   std::optional<AttentionShape> attention = {};
   Tf32 tf32 = Tf32::kAsMatmul;
-  // Bytes of its tensors that the kernel neither reads nor writes, and those of `bytes` that it writes
-  // to inputs although they are no outputs. AutoParallel prices each tensor once, so that its model,
-  // ap_roofline, adds the former and leaves out the latter.
+  // Bytes of its tensors that the kernel neither reads nor writes, and the part of `bytes` that is
+  // written to inputs. AutoParallel counts each tensor once, so that its model, ap_roofline, adds the
+  // former and subtracts the latter.
   Bytes unmoved_bytes = 0.0;
   Bytes overwritten_bytes = 0.0;
 };

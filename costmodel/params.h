@@ -24,7 +24,7 @@ struct ParamSpec {
   std::string_view help;
   std::string_view source = {};  // source of the default, if other than the model's source
   std::string_view status = {};  // of the default: derived, measured, fitted or assumed
-  bool is_switch = false;  // whether only 0 and 1 are valid, and no measured row can tell which
+  bool is_switch = false;        // whether only 0 and 1 are valid; a calibration leaves it alone
 };
 
 // A parameter that is 0 or 1.

@@ -236,8 +236,8 @@ std::map<std::string, Kind> kinds_of(std::span<const MeasuredKernel> rows, const
       result.refused.push_back({i, "the roofline has no dtype " + row.dtype});
       continue;
     }
-    if (lacks_rate(*query, topology)) {
-      result.refused.push_back({i, "the topology " + topology.name() + " states no rate of tf32"});
+    if (lacks_tf32_rate(*query, topology)) {
+      result.refused.push_back({i, "the topology " + topology.name() + " states no rate for tf32"});
       continue;
     }
     if (query->kind == Kernel::kAttention) {
@@ -388,7 +388,7 @@ std::optional<KernelQuery> kernel_query(const MeasuredKernel& row) {
   return query;
 }
 
-bool lacks_rate(const KernelQuery& query, const Topology& topology) {
+bool lacks_tf32_rate(const KernelQuery& query, const Topology& topology) {
   return query.tf32 == Tf32::kOn && !topology.tf32_peak();
 }
 
@@ -413,9 +413,9 @@ Calibration calibrate_kernels(std::span<const MeasuredKernel> rows, const Topolo
   for (const auto& [name, kind] : kinds) points += kind.points.size();
   if (points < 2) {
     const std::string refused =
-        result.refused.empty() ? "" : " (of another one, " + result.refused[0].reason + ")";
+        result.refused.empty() ? "" : " (a refused row: " + result.refused[0].reason + ")";
     throw InputError("calibrate: found " + std::to_string(points) +
-                     " kernels that the roofline prices" + refused + "; valid: at least 2");
+                     " kernels that the roofline prices; valid: at least 2" + refused);
   }
   const double launch_us = launch_floor(result, launches, kinds, topology);
   double noise = 0.0;

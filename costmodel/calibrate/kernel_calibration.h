@@ -26,7 +26,7 @@ namespace shardlab {
 [[nodiscard]] std::optional<KernelQuery> kernel_query(const MeasuredKernel& row);
 
 // Whether a measured product rounded to TF32, of which the topology states no rate.
-[[nodiscard]] bool lacks_rate(const KernelQuery& query, const Topology& topology);
+[[nodiscard]] bool lacks_tf32_rate(const KernelQuery& query, const Topology& topology);
 
 // Throws InputError if the model prices fewer than two of the rows.
 [[nodiscard]] Calibration calibrate_kernels(std::span<const MeasuredKernel> rows,

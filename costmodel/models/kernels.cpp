@@ -401,7 +401,7 @@ class Kernels final : public ComputeModel {
 
   [[nodiscard]] double arithmetic_us(const KernelQuery& query) const {
     const std::optional<Tflops> tf32 = tf32_.peak_of(query);
-    // In operations in a microsecond.
+    // The peak rate, in operations per microsecond.
     const double peak = tf32.value_or(topology_.peak(query.dtype)).value() * 1e6;
     if (query.kind == Kernel::kAttention && query.attention) {
       return attention_us(*query.attention, query.dtype, peak);
@@ -469,7 +469,7 @@ class Kernels final : public ComputeModel {
                        : (is_cudnn ? figures_.cudnn : figures_.flash);
     // 8-bit attention is measured beside 16 bits, since its softmax is no faster.
     const bool is_8_bit = is_8_bit_float(dtype);
-    double rate = (is_8_bit ? topology_.peak(DType::kBF16).value() * 1e6 : peak);
+    double rate = is_8_bit ? topology_.peak(DType::kBF16).value() * 1e6 : peak;
     rate *= direction.efficiency;
     if (is_8_bit) rate *= f8_attention_speedup_;
     if (std::max(shape.key_dim, shape.value_dim) > 128.0) rate *= direction.wide;

@@ -216,7 +216,7 @@ std::vector<KernelPrediction> predict_kernels(const Stack& stack, const Topology
       kernel = {.set = i, .row = k, .kernel = row.kernel, .measured_us = row.time_us};
       if (row.iterations) kernel.calls = static_cast<double>(*row.iterations);
       const std::optional<KernelQuery> query = kernel_query(row);
-      if (!query || lacks_rate(*query, topology)) continue;
+      if (!query || lacks_tf32_rate(*query, topology)) continue;
       const double us = model->price(*query).total.value();
       if (us > 0.0) kernel.predicted_us = us;
     }

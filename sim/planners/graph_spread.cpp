@@ -168,8 +168,8 @@ void LayoutGraph::for_each_move(Key key, Visit&& visit) const {
   }
 }
 
-// Assumes that the state replicates on this mesh dim. Whatever it can move to on this mesh dim is in
-// the graph, and so are the partials that can move to it, if they are any layout.
+// Assumes that the state replicates on this mesh dim. Every state to which it moves on this mesh dim is
+// in the graph. Of the partials that move to it, those that the graph has become members.
 void LayoutGraph::add_line(std::uint32_t state, int mesh_dim) {
   const Key key = keys_[state];
   std::array<std::uint32_t, kMaxTensorDims> count{};
@@ -404,7 +404,8 @@ std::span<const double> LayoutSpread::from(std::uint32_t state, double limit) {
   return charged_;
 }
 
-// Brings the states of a line up to date with each other, by all moves between them. The cheapest of
+// Passes the costs of a line's states on by all moves between them. The line becomes stale again where
+// a cost falls, since a second move within it may be worth while, such as S(1)->S(0)->R. The cheapest of
 // the shards stands for all of them: that a shard is compared with itself, too, lowers nothing, since
 // no price is negative.
 template <bool kAhead>
@@ -447,13 +448,13 @@ void LayoutSpread::update(const LayoutGraph::Line& line, std::span<double> costs
         std::min({cut, first + price(EdgeKind::kAllToAll0), others + price(EdgeKind::kAllToAll),
                   partial + price(EdgeKind::kScatter)});
     for (std::size_t d = 1; d < dims; ++d) lower(members[d], other);
-    for (const auto& p : partials) lower(p.state, here + prices[p.move]);
+    for (const auto& p : partials) lower(p.state, here + prices[p.price]);
     for (std::size_t i = 0; i < strided; ++i) {
       lower(members[dims + i], here + strided_prices[i].made);
     }
   } else {
     here = std::min({here, first + price(EdgeKind::kChunk), others + price(EdgeKind::kChunk)});
-    for (const auto& p : partials) here = std::min(here, costs[p.state] + prices[p.move]);
+    for (const auto& p : partials) here = std::min(here, costs[p.state] + prices[p.price]);
     for (std::size_t i = 0; i < strided; ++i) {
       here = std::min(here, costs[members[dims + i]] + strided_prices[i].made);
     }
@@ -490,8 +491,8 @@ void LayoutSpread::spread(std::span<double> costs) {
     for (std::size_t i = 0; i < lines; ++i) {
       const std::size_t l = upwards ? i : lines - 1 - i;
       if (stale_[l] == 0) continue;
+      stale_[l] = 0;  // before the update, which passes a cost on by single moves within the line
       update<kAhead>(graph_.lines_[l], costs);
-      stale_[l] = 0;
       again = true;
     }
   }

@@ -72,8 +72,9 @@ class LayoutGraph {
   };
   // The states that differ in one mesh dim alone, which replicates, shards a tensor dim at the end of
   // its order, or has partial values. Every move is between two states of one line, and its price
-  // depends on the line and the kinds of placement alone. So a line is brought up to date by one look
-  // at each of its states, where it has as many moves as pairs of states.
+  // depends on the line and the kinds of placement alone. One look at each state of a line passes on
+  // all moves between them, which are as many as pairs of states; the line is looked at again for as
+  // long as one of its costs has fallen.
   struct Line {
     std::uint32_t replicated;
     std::uint32_t shards;    // where its states of members_ begin: by tensor dim, then by strided_
@@ -83,8 +84,9 @@ class LayoutGraph {
   };
   struct LinePartial {
     std::uint32_t state;
-    // The EdgeKind by which the replicated state becomes it, or kEdgeKinds: by none.
-    std::size_t move;
+    // The place in LinePrices of the move by which the replicated state becomes it: an EdgeKind, or
+    // the last place, which is infinite, if there is no such move.
+    std::size_t price;
   };
 
   // The placement that stands for this one.

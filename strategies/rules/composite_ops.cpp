@@ -15,6 +15,7 @@ struct Composite {
 constexpr auto kComposites = std::to_array<Composite>({
     {"absolute", "aten.abs.default"},
     {"arccos", "aten.acos.default"},
+    {"batch_norm", "aten.native_batch_norm.default"},
     {"broadcast_to", "aten.expand.default"},
     {"chunk", "aten.split.Tensor"},
     {"concat", "aten.cat.default"},
@@ -35,6 +36,7 @@ constexpr auto kComposites = std::to_array<Composite>({
     {"group_norm", "aten.native_group_norm.default"},
     {"hsplit", "aten.slice.Tensor"},
     {"hstack", "aten.cat.default"},
+    {"instance_norm", "aten.view.default, aten.native_batch_norm.default"},
     {"layer_norm", "aten.native_layer_norm.default"},
     {"linalg_norm", "aten.linalg_vector_norm.default"},
     {"linear", "aten.t.default, aten.mm.default, aten.addmm.default"},
@@ -78,7 +80,9 @@ static_assert(std::ranges::is_sorted(kComposites, {}, &Composite::op));
 
 std::string_view ops_in_place_of(std::string_view op) {
   const OpName name = split_op_name(op);
-  if (!name.overload.empty() && name.overload != "default") return {};
+  // repeat_interleave.Tensor is an operator of its own.
+  const bool is_own = name.base == "repeat_interleave" && name.overload == "Tensor";
+  if (is_own || name.overload.ends_with("out")) return {};
   const auto it = std::ranges::lower_bound(kComposites, name.base, {}, &Composite::op);
   return it != kComposites.end() && it->op == name.base ? it->runs : std::string_view();
 }

@@ -1,5 +1,6 @@
-// Operators that DTensor never sees: PyTorch runs others in their place before it dispatches to a tensor
-// subclass (CompositeImplicitAutograd).
+// Operators that have no sharding rule, because PyTorch runs others in their place
+// (CompositeImplicitAutograd): before it dispatches to DTensor, or in DTensor's dispatch under
+// torch.inference_mode().
 //
 //   ops_in_place_of("chunk")   // "aten.split.Tensor"
 //
@@ -13,7 +14,8 @@
 namespace shardlab {
 
 // The operators that run in place of one, in words: "aten.mm.default, aten.bmm.default". `op` may begin
-// with "aten." and end with ".default". Empty for an operator that is not listed.
+// with "aten." and end with any overload but those that write to an `out` tensor. Empty for an operator
+// that is not listed.
 [[nodiscard]] std::string_view ops_in_place_of(std::string_view op);
 
 }  // namespace shardlab

@@ -115,7 +115,7 @@ KernelTraffic::KernelTraffic(std::string_view op, std::size_t out_tensors)
     reads_ = entry->reads;
     writes_ = entry->writes;
   }
-  takes_lr_ = split_op_name(op).overload.starts_with("tensor_lr");
+  takes_tensor_lr_ = split_op_name(op).overload.starts_with("tensor_lr");
 }
 
 bool KernelTraffic::reads_shapes() const {
@@ -196,9 +196,9 @@ Bytes KernelTraffic::overwritten(const KernelTensors& tensors) const {
     if (!is_listed) ++others;
     if (is_listed && i != 1) bytes += tensors.inputs[i];
   }
-  // The steps and a learning rate are there without grad_scale, too. With it, the gradients are
-  // written back as they were before they were scaled.
-  const std::size_t always = takes_lr_ ? 2 : 1;
+  // The steps and a learning rate are there without grad_scale, too. With it, the gradients are divided
+  // by grad_scale and written back.
+  const std::size_t always = takes_tensor_lr_ ? 2 : 1;
   if (others > always && tensors.inputs.size() > 1) bytes += tensors.inputs[1];
   return bytes;
 }
@@ -214,9 +214,9 @@ void KernelTraffic::add_to(KernelQuery& query, const KernelTensors& tensors) con
     query.bytes += written;
     query.unmoved_bytes += tensors.outputs[o] - written;
   }
-  const Bytes over = overwritten(tensors);
-  query.bytes += over;
-  query.overwritten_bytes += over;
+  const Bytes overwritten_bytes = overwritten(tensors);
+  query.bytes += overwritten_bytes;
+  query.overwritten_bytes += overwritten_bytes;
 }
 
 }  // namespace shardlab

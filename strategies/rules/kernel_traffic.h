@@ -58,7 +58,8 @@ class KernelTraffic {
 
   // How many bytes of an input the kernel reads: all of them at most.
   [[nodiscard]] Bytes read_of(std::size_t input, const KernelTensors& tensors) const;
-  // How many bytes of an output it writes. An overwritten input does not count as an output.
+  // How many bytes of an output it writes. None for outputs that are overwritten inputs
+  // (kFirst, kUpdated), which add_to() counts once, from the inputs.
   [[nodiscard]] Bytes written_of(std::size_t output, const KernelTensors& tensors) const;
   // Adds to KernelQuery::bytes, ::unmoved_bytes and ::overwritten_bytes.
   void add_to(KernelQuery& query, const KernelTensors& tensors) const;
@@ -84,9 +85,10 @@ class KernelTraffic {
     kSource,   // as many elements as the last input has; all if that has only one
     kIndices,  // as many elements as the second input has
     // What the op overwrites of its inputs, whether or not the rule set lists it as outputs:
-    kFirst,    // the first input
-    kUpdated,  // the inputs of the first one's shape: parameters and moments, and the second input,
-               // which are the gradients, only where grad_scale is given
+    kFirst,  // the first input
+    // The inputs that have the shape of the first: parameters and moments; the gradients, which are the
+    // second input, only where grad_scale is given. Assumes one tensor in each list.
+    kUpdated,
   };
   struct Entry {
     std::string_view op;  // a base name with or without an overload
@@ -98,7 +100,7 @@ class KernelTraffic {
   Reads reads_ = Reads::kAll;
   Writes writes_ = Writes::kAll;
   std::size_t out_tensors_ = 0;
-  bool takes_lr_ = false;  // whether a fused optimizer's learning rate is a tensor
+  bool takes_tensor_lr_ = false;  // whether a fused optimizer's learning rate is a tensor
 };
 
 }  // namespace shardlab

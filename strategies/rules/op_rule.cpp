@@ -46,7 +46,7 @@ const OpRule* borrowed(std::string_view op, RuleSet set) {
   const std::string_view instead = ops_in_place_of(op);
   if (!instead.empty()) {
     throw InputError("op \"" + std::string(op) +
-                     "\" never reaches DTensor, since PyTorch runs others in its place; valid: " +
+                     "\" has no sharding rule, since PyTorch runs other ops in its place; valid: " +
                      std::string(instead));
   }
   std::vector<std::string_view> all = all_op_names();

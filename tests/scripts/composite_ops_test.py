@@ -33,6 +33,7 @@ double = x.double()
 CALLS = {
     "absolute": [(x,)],
     "arccos": [(x,)],
+    "batch_norm": [(image, None, None, None, None, True, 0.1, 1e-5, False)],
     "broadcast_to": [(vector, [4, 8])],
     "chunk": [(x, 2)],
     "concat": [([x, x],)],
@@ -52,6 +53,7 @@ CALLS = {
     "group_norm": [(image, 2)],
     "hsplit": [(x, 2)],
     "hstack": [([x, x],)],
+    "instance_norm": [(image, None, None, None, None, True, 0.1, 1e-5, False)],
     "layer_norm": [(x, [8])],
     "linalg_norm": [(x,)],
     "linear": [(x, weights), (x, weights, biases)],
@@ -85,7 +87,8 @@ ran = set()
 
 class Log(TorchDispatchMode):
     def __torch_dispatch__(self, op, types, args=(), kwargs=None):
-        ran.add(str(op))
+        if not str(op).startswith("aten.empty."):  # scratch space of the CPU's batch norm
+            ran.add(str(op))
         return op(*args, **(kwargs or {}))
 
 seen = {}

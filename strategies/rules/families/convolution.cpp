@@ -353,7 +353,8 @@ double products_flops(std::span<const Shape> local, const OpCall& call) {
 }
 
 // cuDNN may round what it multiplies to TF32 where matrix products may not. A depthwise convolution,
-// which has a group for each channel of the input, runs a kernel of PyTorch's own on the vector units.
+// which has a group for each channel of the input, runs a kernel of PyTorch's own on the vector units;
+// channels-last tensors go to cuDNN, and are assumed to take the rate of f32 there, too.
 // Source: PyTorch 2.13.0, aten/src/ATen/native/Convolution.cpp, is_depthwise and use_cudnn_depthwise.
 Tf32 tf32_of(const ConvolutionWindow& window, const Shape& input, const Shape& weight) {
   const bool is_depthwise = !window.transposed && window.groups > 1 && input[1] == window.groups &&

@@ -44,6 +44,29 @@ TEST(Validation, SummariesOfKnownErrors) {
   EXPECT_EQ(summary.bias_percent, 24.0);
 }
 
+// A product that rounded to TF32 is priced at the rate of TF32, if the topology states one.
+TEST(Validation, MeasuredProductsOfTf32NeedItsRate) {
+  const auto predicted_us = [](const std::string& gpu, const std::string& dtype) {
+    MeasurementSet set = set_of(gpu, 1, 1);
+    set.kernels.push_back({.kernel = "gemm",
+                           .dtype = dtype,
+                           .rows = 8192,
+                           .columns = 8192,
+                           .inner = 8192,
+                           .bytes = 3.0 * 8192 * 8192 * 4,
+                           .flops = 2.0 * 8192 * 8192 * 8192,
+                           .time_us = 3000.0});
+    const auto topology_of = [&](const MeasurementSet&) { return shipped().topology(gpu); };
+    const std::vector<KernelPrediction> kernels =
+        predict_kernels(shipped_stack("kernels"), topology_of, std::span(&set, 1));
+    return kernels.at(0).predicted_us;
+  };
+  ASSERT_TRUE(predicted_us("h100", "tf32") && predicted_us("h100", "f32"));
+  EXPECT_LT(*predicted_us("h100", "tf32"), 0.2 * *predicted_us("h100", "f32"));
+  EXPECT_TRUE(predicted_us("mi300x", "f32").has_value());
+  EXPECT_FALSE(predicted_us("mi300x", "tf32").has_value());
+}
+
 TEST(Validation, RowsWithoutAPriceAreCountedApart) {
   std::vector<RowPrediction> rows(2);
   rows[0].measured_us = 10.0;

@@ -37,7 +37,7 @@ bool encodes_an_order(const Layout& layout, const DeviceMesh& mesh) {
   return layout.has_strided() && decode_strided_as_order(layout, mesh).has_value();
 }
 
-// So many layouts at most: those whose strided shards encode an order are left out.
+// At most `most` random layouts, without those whose strided shards encode an order.
 std::vector<Layout> some_layouts(Random& random, const DeviceMesh& mesh, const TensorMeta& meta,
                                  int most) {
   std::vector<Layout> layouts;
@@ -90,8 +90,9 @@ TEST(LayoutSpread, NeverChargesMoreThanTheRedistributor) {
                  .devices_per_host = random.percent(50) ? 8 : 2,
                  .version = kVersions[random.below(6)],
                  .planner = PlannerKind::kGraph,
+                 .collective = random.percent(50) ? "dtensor" : "alpha_beta",
                  .compute = "roofline"});
-    const TensorMeta meta = random_tensor(random, 3, 64);
+    const TensorMeta meta = random_tensor(random, 3, random.percent(50) ? 64 : 2000);
     const std::vector<Layout> layouts = some_layouts(random, mesh, meta, 4 + random.below(12));
     const LayoutGraph graph(mesh.ndim(), meta.ndim(), layouts);
     LayoutSpread spread(graph, bench.pricer());
@@ -146,6 +147,7 @@ TEST(LayoutSpread, ALineAtOnceIsWhatItsMovesAreOneByOne) {
   Random random(73);
   SHARDLAB_TRACE_SEED();
   constexpr const char* kVersions[] = {"v2", "v3", "v4", "v3-rp", "v-compute"};
+  constexpr const char* kCollectives[] = {"dtensor", "alpha_beta", "nccl"};
   std::size_t strided = 0;
   for (int i = 0; i < random_cases(60); ++i) {
     const DeviceMesh mesh = random_mesh(random, 4, 3);
@@ -153,8 +155,9 @@ TEST(LayoutSpread, ALineAtOnceIsWhatItsMovesAreOneByOne) {
                  .devices_per_host = random.percent(50) ? 8 : 2,
                  .version = kVersions[random.below(5)],
                  .planner = PlannerKind::kGraph,
+                 .collective = kCollectives[random.below(3)],
                  .compute = "roofline"});
-    const TensorMeta meta = random_tensor(random, 4, 64);
+    const TensorMeta meta = random_tensor(random, 4, random.percent(50) ? 64 : 2000);
     const std::vector<Layout> layouts = some_layouts(random, mesh, meta, 2 + random.below(6));
     strided += to_index(std::ranges::count_if(layouts, &Layout::has_strided));
     const LayoutGraph graph(mesh.ndim(), meta.ndim(), layouts);
@@ -180,6 +183,31 @@ TEST(LayoutSpread, ALineAtOnceIsWhatItsMovesAreOneByOne) {
     }
   }
   EXPECT_GT(strided, 5U);
+}
+
+// A small all-to-all and a gather along dim 0 are cheaper than a gather along dim 1, whose bytes have to
+// be put in order: two moves within one line.
+TEST(LayoutSpread, TwoMovesWithinALineMayBeCheaperThanOne) {
+  for (const char* model : {"alpha_beta", "nccl"}) {
+    Bench bench({.mesh = "8",
+                 .version = "v-compute",
+                 .planner = PlannerKind::kGraph,
+                 .collective = model,
+                 .compute = "roofline"});
+    const TensorMeta meta = TensorMeta::parse("f32[512,512,512]");
+    const Layout from = Layout::parse("S(1)", 1);
+    const Layout to = Layout::parse("R", 1);
+    const LayoutGraph graph(1, 3, std::vector<Layout>{from, to});
+    LayoutSpread spread(graph, bench.pricer());
+    spread.begin(meta);
+    const double price = bench.redistributor().cost_us(meta, from, to);
+    EXPECT_EQ(bench.redistributor().plan(meta, from, to).steps.size(), 2U) << model;
+    EXPECT_NEAR(price_of(spread, graph, from, to), price, kRounding * price) << model;
+    std::vector<double> backwards(graph.size(), kInfinity);
+    backwards[graph.state(to)] = 0.0;
+    spread.backwards(backwards);
+    EXPECT_NEAR(backwards[graph.state(from)], price, kRounding * price) << model;
+  }
 }
 
 TEST(LayoutGraph, FindsOnlyWhatItHas) {

@@ -17,7 +17,10 @@ TEST(CompositeOps, AreFoundByEveryFormOfTheirNames) {
   for (const char* op : {"chunk", "aten.chunk", "aten::chunk", "aten.chunk.default"}) {
     EXPECT_EQ(ops_in_place_of(op), "aten.split.Tensor") << op;
   }
-  for (const char* op : {"chunks", "aten.chunk.Tensor", "aten.mm.default", ""}) {
+  EXPECT_EQ(ops_in_place_of("aten.flatten.using_ints"), "aten.view.default");
+  EXPECT_EQ(ops_in_place_of("aten.multiply.Tensor"), "aten.mul.Tensor");
+  for (const char* op :
+       {"chunks", "aten.multiply.out", "aten.repeat_interleave.Tensor", "aten.mm.default", ""}) {
     EXPECT_EQ(ops_in_place_of(op), "") << op;
   }
 }
