@@ -28,8 +28,8 @@ TEST(CompositeOps, AreFoundByEveryFormOfTheirNames) {
 TEST(CompositeOps, AreRefusedByTheOpsThatRunInTheirPlace) {
   EXPECT_THROW_MSG(
       find_op_rule("aten.linear.default", kShardlab), InputError,
-      "op \"aten.linear.default\" never reaches DTensor, since PyTorch runs others in its "
-      "place; valid: aten.t.default, aten.mm.default, aten.addmm.default");
+      "op \"aten.linear.default\" has no sharding rule, since PyTorch runs other ops in "
+      "its place; valid: aten.t.default, aten.mm.default, aten.addmm.default");
 }
 
 TEST(CompositeOps, RunOpsThatHaveRules) {
