@@ -111,7 +111,8 @@ class LayoutGraph {
   std::vector<Line> lines_;
   std::vector<std::uint32_t> members_;
   std::vector<LinePartial> partials_;
-  // By state and mesh dim: the lines that the state is in, and then lines_.size(), which is none.
+  // For each state as many entries as the mesh has dims: first the lines that hold the state, then
+  // lines_.size(), which is the number of no line, up to the end.
   std::vector<std::uint32_t> lines_of_;
   std::uint32_t price_ids_ = 0;      // the numbers of prices are below this
   std::vector<std::uint32_t> used_;  // the prices that arcs have
