@@ -48,6 +48,8 @@ double Patience::seconds_left() const {
   return std::max(left.count(), 0.0);
 }
 
+double Patience::work_left() const { return kWorkPerSecond * seconds_left(); }
+
 BoundSearch::BoundSearch(const CutNetwork& cut, std::vector<double> extra)
     : whole_(cut),
       whole_extra_(std::move(extra)),
@@ -283,7 +285,7 @@ void BoundSearch::run(std::vector<double> messages, const Patience& patience,
     const double seconds_left = patience.seconds_left();
     // Without any assignment there is no answer, whatever the time.
     const double possible_work =
-        is_feasible() ? std::min(most_work, kWorkPerSecond * seconds_left) : most_work;
+        is_feasible() ? std::min(most_work, patience.work_left()) : most_work;
     find_upper(costs, possible_work);
     if (close(costs, possible_work)) break;
     if (seconds_left <= 0.0 && patience.takes_gap && is_feasible()) return give_up();

@@ -54,6 +54,8 @@ struct Patience {
 
   // How many seconds are left: zero or more, infinite without a limit.
   [[nodiscard]] double seconds_left() const;
+  // How many joint costs an elimination may go through in that time.
+  [[nodiscard]] double work_left() const;
 };
 
 class BoundSearch {

@@ -19,9 +19,11 @@ constexpr int kMostCorners = 60;
 
 class BudgetSearch {
  public:
-  BudgetSearch(const CostNetwork& network, const CutNetwork& cut, std::vector<double> messages)
+  BudgetSearch(const CostNetwork& network, const CutNetwork& cut, std::vector<double> messages,
+               const Patience& patience)
       : network_(network),
         cut_(cut),
+        patience_(patience),
         messages_(std::move(messages)),
         weights_(cut.values()),
         multipliers_(network.budgets().size(), 0.0) {
@@ -84,12 +86,19 @@ class BudgetSearch {
 
   std::vector<int> solve(const std::vector<double>& multipliers) {
     BoundSearch search(cut_, charges(multipliers));
-    search.run(messages_);
+    Patience patience = patience_;
+    patience.gap = 0.0;
+    search.run(messages_, patience);
     sweeps_ += search.sweeps();
     messages_ = search.messages();
     tolerance_ = search.tolerance();
     if (search.is_feasible()) offer(search.best());
     return search.best();
+  }
+
+  // Whether the search ends with the best assignment so far.
+  [[nodiscard]] bool is_time_up() const {
+    return patience_.takes_gap && upper_ < kForbidden && patience_.seconds_left() <= 0.0;
   }
 
   // Finds the lightest assignment by one budget's weights. Returns false if it is too heavy or if
@@ -157,6 +166,7 @@ class BudgetSearch {
       charge = std::max(0.0, (light.cost - heavy.cost) / (heavy.weight - light.weight));
       std::vector<double> tried = others;
       tried[budget] = charge;
+      if (is_time_up()) break;
       const Corner next = corner(solve(tried));
       const double line = heavy.cost + charge * heavy.weight;
       if (next.cost + charge * next.weight >= line - tolerance_) break;
@@ -184,11 +194,21 @@ class BudgetSearch {
         (costs.excess.empty() ? 0.0 : *std::ranges::max_element(costs.excess)) * 2.0 + 1.0;
     // Small tolerances find good assignments; the last one leaves nothing out.
     double tolerance = 1e-6 * all;
-    for (;; tolerance *= 4.0) {
+    bool closes = false;
+    for (; !closes && !is_time_up(); tolerance *= 4.0) {
       const double gap = upper_ + charged - costs.bound + tolerance_;
-      const bool closes = tolerance >= gap || tolerance >= all;
-      eliminate(costs, tolerance >= gap ? gap : tolerance >= all ? kForbidden : tolerance, charged);
-      if (closes) break;
+      closes = tolerance >= gap || tolerance >= all;
+      try {
+        eliminate(costs,
+                  tolerance >= gap   ? gap
+                  : tolerance >= all ? kForbidden
+                                     : tolerance,
+                  charged);
+      } catch (const LimitError&) {
+        if (!patience_.takes_gap || upper_ == kForbidden) throw;
+        closes = false;
+        break;
+      }
     }
     if (upper_ == kForbidden) return;
     result.feasible = true;
@@ -201,13 +221,15 @@ class BudgetSearch {
     stage.messages = costs.messages;
     result.proof.stages.push_back(std::move(stage));
     result.proof.threshold = upper_ + charged + tolerance_;
+    result.proof.eliminates = closes;
   }
 
   void eliminate(const Reparametrisation& costs, double tolerance, double charged) {
     Restricted part(cut_, costs, tolerance);
     if (part.empty()) return;
     const BucketTree tree(part.network());
-    if (tree.work() > BoundSearch::kMostWork) {
+    const bool may_end = patience_.takes_gap && upper_ < kForbidden;
+    if (tree.work() > BoundSearch::kMostWork || (may_end && tree.work() > patience_.work_left())) {
       throw LimitError("the network is too entangled to be solved within its budgets");
     }
     part.fill(cut_, costs);
@@ -232,7 +254,8 @@ class BudgetSearch {
     if (!BudgetAlgebra::fits(Weights{}, algebra.room)) return;
     std::vector<BudgetAlgebra::Origin> origins;
     algebra.origins = &origins;
-    const ListElimination<BudgetAlgebra> lists(part.network(), tree, algebra, kMostItems);
+    const ListElimination<BudgetAlgebra> lists(part.network(), tree, algebra, kMostItems,
+                                               [&] { return is_time_up(); });
     const BudgetAlgebra::Item* best = nullptr;
     for (const BudgetAlgebra::Item& item : lists.items()) {
       if (best == nullptr || algebra.true_cost(item) < algebra.true_cost(*best)) best = &item;
@@ -264,6 +287,7 @@ class BudgetSearch {
 
   const CostNetwork& network_;
   const CutNetwork& cut_;
+  Patience patience_;
   std::vector<double> messages_;
   std::vector<Weights> weights_;  // by offset of a value in the cut network's costs
   std::vector<double> multipliers_;
@@ -277,8 +301,8 @@ class BudgetSearch {
 }  // namespace
 
 BudgetResult search_within_budgets(const CostNetwork& network, const CutNetwork& cut,
-                                   std::vector<double> messages) {
-  return BudgetSearch(network, cut, std::move(messages)).run();
+                                   std::vector<double> messages, const Patience& patience) {
+  return BudgetSearch(network, cut, std::move(messages), patience).run();
 }
 
 std::int64_t least_weight(const CostNetwork& network, const Budget& budget,

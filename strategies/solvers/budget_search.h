@@ -3,6 +3,10 @@
 // budgets. The search then goes through what this bound leaves, with the weights as part of the
 // state.
 //
+// A caller that is content with a gap gets, where time is up or too much is left, the best assignment
+// that was found, with the charged bound as its proof. An assignment that keeps to the budgets is found
+// first, whatever the time.
+//
 // The charges are found by walking along the lower hull of (weight, cost), one budget at a time:
 // the two corners on either side of the limit give the charge with the best bound.
 //
@@ -21,13 +25,15 @@ struct BudgetResult {
   bool feasible = false;
   std::vector<int> best;            // positions in the cut network's value sets
   std::vector<double> multipliers;  // by budget: what a unit of weight is charged
-  BoundProof proof;                 // proof of the minimum of costs with charges
+  BoundProof proof;                 // of the minimum of costs with charges; it may end with a gap
   int sweeps = 0;
 };
 
-// The search starts from `messages`, which may be empty. Throws LimitError.
+// The search starts from `messages`, which may be empty. It does not end for a gap that
+// `patience.gap` would allow. Throws LimitError.
 [[nodiscard]] BudgetResult search_within_budgets(const CostNetwork& network, const CutNetwork& cut,
-                                                 std::vector<double> messages);
+                                                 std::vector<double> messages,
+                                                 const Patience& patience = {});
 
 // The sum of every variable's lightest allowed value. Edges are ignored, so even the lightest
 // assignment may weigh more.

@@ -186,7 +186,8 @@ ExactSolution ExactSolver::solve(const ExactOptions& options) {
     if (network_.budgets().empty()) {
       solve_plain(cut, options, solution);
     } else if (!budget_out_of_reach(network_, options.restrictions)) {
-      const BudgetResult result = search_within_budgets(network_, cut, start(cut));
+      const BudgetResult result =
+          search_within_budgets(network_, cut, start(cut), options.patience);
       solution.sweeps = result.sweeps;
       solution.feasible = result.feasible;
       if (result.feasible) {

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "costmodel/base/error.h"
@@ -135,10 +136,14 @@ class ListElimination {
   using Items = std::vector<Item>;
 
   // Keeps references to `network` and `tree`. Throws LimitError if the lists hold more than `most`
-  // items.
+  // items, or once `is_time_up`, which may be empty, says so.
   ListElimination(const SmallNetwork& network, const BucketTree& tree, Algebra algebra,
-                  std::size_t most)
-      : network_(network), tree_(tree), algebra_(std::move(algebra)), most_(most) {
+                  std::size_t most, std::function<bool()> is_time_up = {})
+      : network_(network),
+        tree_(tree),
+        algebra_(std::move(algebra)),
+        most_(most),
+        is_time_up_(std::move(is_time_up)) {
     values_.assign(static_cast<std::size_t>(network.nodes()), 0);
     lists_.resize(tree.buckets().size());
     whole_ = {Item{}};
@@ -152,14 +157,28 @@ class ListElimination {
   [[nodiscard]] const Items& items() const { return whole_; }
 
  private:
+  // Throws LimitError for more items, and once time is up.
+  void expect_at_most(std::size_t items) const {
+    if (is_time_up_ && is_time_up_()) throw LimitError("the time for the search is up");
+    if (items <= most_) return;
+    throw LimitError("the solutions below the limit take more than " + std::to_string(most_) +
+                     " list items");
+  }
+
   [[nodiscard]] Items joined(const Items& a, const Items& b) const {
+    constexpr std::size_t kMany = 1'000'000;  // items before they are thinned
+    std::size_t many = kMany;
     Items out;
-    out.reserve(a.size() * b.size());
+    out.reserve(std::min(a.size() * b.size(), kMany));
     for (const Item& x : a) {
       for (const Item& y : b) {
         const Item item = algebra_.join(x, y);
         if (algebra_.is_kept(item)) out.push_back(item);
       }
+      if (out.size() < many) continue;
+      algebra_.thin(out);
+      expect_at_most(out.size());
+      many = std::max(kMany, 2 * out.size());
     }
     if (a.size() > 1 && b.size() > 1) algebra_.thin(out);
     return out;
@@ -202,10 +221,7 @@ class ListElimination {
       }
       algebra_.thin(out);
       stored_ += out.size();
-      if (stored_ > most_) {
-        throw LimitError("the solutions below the limit take more than " + std::to_string(most_) +
-                         " list items");
-      }
+      expect_at_most(stored_);
       for (std::size_t d = bucket.scope.size(); d-- > 0;) {
         int& value = values_[to_index(bucket.scope[d])];
         if (++value < network_.values(bucket.scope[d])) break;
@@ -218,6 +234,7 @@ class ListElimination {
   const BucketTree& tree_;
   Algebra algebra_;
   std::size_t most_;
+  std::function<bool()> is_time_up_;
   std::vector<int> values_;
   std::vector<std::vector<Items>> lists_;
   Items whole_;

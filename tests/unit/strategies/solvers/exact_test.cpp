@@ -76,6 +76,47 @@ TEST(ExactSolver, AnAnswerWithAGapHasAProvedBound) {
   EXPECT_GT(gaps, 0);
 }
 
+// The same within budgets: what is found without time keeps to them, and the bound holds.
+TEST(ExactSolver, AnAnswerWithAGapKeepsToTheBudgets) {
+  Random random(709);
+  SHARDLAB_TRACE_SEED();
+  const std::atomic<bool> stop = true;
+  const Patience none{.takes_gap = true, .stop = &stop};
+  int gaps = 0;
+  int tight = 0;
+  for (int i = 0; i < random_cases(60); ++i) {
+    SCOPED_TRACE("case " + std::to_string(i));
+    const RandomNetworkOptions options = {
+        .variables = 16, .most_values = 5, .edges = 36, .most_cost = 1000, .forbidden = i % 5};
+    CostNetwork network = testing_support::random_network(random, options);
+    const ExactSolution free = ExactSolver(network).solve();
+    for (int b = 0; b < 1 + i % 2; ++b) {
+      Budget budget{.name = "b" + std::to_string(b), .limit = 40, .weights = {}};
+      for (int v = 0; v < options.variables; ++v) {
+        Budget::Weights weights{.variable = v, .of_value = {}};
+        for (int x = 0; x < network.values(v); ++x) {
+          weights.of_value.push_back(random.between(0, 7));
+        }
+        budget.weights.push_back(std::move(weights));
+      }
+      network.add_budget(std::move(budget));
+    }
+    const ExactSolution best = ExactSolver(network).solve({.explain = false});
+    const ExactSolution quick = ExactSolver(network).solve({.explain = false, .patience = none});
+    ASSERT_EQ(quick.feasible, best.feasible);
+    if (!best.feasible) continue;
+    EXPECT_TRUE(best.optimal);
+    EXPECT_TRUE(network.is_feasible(quick.assignment));
+    EXPECT_EQ(network.cost(quick.assignment), quick.objective);
+    EXPECT_GE(quick.objective, best.objective - 1e-6);
+    EXPECT_LE(quick.lower_bound, best.objective + 1e-6);
+    tight += best.objective > free.objective ? 1 : 0;
+    gaps += quick.optimal ? 0 : 1;
+  }
+  EXPECT_GT(tight, 10);
+  EXPECT_GT(gaps, 10);
+}
+
 TEST(ExactSolver, AStopIsTheEndOfTime) {
   std::atomic<bool> stop = false;
   const Patience patience{.takes_gap = true, .stop = &stop};
