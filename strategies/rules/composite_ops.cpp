@@ -87,4 +87,10 @@ std::string_view ops_in_place_of(std::string_view op) {
   return it != kComposites.end() && it->op == name.base ? it->runs : std::string_view();
 }
 
+std::vector<std::string_view> composite_op_names() {
+  std::vector<std::string_view> names;
+  for (const Composite& composite : kComposites) names.push_back(composite.op);
+  return names;
+}
+
 }  // namespace shardlab

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <string_view>
+#include <vector>
 
 namespace shardlab {
 
@@ -17,5 +18,7 @@ namespace shardlab {
 // with "aten." and end with any overload but those that write to an `out` tensor. Empty for an operator
 // that is not listed.
 [[nodiscard]] std::string_view ops_in_place_of(std::string_view op);
+// The operators that are listed, without "aten." and overload. Names are sorted.
+[[nodiscard]] std::vector<std::string_view> composite_op_names();
 
 }  // namespace shardlab

@@ -27,6 +27,16 @@ const OpRule* borrowed(std::string_view op, RuleSet set) {
   return shardlab.empty() ? nullptr : shardlab.front();
 }
 
+constexpr std::string_view kAten = "aten.";
+
+// A name as Python code writes it, without the module: torch.matmul and F.linear are functions.
+std::string_view without_python_module(std::string_view op) {
+  for (const std::string_view module : {"torch.nn.functional.", "torch.Tensor.", "torch.", "F."}) {
+    if (op.starts_with(module) && !op.starts_with("torch.ops.")) return op.substr(module.size());
+  }
+  return op;
+}
+
 // Throws InputError for an op that the set has no rule for.
 [[noreturn]] void fail_to_find(std::string_view op, RuleSet set) {
   std::vector<const OpRule*> everywhere;
@@ -43,7 +53,8 @@ const OpRule* borrowed(std::string_view op, RuleSet set) {
     throw InputError(std::string(name) + ": no sharding strategy registered in rule set " +
                      std::string(name_of(set)) + "; valid: " + join(sets));
   }
-  const std::string_view instead = ops_in_place_of(op);
+  const std::string_view name = without_python_module(op);
+  const std::string_view instead = ops_in_place_of(name);
   if (!instead.empty()) {
     throw InputError("op \"" + std::string(op) +
                      "\" has no sharding rule, since PyTorch runs other ops in its place; valid: " +
@@ -53,10 +64,17 @@ const OpRule* borrowed(std::string_view op, RuleSet set) {
   // Short forms are compared too: aten.mm is near aten.mmm, but aten.mm.default is not.
   constexpr std::string_view kDefault = ".default";
   for (std::size_t i = 0, full = all.size(); i < full; ++i) {
-    if (all[i].ends_with(kDefault))
-      all.push_back(all[i].substr(0, all[i].size() - kDefault.size()));
+    const std::string_view known = all[i];
+    if (known.ends_with(kDefault)) all.push_back(known.substr(0, known.size() - kDefault.size()));
+    if (known.starts_with(kAten)) all.push_back(split_op_name(known).base);
   }
-  throw InputError("unknown op \"" + std::string(op) + "\"" + did_you_mean(op, all) +
+  std::vector<std::string> composites;
+  for (const std::string_view composite : composite_op_names()) {
+    composites.emplace_back(composite);
+    composites.push_back(std::string(kAten) + composites.back());
+  }
+  all.insert(all.end(), composites.begin(), composites.end());
+  throw InputError("unknown op \"" + std::string(op) + "\"" + did_you_mean(name, all) +
                    "; valid: the ops of `shardlab list ops`");
 }
 

@@ -39,6 +39,26 @@ TEST(OpNames, AnUnknownOpIsAnErrorThatNamesTheNearest) {
                    "the ops of `shardlab list ops`");
 }
 
+TEST(OpNames, ErrorsKnowShortNamesCompositeOpsAndPythonsFunctions) {
+  const auto unknown = [](std::string_view op, std::string_view suggestion) {
+    return "unknown op \"" + std::string(op) + "\" (did you mean \"" + std::string(suggestion) +
+           "\"?); valid: the ops of `shardlab list ops`";
+  };
+  EXPECT_THROW_MSG(find_op_rule("conv2", kShardlab), InputError, unknown("conv2", "conv2d"));
+  EXPECT_THROW_MSG(find_op_rule("aten.conv2", kShardlab), InputError,
+                   unknown("aten.conv2", "aten.conv2d"));
+  EXPECT_THROW_MSG(find_op_rule("cummsum", kShardlab), InputError, unknown("cummsum", "cumsum"));
+  EXPECT_THROW_MSG(find_op_rule("torch.bmm", kShardlab), InputError, unknown("torch.bmm", "bmm"));
+  const std::string_view linear =
+      "has no sharding rule, since PyTorch runs other ops in its place; valid: aten.t.default, "
+      "aten.mm.default, aten.addmm.default";
+  for (const std::string_view op : {"F.linear", "torch.nn.functional.linear", "aten.linear"}) {
+    EXPECT_THROW_MSG(find_op_rule(op, kShardlab), InputError,
+                     "op \"" + std::string(op) + "\" " + std::string(linear));
+  }
+  EXPECT_EQ(find_op_rule("torch.ops.aten.bmm.default", kShardlab).op, "aten.bmm.default");
+}
+
 TEST(OpNames, OpsOfOtherNamespacesMayLeaveOutDefault) {
   EXPECT_EQ(find_op_rule("autoparallel.dtype_cast", kAutoParallel).op,
             "autoparallel.dtype_cast.default");
