@@ -144,21 +144,31 @@ TensorMeta pointwise_output(const OpCall& call, ResultType type, std::size_t mos
     case ResultType::kFirst:
       break;
     case ResultType::kChoice:
+      if (tensors[0]->meta.dtype != DType::kU8) expect_mask(call, *tensors[0]);
       if (tensors.size() > 1) out.dtype = promoted_dtype(call, all.subspan(1));
       break;
     case ResultType::kCast:
       if (const auto dtype = dtype_from_name(call.text_arg(0, ""))) out.dtype = *dtype;
       break;
   }
-  const auto expect_shape = [&](const TensorMeta& written, std::string_view what) {
-    out.dtype = written.dtype;
-    if (written.shape == out.shape) return;
-    throw InputError(call.op + ": " + std::string(what) + " " + written.text() +
-                     " does not have the result's shape, " + out.text());
+  const auto expect_written = [&](const TensorMeta& written, std::string_view what) {
+    const bool fits = category_of(out.dtype) <= category_of(written.dtype);
+    if (fits && written.shape == out.shape) {
+      out.dtype = written.dtype;
+      return;
+    }
+    throw InputError(call.op + ": " + std::string(what) + " " + written.text() + " does not have " +
+                     (fits ? "the result's shape, " : "a dtype that can hold the result, ") +
+                     out.text());
   };
-  if (writes_to_first(call.op)) expect_shape(tensors[0]->meta, "the first tensor");
-  if (out_tensors_of(call.op) > 0) expect_shape(call.tensors().back()->meta, "out");
+  if (writes_to_first(call.op)) expect_written(tensors[0]->meta, "the first tensor");
+  if (out_tensors_of(call.op) > 0) expect_written(call.tensors().back()->meta, "out");
   return out;
+}
+
+void expect_mask(const OpCall& call, const TensorSpec& mask) {
+  if (mask.meta.dtype == DType::kB8) return;
+  throw InputError(call.op + ": found a mask " + mask.meta.text() + "; valid: a mask of dtype b8");
 }
 
 int operand_dim(const Shape& shape, const Shape& common, int dim) {

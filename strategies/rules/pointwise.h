@@ -19,6 +19,7 @@
 
 #include "strategies/rules/op_rule.h"
 #include "strategies/rules/rule_rows.h"
+#include "strategies/rules/tensor_args.h"
 
 namespace shardlab {
 
@@ -62,8 +63,17 @@ enum class ResultType : std::uint8_t {
 // One operation per element of the largest tensor.
 [[nodiscard]] double pointwise_flops(std::span<const Shape> local, const OpCall& call);
 
+// Throws InputError unless the tensor holds truth values.
+void expect_mask(const OpCall& call, const TensorSpec& mask);
+
 template <ResultType kType, std::size_t kMost>
 std::vector<TensorMeta> outputs_as(const OpCall& call) {
+  return {pointwise_output(call, kType, kMost)};
+}
+// The same for an op whose operands have to be of one dtype.
+template <ResultType kType, std::size_t kMost>
+std::vector<TensorMeta> outputs_of_one_dtype(const OpCall& call) {
+  expect_one_dtype(call, 0, pointwise_operands(call).size());
   return {pointwise_output(call, kType, kMost)};
 }
 

@@ -106,6 +106,16 @@ void expect_tensors(const OpCall& call, std::size_t count) {
                    (count == 1 ? " tensor, found " : " tensors, found ") + std::to_string(found));
 }
 
+void expect_one_dtype(const OpCall& call, std::size_t first, std::size_t count) {
+  const auto tensors = call.tensors();
+  const std::size_t end = count < tensors.size() - first ? first + count : tensors.size();
+  for (std::size_t i = first + 1; i < end; ++i) {
+    if (tensors[i]->meta.dtype == tensors[first]->meta.dtype) continue;
+    throw InputError(call.op + ": found " + tensors[first]->meta.text() + " and " +
+                     tensors[i]->meta.text() + "; valid: tensors of one dtype");
+  }
+}
+
 const TensorSpec& only_tensor(const OpCall& call) {
   expect_tensors(call, 1);
   return call.required_tensor(0);

@@ -31,8 +31,12 @@ namespace shardlab {
 // A shape. Throws InputError also if the argument is missing.
 [[nodiscard]] Shape required_shape(const OpCall& call, std::size_t arg);
 
+inline constexpr std::size_t kEveryTensor = static_cast<std::size_t>(-1);
 // Throws InputError if the call has another number of tensors.
 void expect_tensors(const OpCall& call, std::size_t count);
+// Throws InputError unless the tensors that are given among `count` of them, from the `first` on, have
+// one dtype. For operators that promote nothing: products, convolutions, attention, solvers.
+void expect_one_dtype(const OpCall& call, std::size_t first = 0, std::size_t count = kEveryTensor);
 // The tensor of an op that takes exactly one. Throws InputError if the call has another number of
 // tensors.
 [[nodiscard]] const TensorSpec& only_tensor(const OpCall& call);

@@ -17,6 +17,7 @@
 #include "costmodel/base/error.h"
 #include "costmodel/base/index.h"
 #include "strategies/rules/rule_rows.h"
+#include "strategies/rules/tensor_args.h"
 
 namespace shardlab {
 namespace attention_rules {
@@ -66,6 +67,7 @@ struct Operands {
       fail(call, "the queries, keys and values do not fit together: " + query.text() + ", " +
                      key.text() + ", " + value.text());
     }
+    expect_one_dtype(call, first, 3);
     if (kind_of(call) == Kind::kFlash && value.shape[3] != query.shape[3]) {
       fail(call, "found values " + value.text() + "; valid: values of the queries' depth, " +
                      std::to_string(query.shape[3]));
@@ -339,6 +341,7 @@ std::vector<TensorMeta> backward_outputs(const OpCall& call) {
   const Backward backward(call);
   expect_at_most(call, backward.kind == Kind::kFlash ? 10 : backward.kind == Kind::kCudnn ? 11 : 9);
   const Operands operands(call, 1);
+  expect_one_dtype(call, 0, 2);
   Shape out = operands.query.shape;
   out[3] = operands.value.shape[3];
   for (const std::size_t i : {std::size_t{0}, backward.out_argument}) {

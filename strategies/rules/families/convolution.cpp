@@ -9,6 +9,7 @@
 #include "costmodel/base/error.h"
 #include "strategies/rules/op_rule.h"
 #include "strategies/rules/rule_rows.h"
+#include "strategies/rules/tensor_args.h"
 #include "strategies/rules/window.h"
 
 namespace shardlab {
@@ -39,8 +40,9 @@ ConvolutionWindow forward_window(const OpCall& call) {
 }
 
 std::vector<TensorMeta> forward_outputs(const OpCall& call) {
-  const DType dtype = call.required_tensor(0).meta.dtype;
-  return {{.dtype = dtype, .shape = forward_window(call).output, .strides = {}}};
+  const Shape shape = forward_window(call).output;
+  expect_one_dtype(call, 0, 2);  // on a CPU, PyTorch takes a bias of another dtype
+  return {{.dtype = call.required_tensor(0).meta.dtype, .shape = shape, .strides = {}}};
 }
 
 bool has_bias(const OpCall& call) { return call.tensor(2) != nullptr; }
@@ -230,6 +232,7 @@ Gradients gradients_of(const OpCall& call) {
 
 std::vector<TensorMeta> backward_outputs(const OpCall& call) {
   const Gradients asked = gradients_of(call);
+  expect_one_dtype(call);
   std::vector<TensorMeta> outputs;
   const auto add = [&](bool is_asked, const TensorMeta& like, const Shape& shape) {
     if (is_asked) outputs.push_back({.dtype = like.dtype, .shape = shape, .strides = {}});

@@ -6,6 +6,7 @@
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/index.h"
+#include "costmodel/base/text.h"
 #include "strategies/rules/rule_rows.h"
 #include "strategies/rules/tensor_args.h"
 
@@ -68,6 +69,20 @@ std::vector<std::string> split(std::string_view text) {
   return parts;
 }
 
+// Whether the op solves A X = B, where the columns of B are independent of each other, and not X A
+// = B.
+bool is_left(const OpCall& call) {
+  if (call.op == "aten.linalg_solve_triangular.default") return call.boolean_arg(1, true);
+  if (call.op == "aten._linalg_solve_ex.default") return call.boolean_arg(0, true);
+  return true;
+}
+
+std::string texts_of_tensors(const OpCall& call) {
+  std::vector<std::string> texts;
+  for (const TensorSpec* tensor : call.tensors()) texts.push_back(tensor->meta.text());
+  return join(texts);
+}
+
 std::vector<TensorMeta> outputs(const OpCall& call) {
   const Matrices& matrices = matrices_of(call);
   const std::vector<std::string> inputs = split(matrices.inputs);
@@ -93,21 +108,25 @@ std::vector<TensorMeta> outputs(const OpCall& call) {
     if (i == 0 && fits && extents.contains('m')) {
       extents['k'] = std::min(extents['m'], extents['n']);
     }
-    if (fits && !inputs[i].ends_with('#')) fits = is_floating_point(tensors[i]->meta.dtype);
+    if (fits && !inputs[i].ends_with('#')) {
+      fits = is_floating_point(tensors[i]->meta.dtype) &&
+             tensors[i]->meta.dtype == tensors[0]->meta.dtype;
+    }
   }
   if (!fits) {
-    std::string found;
-    for (const TensorSpec* tensor : tensors) {
-      found += (found.empty() ? "" : ", ") + tensor->meta.text();
-    }
     std::string valid;
     for (const std::string& part : inputs) {
       valid += valid.empty() ? "[..." : ", [...";
       for (const char letter : letters(part)) valid += std::string(",") + letter;
       valid += "]";
     }
-    throw InputError(call.op + ": found " + found +
-                     "; valid: floating point tensors of one batch, " + valid);
+    throw InputError(call.op + ": found " + texts_of_tensors(call) +
+                     "; valid: floating point tensors of one dtype and one batch, " + valid);
+  }
+  const char solved = is_left(call) ? 'r' : 'c';
+  if (extents.contains(solved) && extents.at(solved) != extents.at('n')) {
+    throw InputError(call.op + ": found " + texts_of_tensors(call) + "; valid: as many " +
+                     (is_left(call) ? "rows" : "columns") + " in one matrix as in the other");
   }
   std::vector<TensorMeta> result;
   for (const std::string& part : split(matrices.outputs)) {
@@ -121,14 +140,6 @@ std::vector<TensorMeta> outputs(const OpCall& call) {
     }
   }
   return result;
-}
-
-// Whether the op solves A X = B, where the columns of B are independent of each other, and not X A
-// = B.
-bool is_left(const OpCall& call) {
-  if (call.op == "aten.linalg_solve_triangular.default") return call.boolean_arg(1, true);
-  if (call.op == "aten._linalg_solve_ex.default") return call.boolean_arg(0, true);
-  return true;
 }
 
 Rows batch_rows(const OpCall& call, const OpRule& rule) {

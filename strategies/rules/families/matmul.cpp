@@ -75,6 +75,7 @@ Rows with_out(Rows rows, const OpRule& rule) {
 
 std::vector<TensorMeta> product_outputs(const OpCall& call) {
   expect_operands(call, 2);
+  expect_one_dtype(call);
   const EinsumEquation equation = EinsumEquation::parse(equation_of(call.op));
   TensorMeta out = call.tensors()[0]->meta;
   out.shape = equation.output_shape(shapes_from(call, 0, 2), call.op);
@@ -128,6 +129,7 @@ void product_shape(std::span<const Shape> local, const OpCall& call, KernelQuery
 // The bias broadcasts to the output and is sharded like it.
 std::vector<TensorMeta> biased_outputs(const OpCall& call) {
   expect_operands(call, 3);
+  expect_one_dtype(call);
   const EinsumEquation equation = EinsumEquation::parse(equation_of(call.op));
   TensorMeta out = call.tensors()[1]->meta;
   out.shape = equation.output_shape(shapes_from(call, 1, 2), call.op);
@@ -227,6 +229,7 @@ EinsumEquation einsum_equation(const OpCall& call) {
 std::vector<TensorMeta> einsum_outputs(const OpCall& call) {
   const EinsumEquation equation = einsum_equation(call);
   expect_tensors(call, equation.inputs().size());  // as arguments of their own or as PyTorch's list
+  expect_one_dtype(call);
   TensorMeta out = call.tensors()[0]->meta;
   out.shape = equation.output_shape(shapes_from(call, 0), call.op);
   out.strides.clear();
@@ -457,6 +460,7 @@ std::vector<TensorMeta> grouped_outputs(const OpCall& call) {
     fail("found " + a.text() + " and " + b.text() +
          "; valid: as many columns in the first as rows in the second");
   }
+  expect_one_dtype(call, 0, 2);
   const TensorMeta* offsets = offsets_of(call);
   const bool stacks = a.ndim() == 3 && b.ndim() == 3;
   if (stacks != (offsets == nullptr)) {

@@ -64,6 +64,21 @@ Rows replicated_keyword_rows(const OpCall& call, const OpRule& rule) {
   return rows;
 }
 
+std::vector<TensorMeta> masked_outputs(const OpCall& call) {
+  const auto operands = pointwise_operands(call);
+  if (operands.size() == 2) expect_mask(call, *operands[1]);
+  return {pointwise_output(call, ResultType::kFirst, 2)};
+}
+
+// The first tensor keeps its shape: the second one broadcasts to it.
+std::vector<TensorMeta> copied_outputs(const OpCall& call) {
+  const TensorMeta out = pointwise_output(call, ResultType::kFirst, 2);
+  const TensorMeta& first = call.tensors()[0]->meta;
+  if (first.shape == out.shape) return {out};
+  throw InputError(call.op + ": found " + call.tensors()[1]->meta.text() + " to copy into " +
+                   first.text() + "; valid: a tensor that broadcasts to it");
+}
+
 // The outputs are mantissa and exponent. The out variant has two tensors to write them to.
 std::vector<TensorMeta> frexp_outputs(const OpCall& call) {
   const auto tensors = call.tensors();
@@ -397,17 +412,15 @@ constexpr PointwiseOps kOps[] = {
      .outputs = outputs_as<ResultType::kFirst, 1>},
     {.words = "lerp.Scalar*",
      .shardlab_rows = lerp_rows,
-     .outputs = outputs_as<ResultType::kFirst, 2>},
+     .outputs = outputs_of_one_dtype<ResultType::kFirst, 2>},
     {.words = "lerp.Tensor*",
      .shardlab_rows = lerp_rows,
-     .outputs = outputs_as<ResultType::kFirst, 3>},
+     .outputs = outputs_of_one_dtype<ResultType::kFirst, 3>},
     {.words = "logit*",
      .shardlab_rows = logit_rows,
      .outputs = outputs_as<ResultType::kFloat, 1>,
      .excuse = where_defined},
-    {.words = "masked_fill.Scalar*",
-     .shardlab_rows = masked_fill_rows,
-     .outputs = outputs_as<ResultType::kFirst, 2>},
+    {.words = "masked_fill.Scalar*", .shardlab_rows = masked_fill_rows, .outputs = masked_outputs},
     {.words = "logical_not*",
      .shardlab_rows = negated_rows,
      .outputs = outputs_as<ResultType::kTruth, 1>},
@@ -452,7 +465,7 @@ constexpr PointwiseOps kOps[] = {
     // PyTorch has no rule for the form that returns a new tensor, which traces write for x[...] = y.
     {.words = "copy",
      .shardlab = kOverwritten,
-     .outputs = outputs_as<ResultType::kFirst, 2>,
+     .outputs = copied_outputs,
      .sets = kShardlab,
      .excuse = of_what_is_overwritten},
     {.words = "copy.out",
@@ -463,7 +476,7 @@ constexpr PointwiseOps kOps[] = {
     {.words = "copy_",
      .dtensor = kPreserveBinary,
      .shardlab = kPreserveBinary,
-     .outputs = outputs_as<ResultType::kPromoted, 2>,
+     .outputs = outputs_as<ResultType::kFirst, 2>,
      .excuse = of_what_is_overwritten},
     {.words = "positive",
      .dtensor = kPreserveUnary,

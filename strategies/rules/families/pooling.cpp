@@ -220,6 +220,7 @@ std::vector<TensorMeta> backward_outputs(const OpCall& call) {
                      std::to_string(call.inputs.size()));
   }
   const TensorMeta& in = image(call, 1, true);
+  expect_one_dtype(call, 0, 2);
   const Shape output = pooled(call, in, true).output;
   for (const std::size_t tensor : {std::size_t{0}, std::size_t{2}}) {
     if (call.required_tensor(tensor).meta.shape == output) continue;
