@@ -17,7 +17,7 @@ These lines made the golden files of 2.13 (each file repeats its line, with the 
 
 The last line stands for one line for each family F, which is a module of golden_ops, with an N of its own:
 
-    linalg 250   pooling 300   embedding 400   index, tensor 700   reduction 800   matmul 1000
+    linalg 250   pooling 300   embedding, upsample 400   index, tensor 700   reduction 800   matmul 1000
     view 1200    pointwise 1500    every other one 500
 
 2.15 has a third of these counts with --seed 15, and 2.14 a tenth with --seed 14, but 100 for decomposed and tensor.

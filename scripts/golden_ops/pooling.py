@@ -1,8 +1,8 @@
-"""Pooling and upsampling in two spatial dims."""
+"""Pooling in two spatial dims."""
 
 
-def image(rng, batched=None):
-    batched = rng.random() < 0.75 if batched is None else batched
+def image(rng):
+    batched = rng.random() < 0.75
     lead = [rng.choice([1, 2, 4, 5, 8, 16]) for _ in range(1 + batched)]
     return lead + [rng.choice([4, 6, 8, 9, 16]) for _ in range(2)]
 
@@ -36,11 +36,5 @@ def adaptive(rng, base, overload):
     return [image(rng)], [[rng.choice([1, 2, 3]) for _ in range(2)]]
 
 
-def upsample(rng, base, overload):
-    extents = [rng.choice([4, 8, 12, 17]) for _ in range(2)]
-    return [image(rng, True)], [extents, False] if "bilinear" in base else [extents]
-
-
 OPS = {"max_pool2d_with_indices": (2, max_pool), "avg_pool2d": (2, avg_pool),
-       "_adaptive_avg_pool2d": (2, adaptive), "upsample_nearest2d": (1, upsample),
-       "upsample_bilinear2d": (1, upsample), "max_pool2d_with_indices_backward": (2, max_pool_backward)}
+       "_adaptive_avg_pool2d": (2, adaptive), "max_pool2d_with_indices_backward": (2, max_pool_backward)}

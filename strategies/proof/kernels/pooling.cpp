@@ -1,4 +1,4 @@
-// Kernels of pooling and upsampling in two spatial dims.
+// Kernels of pooling in two spatial dims.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -159,16 +159,6 @@ LocalResult run_avg_pool(const LocalCall& local, const OpKernel&) {
           {}};
 }
 
-// Refuses scale factors, which stand in --args from `first` on.
-void expect_no_scales(const LocalCall& local, std::size_t first) {
-  for (std::size_t i = first; i < local.call.args.size(); ++i) {
-    if (local.call.args[i].is_null()) continue;
-    throw InputError(local.call.op + ": argument " + std::to_string(i) + " of --args: found " +
-                     describe_json(local.call.args[i]) +
-                     "; valid: null, because the reference kernel takes no scale factors");
-  }
-}
-
 // The spatial extents that --args begin with or, on a rank, that the output's layout asks for.
 std::vector<std::int64_t> extents_of(const LocalCall& local, const HostTensor& image) {
   std::vector<std::int64_t> extents = by_spatial_dim(local.call, {0, kSpatial, {}, 1});
@@ -227,66 +217,6 @@ LocalResult run_adaptive(const LocalCall& local, const OpKernel&) {
   });
 }
 
-LocalResult run_nearest(const LocalCall& local, const OpKernel&) {
-  expect_no_scales(local, 1);
-  return averaged(local, [](std::int64_t i, std::int64_t count, std::int64_t extent) {
-    const std::int64_t nearest = i * extent / count;
-    return Range(nearest, nearest + 1);
-  });
-}
-
-// Mixes the two nearest rows, and the two nearest columns, by their distance.
-LocalResult run_bilinear(const LocalCall& local, const OpKernel&) {
-  expect_inputs(local, 1, 1);
-  expect_no_scales(local, 2);
-  const HostTensor& image = local.inputs[0];
-  const Planes in = planes_of(local, image);
-  const auto extents = by_spatial_dim(local.call, {0, kSpatial, {}, 1});
-  const bool align_corners = local.call.boolean_arg(1, false);
-  const std::int64_t pixels = saturating_product(extents[0], extents[1]);
-  if (in.rows * in.columns == 0) {
-    throw InputError(local.call.op + ": found an image " + tensor_text(image) +
-                     "; valid: at least one pixel");
-  }
-  expect_room(local.call.op, in.count == 0 ? 0 : saturating_product(in.count, pixels),
-              local.memory);
-  struct Mix {
-    std::int64_t first;
-    std::int64_t second;
-    double of_second;
-  };
-  const auto mix = [&](std::int64_t i, std::int64_t count, std::int64_t extent) {
-    const auto from = static_cast<double>(extent);
-    const auto to = static_cast<double>(count);
-    double source = 0.0;
-    if (!align_corners) {
-      source = std::max(0.0, (static_cast<double>(i) + 0.5) * from / to - 0.5);
-    } else if (count > 1) {
-      source = static_cast<double>(i) * (from - 1.0) / (to - 1.0);
-    }
-    const std::int64_t first = std::min(static_cast<std::int64_t>(source), extent - 1);
-    return Mix{first, std::min(first + 1, extent - 1), source - static_cast<double>(first)};
-  };
-  const std::vector<double> from = as_doubles(image);
-  std::vector<double> values;
-  for (std::int64_t p = 0; p < in.count; ++p) {
-    const auto pixel = [&](std::int64_t y, std::int64_t x) {
-      return from[to_index((p * in.rows + y) * in.columns + x)];
-    };
-    for (std::int64_t out = 0; out < pixels; ++out) {
-      const Mix y = mix(out / extents[1], extents[0], in.rows);
-      const Mix x = mix(out % extents[1], extents[1], in.columns);
-      const auto row = [&](std::int64_t r) {
-        return (1.0 - x.of_second) * pixel(r, x.first) + x.of_second * pixel(r, x.second);
-      };
-      values.push_back((1.0 - y.of_second) * row(y.first) + y.of_second * row(y.second));
-    }
-  }
-  return {
-      {from_doubles(local.memory, image.dtype(), resized(image, extents[0], extents[1]), values)},
-      {}};
-}
-
 LocalResult run_max_pool_backward(const LocalCall& local, const OpKernel&) {
   expect_inputs(local, 3, 3);
   const HostTensor& gradient = local.inputs[0];
@@ -320,8 +250,6 @@ constexpr OpKernel kKernels[] = {
     {.name = "avg_pool2d", .run = run_avg_pool},
     {.name = "max_pool2d_with_indices", .run = run_max_pool},
     {.name = "max_pool2d_with_indices_backward", .run = run_max_pool_backward},
-    {.name = "upsample_bilinear2d", .run = run_bilinear},
-    {.name = "upsample_nearest2d", .run = run_nearest, .needs_output_shapes = true},
 };
 
 }  // namespace pooling_kernels

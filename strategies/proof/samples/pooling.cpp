@@ -1,4 +1,4 @@
-// Samples of pooling and upsampling, with windows that overlap and windows that lie apart, with and
+// Samples of pooling, with windows that overlap and windows that lie apart, with and
 // without a batch.
 #include "strategies/proof/op_sample.h"
 
@@ -17,9 +17,6 @@ constexpr OpSample kSamples[] = {
      "f32[2,6,2,2] | f32[2,6,4,4] | i64[2,6,2,2] below 16", R"([[2,2],[2,2],[0,0],[1,1],false])"},
     {"aten.max_pool2d_with_indices_backward.default",
      "f32[3,2,2] | f32[3,5,5] | i64[3,2,2] below 25", R"([[2,2],[2,2],[0,0],[1,1],false])"},
-    {"aten.upsample_bilinear2d.default", "f32[2,6,4,3]", R"([[8,6],false])"},
-    {"aten.upsample_nearest2d.default", "f32[2,4,6,3]", R"([[12,4]])"},
-    {"aten.upsample_nearest2d.default", "f32[6,3,2,4]", R"([[2,4]])"},
 };
 
 }  // namespace pooling_samples

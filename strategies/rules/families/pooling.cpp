@@ -1,7 +1,6 @@
-// Pooling and upsampling in two spatial dims. Batch and channels may be sharded, and partials pass
-// where the op is linear. The rule set shardlab also shards the spatial dims where a cut between
-// shards falls between windows. Source: PyTorch 2.13.0, _ops/_math_ops.py (pooling_strategy,
-// pool_backward_strategy, interp_upsample_1out_1in_strategy).
+// Pooling in two spatial dims. Batch and channels may be sharded, and partials pass where the op is
+// linear. The rule set shardlab also shards the spatial dims where a cut between shards falls between
+// windows. Source: PyTorch 2.13.0, _ops/_math_ops.py (pooling_strategy, pool_backward_strategy).
 #include <algorithm>
 
 #include "costmodel/base/error.h"
@@ -14,25 +13,22 @@ namespace shardlab {
 namespace pooling_rules {
 
 using rows::kAvg;
-using rows::kMax;
-using rows::kMin;
 using rows::kR;
 using rows::kSum;
 
 constexpr std::size_t kSpatial = 2;
 
-const TensorMeta& image(const OpCall& call, std::size_t tensor, bool may_lack_batch) {
+const TensorMeta& image(const OpCall& call, std::size_t tensor) {
   const TensorMeta& in = call.required_tensor(tensor).meta;
-  if (in.ndim() != 4 && (in.ndim() != 3 || !may_lack_batch)) {
-    throw InputError(call.op + ": takes a tensor [N,C,H,W]" +
-                     (may_lack_batch ? " or [C,H,W]" : "") + ", found " + in.text());
+  if (in.ndim() != 4 && in.ndim() != 3) {
+    throw InputError(call.op + ": takes a tensor [N,C,H,W] or [C,H,W], found " + in.text());
   }
   return in;
 }
 
-const TensorMeta& only_image(const OpCall& call, bool may_lack_batch) {
+const TensorMeta& only_image(const OpCall& call) {
   expect_tensors(call, 1);
-  return image(call, 0, may_lack_batch);
+  return image(call, 0);
 }
 
 // The shape of the image after its spatial extents are replaced.
@@ -53,15 +49,10 @@ Shape resized(const OpCall& call, const TensorMeta& in, const std::vector<std::i
   return shape;
 }
 
-// A block is a run of input rows that alone determines a run of output rows.
-struct Blocks {
-  std::int64_t in = 0;   // input rows of a block; 0 where there are no blocks
-  std::int64_t out = 1;  // output rows of a block
-};
-
 struct Pooled {
   Shape output;
-  Blocks blocks[kSpatial];
+  // For each spatial dim, how many input rows alone determine an output row; 0 where rows overlap.
+  std::int64_t blocks[kSpatial] = {0, 0};
 };
 
 // -- Windows --------------------------------------------------------------------------------------
@@ -86,44 +77,25 @@ Pooled pooled(const OpCall& call, const TensorMeta& in, bool dilates) {
                        std::to_string(window.kernel));
     }
     extents.push_back(window.count(in.shape[in.shape.size() - kSpatial + i], rounds_up));
-    if (window.lies_within_stride()) result.blocks[i] = {window.stride, 1};
+    if (window.lies_within_stride()) result.blocks[i] = window.stride;
   }
   result.output = resized(call, in, extents);
   return result;
 }
 
-Pooled max_pooled(const OpCall& call) { return pooled(call, only_image(call, true), true); }
-Pooled avg_pooled(const OpCall& call) { return pooled(call, only_image(call, true), false); }
+Pooled max_pooled(const OpCall& call) { return pooled(call, only_image(call), true); }
+Pooled avg_pooled(const OpCall& call) { return pooled(call, only_image(call), false); }
 
-// -- Ops whose first argument is the output's extents ---------------------------------------------
-
+// The only one of the --args is the output's extents.
 Pooled adapted(const OpCall& call) {
-  const TensorMeta& in = only_image(call, true);
+  const TensorMeta& in = only_image(call);
   const auto extents = by_spatial_dim(call, {0, kSpatial, {}, 1});
-  Pooled result{.output = resized(call, in, extents), .blocks = {}};
+  Pooled result{.output = resized(call, in, extents)};
   for (std::size_t i = 0; i < kSpatial; ++i) {
     const std::int64_t have = in.shape[in.shape.size() - kSpatial + i];
-    if (have > 0 && have % extents[i] == 0) result.blocks[i] = {have / extents[i], 1};
+    if (have > 0 && have % extents[i] == 0) result.blocks[i] = have / extents[i];
   }
   return result;
-}
-
-Pooled nearest(const OpCall& call) {
-  const TensorMeta& in = only_image(call, false);
-  const auto extents = by_spatial_dim(call, {0, kSpatial, {}, 1});
-  Pooled result{.output = resized(call, in, extents), .blocks = {}};
-  for (std::size_t i = 0; i < kSpatial; ++i) {
-    const std::int64_t have = in.shape[in.shape.size() - kSpatial + i];
-    const bool scales = call.args.size() > 1 + i && !call.args[1 + i].is_null();
-    if (have > 0 && extents[i] % have == 0 && !scales) result.blocks[i] = {1, extents[i] / have};
-  }
-  return result;
-}
-
-// There are no blocks, since each pixel is mixed from its neighbours.
-Pooled bilinear(const OpCall& call) {
-  const TensorMeta& in = only_image(call, false);
-  return {.output = resized(call, in, by_spatial_dim(call, {0, kSpatial, {}, 1})), .blocks = {}};
 }
 
 // -- Rules -----------------------------------------------------------------------------------
@@ -157,17 +129,7 @@ Rows pooling_rows(const OpCall& call, const OpRule& rule) {
   return all;
 }
 
-Rows upsample_rows(const OpCall& call, const OpRule& rule) {
-  static_cast<void>(rule.outputs(call));
-  Rows all;
-  for (const RowEntry& entry :
-       {RowEntry::any_shard(0), RowEntry::any_shard(1), RowEntry(kSum), RowEntry(kAvg)}) {
-    all.push_back(rows::all_alike(2, entry));
-  }
-  return all;
-}
-
-enum class Linear : std::uint8_t { kNo, kSums, kCopies };
+enum class Linear : std::uint8_t { kNo, kSums };
 
 template <Pool pool, Linear linear>
 Rows block_rows(const OpCall& call, const OpRule& rule) {
@@ -180,13 +142,10 @@ Rows block_rows(const OpCall& call, const OpRule& rule) {
   if (linear == Linear::kNo) return all;  // indices count positions in the whole image
   const Pooled pooled = pool(call);
   for (int i = 0; i < 2; ++i) {
-    if (pooled.blocks[i].in == 0) continue;
+    if (pooled.blocks[i] == 0) continue;
     all.push_back(rows::all_alike(tensors, RowEntry::any_shard(ndim - 2 + i)));
   }
   for (const Placement& p : {kSum, kAvg}) all.push_back(rows::all_alike(tensors, p));
-  if (linear == Linear::kCopies) {
-    for (const Placement& p : {kMin, kMax}) all.push_back(rows::all_alike(tensors, p));
-  }
   return all;
 }
 
@@ -198,14 +157,14 @@ bool blocks_are_whole(const OpCall& call, std::span<const Placements> inputs,
   const Shape& shape = call.required_tensor(0).meta.shape;
   for (std::size_t i = 0; i < kSpatial; ++i) {
     const std::size_t d = shape.size() - kSpatial + i;
-    const Blocks& block = pooled.blocks[i];
+    const std::int64_t block = pooled.blocks[i];
     const bool is_sharded = std::any_of(
         inputs[0].begin(), inputs[0].end(),
         [&](const Placement& p) { return p.is_shard_like() && p.dim() == static_cast<int>(d); });
-    if (!is_sharded || (block.in == 1 && block.out == 1)) continue;
-    if (block.in == 0 || shape[d] % block.in != 0) return false;
+    if (!is_sharded || block == 1) continue;
+    if (block == 0 || shape[d] % block != 0) return false;
     Shape blocks = shape;
-    blocks[d] /= block.in;
+    blocks[d] /= block;
     if (!is_evenly_shardable_on_dim(blocks, inputs[0], mesh, static_cast<int>(d))) return false;
   }
   return true;
@@ -219,7 +178,7 @@ std::vector<TensorMeta> backward_outputs(const OpCall& call) {
                      ": takes 3 tensors (the output's gradient, an input and indices), found " +
                      std::to_string(call.inputs.size()));
   }
-  const TensorMeta& in = image(call, 1, true);
+  const TensorMeta& in = image(call, 1);
   expect_one_dtype(call, 0, 2);
   const Shape output = pooled(call, in, true).output;
   for (const std::size_t tensor : {std::size_t{0}, std::size_t{2}}) {
@@ -288,21 +247,6 @@ constexpr OpRule kRules[] = {
      .outputs = backward_outputs,
      .rows = backward_rows,
      .excuse = unread_input,
-     .kernel = Kernel::kElementwise},
-    {.op = "aten.upsample_bilinear2d.default",
-     .outputs = pool_outputs<bilinear, false>,
-     .rows = upsample_rows,
-     .kernel = Kernel::kElementwise},
-    {.op = "aten.upsample_nearest2d.default",
-     .sets = kDTensor,
-     .outputs = pool_outputs<nearest, false>,
-     .rows = upsample_rows,
-     .kernel = Kernel::kElementwise},
-    {.op = "aten.upsample_nearest2d.default",
-     .sets = kShardlab,
-     .outputs = pool_outputs<nearest, false>,
-     .rows = block_rows<nearest, Linear::kCopies>,
-     .filter = blocks_are_whole<nearest>,
      .kernel = Kernel::kElementwise},
 };
 
