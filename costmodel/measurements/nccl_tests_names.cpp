@@ -95,11 +95,17 @@ std::int64_t itemsize_of(std::string_view ours) {
 }
 
 std::optional<Collective> collective_within(std::string_view text) {
-  const std::string plain = plain_name(text);
+  std::string plain = plain_name(text);
+  std::optional<Collective> found;
   for (const CollectiveName& name : kCollectives) {
-    if (plain.find(name.plain) != std::string::npos) return name.kind;
+    for (std::size_t at = plain.find(name.plain); at != std::string::npos;
+         at = plain.find(name.plain)) {
+      if (found && *found != name.kind) return std::nullopt;
+      found = name.kind;
+      plain.replace(at, name.plain.size(), "|");
+    }
   }
-  return std::nullopt;
+  return found;
 }
 
 std::optional<Collective> nccl_collective_from_name(std::string_view name) {

@@ -21,7 +21,8 @@ namespace shardlab {
 [[nodiscard]] std::string dtype_list();                         // nccl-tests' own names
 [[nodiscard]] std::int64_t itemsize_of(std::string_view ours);  // bytes
 
-// The collective whose name a longer text, such as a file's name, contains.
+// The collective whose name a longer text, such as a file's name, contains. Nothing if it contains
+// several.
 [[nodiscard]] std::optional<Collective> collective_within(std::string_view text);
 
 // The version of an NCCL_VERSION_CODE, such as "2.29.3". Since 2.9 the code has two digits for each

@@ -18,8 +18,17 @@ bool is_product(std::int64_t ranks, std::int64_t hosts, std::int64_t per_host) {
   return ranks % hosts == 0 && ranks / hosts == per_host;
 }
 
+// How many ranks the list has of each host.
+std::map<std::string_view, std::int64_t> ranks_by_host(const Devices& devices) {
+  std::map<std::string_view, std::int64_t> counts;
+  for (const auto& [rank, device] : devices) ++counts[device.host];
+  return counts;
+}
+
+bool is_whole(const Devices& devices) { return std::ssize(devices) == devices.rbegin()->first + 1; }
+
 // The GPUs of each process in the list of devices; nothing if processes differ or are not listed.
-std::optional<std::int64_t> listed_per_process(const std::map<std::int64_t, Device>& devices) {
+std::optional<std::int64_t> listed_per_process(const Devices& devices) {
   std::map<std::pair<std::string_view, std::string_view>, std::int64_t> counts;
   for (const auto& [rank, device] : devices) {
     if (device.process.empty()) return std::nullopt;
@@ -34,6 +43,22 @@ std::optional<std::int64_t> listed_per_process(const std::map<std::int64_t, Devi
 
 }  // namespace
 
+bool have_one_layout(const Devices& a, const Devices& b) {
+  if (a.empty() || b.empty()) return true;
+  const auto hosts = [](const Devices& devices) { return ranks_by_host(devices).size(); };
+  return a.rbegin()->first == b.rbegin()->first &&
+         a.begin()->second.name == b.begin()->second.name &&
+         (!is_whole(a) || !is_whole(b) || hosts(a) == hosts(b));
+}
+
+std::string layout_text(const Devices& devices) {
+  const std::size_t hosts = ranks_by_host(devices).size();
+  std::string text = std::to_string(devices.rbegin()->first + 1) + " ranks on " +
+                     std::to_string(hosts) + (hosts == 1 ? " host" : " hosts");
+  const std::string& gpu = devices.begin()->second.name;
+  return gpu.empty() ? text : text + ", " + gpu;
+}
+
 void settle(const Run& run, const SourceHints& hints, MeasurementSet& set,
             const std::function<void(const std::string&)>& fail) {
   std::optional<std::int64_t> ranks = run.ranks;
@@ -47,9 +72,23 @@ void settle(const Run& run, const SourceHints& hints, MeasurementSet& set,
   }
   if (!run.devices.empty()) {
     const std::int64_t listed = run.devices.rbegin()->first + run.ranks_per_line;
-    std::set<std::string> names;
-    for (const auto& [rank, device] : run.devices) names.insert(device.host);
-    const auto listed_hosts = static_cast<std::int64_t>(names.size());
+    const auto by_host = ranks_by_host(run.devices);
+    const auto listed_hosts = std::ssize(by_host);
+    std::set<std::string_view> listed_groups;
+    for (const auto& [rank, device] : run.devices) listed_groups.insert(device.group);
+    if (listed_groups.size() > 1 && !(ranks && hosts)) {
+      fail("found " + std::to_string(listed_groups.size()) +
+           " groups of ranks in the device list, which ran at the same time (NCCL_TESTS_SPLIT); "
+           "valid: one group, or lines \"# ranks: N\" and \"# nodes: N\" with those of each group");
+    }
+    const auto [fewest, most] =
+        std::minmax_element(by_host.begin(), by_host.end(),
+                            [](const auto& a, const auto& b) { return a.second < b.second; });
+    if (run.ranks_per_line == 1 && is_whole(run.devices) && fewest->second != most->second) {
+      set.warnings.push_back("hosts have " + std::to_string(fewest->second) + " to " +
+                             std::to_string(most->second) +
+                             " ranks in the device list; they are taken to have as many each");
+    }
     if (ranks && *ranks != listed) {
       set.warnings.push_back("\"ranks\" says " + std::to_string(*ranks) +
                              ", but the device list has " + std::to_string(listed) +

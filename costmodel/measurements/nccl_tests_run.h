@@ -18,17 +18,25 @@ struct Device {
   std::string host;
   std::string name;
   std::string process = {};  // its number on the host; "" if the list has none
+  std::string group = {};    // the communicator that it joins; "" if the list has none
 };
+using Devices = std::map<std::int64_t, Device>;  // by rank
 
 struct Run {
   std::optional<std::int64_t> ranks;
   std::optional<std::int64_t> hosts;
   std::optional<std::int64_t> gpus_per_host;
-  std::map<std::int64_t, Device> devices;  // by rank
+  Devices devices;
   // Ranks of one process: the list of devices in JSON names only the first rank of each process.
   std::int64_t ranks_per_line = 1;
   std::optional<std::int64_t> gpus_per_process;
 };
+
+// Whether the list may come from a run of the same layout: as many ranks, on as many hosts, of the
+// same GPU. Lists that leave out ranks are compared by their last rank and the GPU alone.
+[[nodiscard]] bool have_one_layout(const Devices& a, const Devices& b);
+// A list in words: "16 ranks on 2 hosts, NVIDIA H100 80GB HBM3".
+[[nodiscard]] std::string layout_text(const Devices& devices);
 
 // Fills in the set's ranks, hosts, gpus_per_host and gpus_per_process, and the name of the GPU if
 // the set has none. The GPUs of a process are counted in the list of devices if nothing states them.

@@ -3,7 +3,6 @@
 #include <charconv>
 #include <cmath>
 #include <map>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -76,6 +75,61 @@ std::size_t tag_size(std::string_view text) {
   return size;
 }
 
+// The length of a time at the front, as `kubectl logs --timestamps` and other collectors write it:
+// "2025-03-01T10:11:12.345Z ", "2025-03-01 10:11:12 ".
+std::size_t time_size(std::string_view text) {
+  constexpr std::string_view kForm = "0000-00-00T00:00:00";
+  if (text.size() <= kForm.size()) return 0;
+  for (std::size_t i = 0; i < kForm.size(); ++i) {
+    const bool fits = kForm[i] == '0'   ? is_digit(text[i])
+                      : kForm[i] == 'T' ? text[i] == 'T' || text[i] == ' '
+                                        : text[i] == kForm[i];
+    if (!fits) return 0;
+  }
+  std::size_t end = kForm.size();
+  while (end < text.size() && (is_digit(text[end]) || text[end] == '.' || text[end] == ',' ||
+                               text[end] == 'Z' || text[end] == '+' || text[end] == ':')) {
+    ++end;
+  }
+  return end < text.size() && (text[end] == ' ' || text[end] == '\t') ? end + 1 : 0;
+}
+
+// The length of what else stands in front of the tool's own lines: "[pod/run-0/nccl] ",
+// "[2025-03-01 10:11:12] ", "worker-0  | ", "> ". Behind it a line of the tool begins, with "#" or a
+// digit.
+std::size_t prefix_size(std::string_view text) {
+  std::size_t end = 0;
+  if (text.starts_with('[')) {
+    end = text.find(']');
+    if (end == std::string_view::npos) return 0;
+    const std::string_view inside = text.substr(1, end - 1);
+    const bool is_path =
+        std::ranges::all_of(inside, [](char c) { return is_word_char(c) || c == '/'; });
+    if (!is_path && time_size(std::string(inside) + " ") != inside.size() + 1) return 0;
+  } else if (text.starts_with('>')) {
+    end = 0;
+  } else {
+    while (end < text.size() && is_word_char(text[end])) ++end;
+    end = end == 0 ? text.size() : text.find_first_not_of(kBlanks, end);
+    if (end >= text.size() || text[end] != '|') return 0;
+  }
+  const std::size_t next = text.find_first_not_of(kBlanks, end + 1);
+  if (next == std::string_view::npos || next == end + 1) return 0;
+  return text[next] == '#' || is_digit(text[next]) || text[next] == '[' ? next : 0;
+}
+
+// The line without the colours of a terminal: "\x1b[0;32m".
+std::string without_colours(std::string_view line) {
+  std::string out;
+  while (!line.empty()) {
+    const std::size_t at = std::min(line.find("\x1b["), line.size());
+    out += line.substr(0, at);
+    const std::size_t end = line.find_first_not_of("0123456789;", std::min(at + 2, line.size()));
+    line = end == std::string_view::npos ? std::string_view() : line.substr(end + 1);
+  }
+  return out;
+}
+
 // The length of a label, a word and a colon in front of what the tool prints: "3: # Rank" (srun
 // --label), "launcher-0: 8 2 float".
 std::size_t label_size(std::string_view text) {
@@ -90,7 +144,8 @@ std::size_t label_size(std::string_view text) {
 std::string_view without_tags(std::string_view line) {
   line = trimmed(line, kBlanks);
   while (true) {
-    const std::size_t size = std::max(tag_size(line), label_size(line));
+    const std::size_t size =
+        std::max({tag_size(line), label_size(line), time_size(line), prefix_size(line)});
     if (size == 0) return line;
     line = trimmed(line.substr(size), kBlanks);
   }
@@ -181,7 +236,8 @@ class TextReader {
       ++line_;
       const std::size_t end = text.find('\n');
       is_cut_ = end == std::string_view::npos;
-      read_line(without_tags(text.substr(0, end)));
+      const std::string line = without_colours(text.substr(0, end));
+      read_line(without_tags(line));
       text = is_cut_ ? std::string_view() : text.substr(end + 1);
     }
     return finish();
@@ -205,8 +261,20 @@ class TextReader {
     } else if (const std::size_t at = line.find("NCCL version "); at != std::string_view::npos) {
       note_version(tokens_of(line.substr(at + 13)));
     } else {
-      read_row(row_tokens(line));
+      const Tokens words = row_tokens(line);
+      note_banner(words);
+      read_row(words);
     }
+  }
+
+  // Notes a line that holds the name of a collective alone: "=== alltoall ===".
+  void note_banner(const Tokens& words) {
+    if (is_stated_) return;
+    std::vector<std::string_view> names;
+    for (const std::string_view word : words) {
+      if (std::ranges::any_of(word, is_word_char)) names.push_back(word);
+    }
+    if (names.size() == 1 && nccl_collective_from_name(names[0])) state(names[0]);
   }
 
   // Notes a program's name in a command line; a later line that says which test starts overrides
@@ -267,6 +335,7 @@ class TextReader {
   void state(std::string_view name) {
     collective_ = nccl_collective_from_name(name);
     unsupported_ = collective_ ? "" : std::string(name);
+    has_rows_ = false;
   }
 
   void note_version(const Tokens& words) {
@@ -300,8 +369,13 @@ class TextReader {
     } else {
       if (const std::size_t at = line.find("nThread "); at != std::string_view::npos) {
         read_settings(tokens_of(line.substr(at)));
-        // The table of a raw log begins here; the next lines say which collective it is for.
+        // The table of a raw log begins here; the next lines say which collective it is for, or the
+        // command line did, after the rows before.
         if (at == 0) layout_ = {};
+        if (at == 0 && has_rows_ && !is_stated_) {
+          collective_.reset();
+          unsupported_.clear();
+        }
       }
       read_key(line);
     }
@@ -310,7 +384,7 @@ class TextReader {
   // Reads "Rank  0 Group  0 Pid 123 on HOST device  0 [0x18] NVIDIA H100 80GB HBM3".
   void read_device(std::string_view line, const Tokens& words) {
     if (words[0] == "Using") {
-      devices_.clear();
+      settle_devices();
       return;
     }
     const auto after = [&](std::string_view word) {
@@ -324,14 +398,29 @@ class TextReader {
                         name == std::string_view::npos
                             ? std::string()
                             : std::string(trimmed(line.substr(name + 2), kBlanks)),
-                        std::string(after("Pid"))};
-    if (!devices_.insert(*rank).second && !is_repeat_warned_) {
+                        std::string(after("Pid")), std::string(after("Group"))};
+    if (devices_.empty()) devices_line_ = line_;
+    if (!devices_.emplace(*rank, device).second && !is_repeat_warned_) {
       is_repeat_warned_ = true;
       set_.warnings.push_back("line " + std::to_string(line_) + ": rank " + std::to_string(*rank) +
                               " is listed twice in the device list; nccl-tests built without MPI "
                               "measures each process alone");
     }
-    run_.devices.emplace(*rank, device);
+  }
+
+  // Ends a list of devices. All lists of a file must be of one layout, since the rows of a set are.
+  void settle_devices() {
+    if (devices_.empty()) return;
+    if (run_.devices.empty()) {
+      run_.devices = std::move(devices_);
+      first_devices_line_ = devices_line_;
+    } else if (!have_one_layout(run_.devices, devices_)) {
+      fail_at(devices_line_, "found a list of " + layout_text(devices_) + ", after one of " +
+                                 layout_text(run_.devices) + " in line " +
+                                 std::to_string(first_devices_line_) +
+                                 "; valid: runs of one layout in a file, so a file for each");
+    }
+    devices_.clear();
   }
 
   void read_columns(std::string_view line) {
@@ -460,6 +549,18 @@ class TextReader {
     });
   }
 
+  // The row that ends a line which other text begins, such as a line of NCCL's log.
+  [[nodiscard]] std::optional<Tokens> row_at_end(const Tokens& words) const {
+    for (std::size_t at = 1; at + 4 < words.size(); ++at) {
+      const Tokens row(words.begin() + static_cast<std::ptrdiff_t>(at), words.end());
+      if (number_of<std::uint64_t>(row[0]) && number_of<std::uint64_t>(row[1]) &&
+          is_of_rows_shape(row)) {
+        return row;
+      }
+    }
+    return std::nullopt;
+  }
+
   void read_row(Tokens words) {
     if (words.size() < 2)
       return;  // a row that is cut off after one number looks like any other text
@@ -471,6 +572,7 @@ class TextReader {
       words.pop_back();
     }
     if (!size || !count) {
+      if (const auto row = row_at_end(words)) return read_row(*row);
       if (is_of_rows_shape(words)) {
         fail("found " + in_quotes(words[size ? 1 : 0]) + " in column " + (size ? "2" : "1") +
              "; valid: a whole number of " + (size ? "elements" : "bytes") + " (" +
@@ -532,6 +634,7 @@ class TextReader {
   void keep_row(double size, double count, std::string_view dtype, const Tokens& words,
                 const std::vector<std::optional<double>>& numbers) {
     ++seen_;
+    has_rows_ = true;
     if (size <= 0.0) {
       ++empty_;
       return;
@@ -616,6 +719,7 @@ class TextReader {
   }
 
   MeasurementSet finish() {
+    settle_devices();
     if (cut_) {
       set_.warnings.push_back("line " + std::to_string(cut_->first) +
                               ": the last row is cut off and left out");
@@ -691,7 +795,10 @@ class TextReader {
   Run run_;
   GpusOfProcess per_process_of_headers_;
   GpusOfProcess per_process_of_commands_;
-  std::set<std::int64_t> devices_;  // the devices in the list that is being read
+  bool has_rows_ = false;  // since the collective was last named
+  Devices devices_;        // of the list that is being read
+  int devices_line_ = 0;
+  int first_devices_line_ = 0;
   bool is_repeat_warned_ = false;
   std::vector<RawRow> rows_;
   std::size_t seen_ = 0;

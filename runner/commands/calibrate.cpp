@@ -62,14 +62,22 @@ struct Result {
   std::string tuner_csv;
 };
 
-// Which rows the fit must not see: the second and third of every four rows of a group. Both halves
-// then have small and large sizes.
-std::vector<bool> held_out_rows(const std::vector<std::string>& groups) {
-  std::map<std::string, int> seen;
+// A row that may be held out: its group, and what a prediction of it depends on within the group.
+struct Holdable {
+  std::string group;
+  std::string point;
+};
+
+// Which rows the fit must not see: those of the second and third of every four points of a group. Both
+// halves then have small and large sizes, and no point is both fitted and held out, also where a log
+// measures each size several times.
+std::vector<bool> held_out_rows(const std::vector<Holdable>& rows) {
+  std::map<std::string, std::map<std::string, bool>> points_of;
   std::vector<bool> held;
-  for (const std::string& group : groups) {
-    const int place = seen[group]++ % 4;
-    held.push_back(place == 1 || place == 2);
+  for (const Holdable& row : rows) {
+    std::map<std::string, bool>& points = points_of[row.group];
+    const std::size_t place = points.size() % 4;
+    held.push_back(points.try_emplace(row.point, place == 1 || place == 2).first->second);
   }
   return held;
 }
@@ -77,16 +85,17 @@ std::vector<bool> held_out_rows(const std::vector<std::string>& groups) {
 void fit_kernels(const CalibrateArguments& arguments, const Topology& topology, Result& result) {
   std::vector<MeasuredKernel> rows;
   std::vector<std::string> labels;
-  std::vector<std::string> groups;
+  std::vector<Holdable> holdable;
   for (const MeasurementSet& set : result.sets) {
     for (std::size_t i = 0; i < set.kernels.size(); ++i) {
       const MeasuredKernel& row = set.kernels[i];
       rows.push_back(row);
       labels.push_back(set.name + ": kernel " + std::to_string(i + 1) + ", " + row.kernel);
-      groups.push_back(set.name + row.kernel + row.dtype);
+      holdable.push_back(
+          {row.kernel + row.dtype, kernel_shape_text(row) + " " + format_double(row.bytes)});
     }
   }
-  const std::vector<bool> held = held_out_rows(groups);
+  const std::vector<bool> held = held_out_rows(holdable);
   std::vector<MeasuredKernel> seen;
   std::vector<MeasuredKernel> unseen;
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -159,11 +168,13 @@ void fit_collectives(const CalibrateArguments& arguments, const ModelEntry& mode
         "roofline, which is fitted to kernels");
   }
   check_rows_agree(all);
-  std::vector<std::string> groups;
+  std::vector<Holdable> holdable;
   for (const Observation& row : all.rows) {
-    groups.push_back(std::to_string(row.set) + std::string(to_string(row.query.kind)));
+    holdable.push_back({std::string(to_string(row.query.kind)) + " " +
+                            group_text(row.query.group.ranks, row.query.group.hosts),
+                        format_double(row.query.full_bytes)});
   }
-  const std::vector<bool> held = held_out_rows(groups);
+  const std::vector<bool> held = held_out_rows(holdable);
   std::vector<Observation> unseen;
   for (std::size_t i = 0; i < all.rows.size(); ++i) {
     if (arguments.hold_out && held[i]) {
@@ -565,7 +576,7 @@ void add_calibrate_command(const Command& root, Session& session) {
                  "your mesh, such as dp=8,tp=8: also list its groups, and which of them the rows "
                  "measured. Hosts are those of the topology (--set devices_per_host=4)");
   command.flag("--hold-out", arguments->hold_out,
-               "fit half of the rows, and print the errors of the other half");
+               "fit half of the points, and print the errors of the other half");
   command.option(
       "--tuner-csv", arguments->tuner_csv,
       "where the algorithms and protocols that the fitted model chooses go, in the form that "

@@ -275,9 +275,10 @@ void describe_tuner(const std::string& name, Session& session) {
 }
 
 // Prints one document, or an array of documents if a trace has groups of several shapes.
-void describe_measurement(const std::string& name, Session& session) {
+void describe_measurement_with(const SourceHints& hints, const std::string& name,
+                               Session& session) {
   const std::vector<std::string> files = {name};
-  const std::vector<MeasurementSet> sets = read_measurements(session.store(), files, {});
+  const std::vector<MeasurementSet> sets = read_measurements(session.store(), files, hints);
   std::string text;
   for (const MeasurementSet& set : sets) {
     if (!session.quiet) {
@@ -290,6 +291,10 @@ void describe_measurement(const std::string& name, Session& session) {
     text += (text.empty() ? "" : ",\n") + one;
   }
   session.print((sets.size() == 1 ? text : "[" + text + "]") + "\n");
+}
+
+void describe_measurement(const std::string& name, Session& session) {
+  describe_measurement_with({}, name, session);
 }
 
 void describe_all_models(Session& session) {
@@ -417,12 +422,24 @@ void run_list(const std::string& what, Session& session) {
   session.print(table.text(""));
 }
 
-void run_describe(const std::string& what, const std::string& name, bool questions,
-                  Session& session) {
+struct DescribeArguments {
+  std::string what;
+  std::string name;
+  bool questions = false;
+  SourceHints hints;
+};
+
+void run_describe(const DescribeArguments& arguments, Session& session) {
+  const auto& [what, name, questions, hints] = arguments;
   if (questions && (what != "suite" || name.empty())) {
     throw InputError("--questions: found for " + what + "; valid: describe suite NAME --questions");
   }
   if (questions) return describe_questions(name, session);
+  if ((hints.hosts || hints.gpus_per_host) && (what != "measurement" || name.empty())) {
+    throw InputError(std::string(hints.hosts ? "--hosts" : "--gpus-per-host") + ": found for " +
+                     what + "; valid: describe measurement FILE --hosts 2 --gpus-per-host 8");
+  }
+  if (hints.hosts || hints.gpus_per_host) return describe_measurement_with(hints, name, session);
   if (what == "models") return describe_model(name, session);
   if (what == "tuner") return describe_tuner(name, session);
   const Registry& registry = registry_of(what, &Registry::one);
@@ -447,23 +464,28 @@ void add_list_command(const Command& root, Session& session) {
 }
 
 void add_describe_command(const Command& root, Session& session) {
-  auto what = std::make_shared<std::string>();
-  auto name = std::make_shared<std::string>();
-  auto questions = std::make_shared<bool>(false);
+  auto arguments = std::make_shared<DescribeArguments>();
   const Command command = root.subcommand(
       "describe", "print one entry of a registry\n  shardlab describe model alpha_beta");
   std::vector<std::string> kinds = registry_names(&Registry::one);
   kinds.emplace_back("models");
   kinds.emplace_back("tuner");
-  command.option("what", *what, "kind of entry").required().check(one_of(kinds));
+  command.option("what", arguments->what, "kind of entry").required().check(one_of(kinds));
   command.option(
-      "name", *name,
+      "name", arguments->name,
       "the name of the entry (a measurement or a tuner can also be a file; models needs no name)");
   add_common_options(command, session, {.sets = true});
-  command.flag("--questions", *questions,
+  command.flag("--questions", arguments->questions,
                "print the questions of a suite, also of a generated one; as JSON they are a suite");
-  command.runs(
-      [what, name, questions, &session] { run_describe(*what, *name, *questions, session); });
+  command
+      .option("--hosts", arguments->hints.hosts,
+              "number of hosts, for a measurement that does not say it")
+      .check(integer_from(1, 1 << 30));
+  command
+      .option("--gpus-per-host", arguments->hints.gpus_per_host,
+              "number of GPUs that take part on a host, for a measurement that does not say it")
+      .check(integer_from(1, 1 << 30));
+  command.runs([arguments, &session] { run_describe(*arguments, session); });
 }
 
 }  // namespace shardlab
