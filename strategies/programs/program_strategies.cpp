@@ -561,16 +561,24 @@ class Enumerator {
 
   // With strided shards, a view keeps every shard that it can show without communication, as
   // DTensor's views do. If DTensor's rule refuses, `rule` decides. Both rules may name an output
-  // layout that differs from what the ranks hold after the view. In that case shardlab's rule
-  // decides, which never does so.
+  // layout that differs from what the ranks hold after the view, so that no rank could run it: of
+  // [6,32] as [12,16], shards of 6 rows over 2x2 are 2, 1, 2 and 1 long, but those of 12 all 3. In that
+  // case shardlab's rule decides, which never does so; AutoParallel keeps to its own.
   [[nodiscard]] std::vector<FollowCandidate> candidates_of(const OpRule& rule, const OpCall& call,
                                                            const Shape& to) const {
-    if (!options_.strided || !is_reshape(rule.op)) return plain_candidates_of(rule, call);
+    const bool is_exact = !kAutoParallels.contains(options_.rules);
+    if (!is_reshape(rule.op) || (!options_.strided && !is_exact)) {
+      return plain_candidates_of(rule, call);
+    }
     std::vector<FollowCandidate> candidates;
-    const Release release = options_.rules.release().value_or(kReferenceRelease);
-    try {
-      candidates = find_op_rule("aten.view.default", release).follow(call, mesh_);
-    } catch (const InputError&) {
+    if (options_.strided) {
+      const Release release = options_.rules.release().value_or(kReferenceRelease);
+      try {
+        candidates = find_op_rule("aten.view.default", release).follow(call, mesh_);
+      } catch (const InputError&) {
+        candidates = plain_candidates_of(rule, call);
+      }
+    } else {
       candidates = plain_candidates_of(rule, call);
     }
     const Shape& from = call.tensors()[0]->meta.shape;

@@ -72,6 +72,22 @@ TEST(ProgramStrategies, AViewGathersWhatItCantShowPlainly) {
   EXPECT_EQ(strategies_of(std::move(b), "2"), (Texts{"R<-R", "S(0)<-S(0)", "S(1)<-S(2)"}));
 }
 
+// PyTorch's rule keeps both shards, whose rows then do not fit the result: [6,32] over 2x2 leaves 2, 1, 2
+// and 1 rows of 32, but [12,16] leaves 3 rows of 16 everywhere.
+TEST(ProgramStrategies, AViewOfUnevenShardsOverTwoMeshDimsKeepsOnlyWhatRanksHold) {
+  const auto listed = [](std::int64_t rows, const StrategyOptions& options) {
+    ProgramBuilder b("p", "");
+    static_cast<void>(b.view(input(b, {8, rows, 32}), {8, 2 * rows, 16}));
+    const Texts texts = strategies_of(std::move(b), "2x2", options);
+    return std::find(texts.begin(), texts.end(), "S(1)S(1)<-S(1)S(1)") != texts.end();
+  };
+  for (const RuleSet set : {RuleSet(Release::k2_13), RuleSet(Release::k2_15), kShardlab}) {
+    EXPECT_FALSE(listed(6, {.rules = set})) << name_of(set);
+    EXPECT_TRUE(listed(8, {.rules = set})) << name_of(set);
+  }
+  EXPECT_TRUE(listed(6, {.rules = kAutoParallel}));  // as AutoParallel lists it
+}
+
 // AutoParallel's pull request 429: the second of the flattened dims becomes a strided shard, which
 // the product then lists.
 TEST(ProgramStrategies, StridedShardsComeThroughViewsIntoProducts) {
