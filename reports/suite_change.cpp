@@ -29,7 +29,7 @@ class Sum {
 
 struct Tally {
   SuiteChange change;
-  Sum baseline_us, candidate_us, delta_us;
+  Sum baseline_us, candidate_us, delta_us, other_steps_us;
   std::map<std::string, CollectiveChange> by_kind;
   bool lacks_collectives = false;
 };
@@ -47,6 +47,13 @@ void add_traffic(Tally& tally, const RecordQuestion& question, const StackAnswer
   }
 }
 
+bool takes_other_steps(const RecordQuestion& question, std::size_t stack) {
+  const StackAnswer& before = question.answers[0];
+  const StackAnswer& after = question.answers[stack];
+  return is_timed(question, stack) && before.choice == after.choice &&
+         *before.reference_us != *after.reference_us;
+}
+
 void add(Tally& tally, const RecordQuestion& question) {
   SuiteChange& change = tally.change;
   ++change.questions;
@@ -57,9 +64,11 @@ void add(Tally& tally, const RecordQuestion& question) {
   const auto times = static_cast<double>(question.count);
   tally.baseline_us.add(times * *before.reference_us);
   tally.candidate_us.add(times * *after.reference_us);
-  tally.delta_us.add(times * (*after.reference_us - *before.reference_us));
-  if (before.choice == after.choice && *before.reference_us != *after.reference_us) {
+  const double delta_us = times * (*after.reference_us - *before.reference_us);
+  tally.delta_us.add(delta_us);
+  if (takes_other_steps(question, change.stack)) {
     ++change.other_steps;
+    tally.other_steps_us.add(delta_us);
   }
   add_traffic(tally, question, before, &CollectiveChange::baseline);
   add_traffic(tally, question, after, &CollectiveChange::candidate);
@@ -70,6 +79,7 @@ SuiteChange finished(Tally tally) {
   change.baseline_us = tally.baseline_us.value();
   change.candidate_us = tally.candidate_us.value();
   change.delta_us = tally.delta_us.value();
+  change.other_steps_us = tally.other_steps_us.value();
   change.tells_collectives = change.timed > 0 && !tally.lacks_collectives;
   if (!change.tells_collectives) return change;
   for (auto& [kind, of_kind] : tally.by_kind) {
@@ -156,6 +166,24 @@ CollectiveChange SuiteChange::all_collectives() const {
     all.candidate.count += one.candidate.count;
     all.candidate.bytes += one.candidate.bytes;
   }
+  return all;
+}
+
+std::vector<OtherSteps> decisions_by_other_steps(const ComparisonRecord& record) {
+  std::vector<OtherSteps> all;
+  for (std::size_t i = 0; i < record.questions.size(); ++i) {
+    const RecordQuestion& question = record.questions[i];
+    for (std::size_t stack = 1; stack < record.stacks.size(); ++stack) {
+      if (!takes_other_steps(question, stack)) continue;
+      const double delta_us =
+          *question.answers[stack].reference_us - *question.answers[0].reference_us;
+      all.push_back({.question = i,
+                     .stack = stack,
+                     .delta_us = static_cast<double>(question.count) * delta_us});
+    }
+  }
+  std::ranges::stable_sort(all, std::ranges::greater(),
+                           [](const OtherSteps& one) { return std::abs(one.delta_us); });
   return all;
 }
 

@@ -47,6 +47,7 @@ struct SuiteChange {
   double candidate_us = 0.0;
   double delta_us = 0.0;           // candidate minus baseline: the sum over questions
   std::int64_t other_steps = 0;    // timed questions that keep their choice at another price
+  double other_steps_us = 0.0;     // their part of delta_us
   bool tells_collectives = false;  // false for a record without them
   std::vector<CollectiveChange> collectives;  // the kinds that either stack runs, by name
 
@@ -57,6 +58,15 @@ struct SuiteChange {
   // All kinds together.
   [[nodiscard]] CollectiveChange all_collectives() const;
 };
+
+// A decision that keeps its choice and reaches it by other steps, at another price.
+struct OtherSteps {
+  std::size_t question = 0;  // index into record.questions
+  std::size_t stack = 0;     // index into record.stacks, 1 or more
+  double delta_us = 0.0;     // candidate minus baseline, as often as the question is asked
+};
+// All of them, those that change time most first.
+[[nodiscard]] std::vector<OtherSteps> decisions_by_other_steps(const ComparisonRecord& record);
 
 // Whether the choices of the baseline and of this stack have a time: the reference prices both, and
 // both can run.

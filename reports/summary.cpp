@@ -94,16 +94,23 @@ std::string regret_change(const ComparisonRecord& record, const StackSummary& ba
          from + " to " + to + over;
 }
 
-// "; 12 decisions keep their choice and reach it by other steps"; "" if none does.
+// "; 12 decisions keep their choice and reach it by other steps, which take 14.57 ms less"; "" if none
+// does.
 std::string other_steps(const Comparison& comparison, std::size_t stack) {
   std::int64_t count = 0;
+  double us = 0.0;
   for (const SuiteChange& change : comparison.suites) {
-    if (change.stack == stack) count += change.other_steps;
+    if (change.stack != stack) continue;
+    count += change.other_steps;
+    us += change.other_steps_us;
   }
   if (count == 0) return "";
   return "; " + counted(count, "decision", "decisions") +
          (count == 1 ? " keeps its choice and reaches it by other steps"
-                     : " keep their choice and reach it by other steps");
+                     : " keep their choice and reach it by other steps") +
+         (us == 0.0
+              ? ", which take as long in all"
+              : ", which take " + duration_text(std::abs(us)) + (us < 0.0 ? " less" : " more"));
 }
 
 // "12 of 30 judged flips".
@@ -309,7 +316,9 @@ std::string basis_sentence(const BasisGroup& basis) {
 
 std::string summary_sentence(const ComparisonRecord& record, const Comparison& comparison) {
   if (record.questions.empty()) {
-    return "No decision was compared: the suites hold no questions.";
+    return "No decision was compared:" + (record.not_asked.empty()
+                                              ? std::string(" the suites hold no questions.")
+                                              : not_asked_sentence(record));
   }
   const std::string text = time_sentence(record, comparison) + " " +
                            (comparison.stacks.size() == 2 ? one_candidate(record, comparison)

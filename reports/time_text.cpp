@@ -82,29 +82,6 @@ std::string left_out_sentence(const Comparison& comparison, std::size_t stack) {
          " left out of the times, because a choice has no price or cannot run.";
 }
 
-// "1 of 115 questions was not asked: `ops-small/rot90 4x2`, because ..."; "" if all were.
-std::string not_asked_sentence(const ComparisonRecord& record) {
-  constexpr std::size_t kNamed = 3;
-  if (record.not_asked.empty()) return "";
-  std::vector<std::string> named;
-  for (const UnaskedQuestion& question : record.not_asked) {
-    if (named.size() == kNamed) break;
-    named.push_back(code(question.id));
-  }
-  const auto count = static_cast<std::int64_t>(record.not_asked.size());
-  const std::int64_t others = count - static_cast<std::int64_t>(named.size());
-  const auto all = static_cast<std::int64_t>(record.questions.size()) + count;
-  const bool is_one_reason = std::all_of(
-      record.not_asked.begin(), record.not_asked.end(), [&](const UnaskedQuestion& question) {
-        return question.reason == record.not_asked.front().reason;
-      });
-  if (others > 0) named.push_back(grouped(others) + " more");
-  return " " + grouped(count) + " of " + counted(all, "question", "questions") +
-         (count == 1 ? " was" : " were") + " not asked: " + listed(named) +
-         (is_one_reason ? ", because " : ", the first because ") + record.not_asked.front().reason +
-         ".";
-}
-
 // ": its choices take 206.5 us less than the 9.876 ms of before".
 std::string amounts_text(const SuiteChange& change) {
   const std::string amount = duration_text(std::abs(change.delta_us));
@@ -309,6 +286,34 @@ Table collectives_table(const ComparisonRecord& record, const std::vector<SuiteC
   return table;
 }
 
+Table other_steps_table(const ComparisonRecord& record) {
+  Table table;
+  table.caption = "Decisions that keep their choice and reach it by other steps";
+  table.columns = {{"question", ColumnKind::kName}};
+  if (has_several_candidates(record)) table.columns.push_back({"candidate", ColumnKind::kName});
+  for (Column& column : std::vector<Column>{{"op", ColumnKind::kName},
+                                            {"mesh", ColumnKind::kName},
+                                            {"asked", ColumnKind::kCount},
+                                            {"us before", ColumnKind::kNumber, 3},
+                                            {"us after", ColumnKind::kNumber, 3},
+                                            {"change in all, us", ColumnKind::kSigned, 3}}) {
+    table.columns.push_back(std::move(column));
+  }
+  for (const OtherSteps& one : decisions_by_other_steps(record)) {
+    const RecordQuestion& question = record.questions[one.question];
+    Row row = {Cell(question.id)};
+    if (has_several_candidates(record)) row.emplace_back(record.stacks[one.stack]);
+    row.emplace_back(question.op);
+    row.emplace_back(question.mesh);
+    row.emplace_back(question.count);
+    row.emplace_back(*question.answers[0].reference_us);
+    row.emplace_back(*question.answers[one.stack].reference_us);
+    row.emplace_back(one.delta_us);
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
 // ---- for a terminal
 
 using Line = ComparisonText::Line;
@@ -358,18 +363,40 @@ std::vector<Line> suite_lines(const ComparisonRecord& record, const Comparison& 
   return lines;
 }
 
+// "aten.add.Tensor on 8x8, 134 MB, asked 12 times".
+std::string asked_text(const ComparisonRecord& record, const RecordQuestion& question,
+                       std::size_t stack) {
+  std::string what = question.op + " on " + question.mesh + ", " + bytes_text(question.bytes);
+  if (question.count > 1) what += ", asked " + grouped(question.count) + " times";
+  if (has_several_candidates(record)) what += ", under " + record.stacks[stack];
+  return what;
+}
+
+std::vector<Line> steps_lines(const ComparisonRecord& record, const Comparison& comparison) {
+  std::vector<Line> lines;
+  for (const OtherSteps& one : decisions_by_other_steps(record)) {
+    if (lines.size() == kFlipsInText || one.delta_us == 0.0) break;
+    const RecordQuestion& question = record.questions[one.question];
+    const auto suite = std::ranges::find_if(comparison.suites, [&](const SuiteChange& change) {
+      return change.name == question.suite && change.stack == one.stack;
+    });
+    const bool has_share = suite != comparison.suites.end() && suite->baseline_us > 0.0;
+    lines.push_back({change_duration(one.delta_us),
+                     has_share ? change_percent(100.0 * one.delta_us / suite->baseline_us) : "",
+                     asked_text(record, question, one.stack)});
+  }
+  return lines;
+}
+
 std::vector<Line> flip_lines(const ComparisonRecord& record, const Comparison& comparison) {
   std::vector<Line> lines;
   for (const Flip& flip : comparison.flips) {
     if (lines.size() == kFlipsInText) break;
     if (!flip.delta_us || *flip.delta_us == 0.0 || is_hidden(comparison, flip)) continue;
     const RecordQuestion& question = record.questions[flip.question];
-    std::string what = question.op + " on " + question.mesh + ", " + bytes_text(question.bytes);
-    if (question.count > 1) what += ", asked " + grouped(question.count) + " times";
-    if (has_several_candidates(record)) what += ", under " + record.stacks[flip.stack];
     lines.push_back({change_duration(*flip.delta_us),
                      flip.share_percent ? change_percent(*flip.share_percent) : "",
-                     std::move(what)});
+                     asked_text(record, question, flip.stack)});
   }
   return lines;
 }
@@ -387,6 +414,28 @@ std::string hidden_flips_text(const Comparison& comparison) {
 std::string change_duration(double us) {
   if (us == 0.0) return "0 us";
   return (us < 0.0 ? "-" : "+") + duration_text(std::abs(us));
+}
+
+std::string not_asked_sentence(const ComparisonRecord& record) {
+  constexpr std::size_t kNamed = 3;
+  if (record.not_asked.empty()) return "";
+  std::vector<std::string> named;
+  for (const UnaskedQuestion& question : record.not_asked) {
+    if (named.size() == kNamed) break;
+    named.push_back(code(question.id));
+  }
+  const auto count = static_cast<std::int64_t>(record.not_asked.size());
+  const std::int64_t others = count - static_cast<std::int64_t>(named.size());
+  const auto all = static_cast<std::int64_t>(record.questions.size()) + count;
+  const bool is_one_reason = std::all_of(
+      record.not_asked.begin(), record.not_asked.end(), [&](const UnaskedQuestion& question) {
+        return question.reason == record.not_asked.front().reason;
+      });
+  if (others > 0) named.push_back(grouped(others) + " more");
+  return " " + grouped(count) + " of " + counted(all, "question", "questions") +
+         (count == 1 ? " was" : " were") + " not asked: " + listed(named) +
+         (is_one_reason ? ", because " : ", the first because ") + record.not_asked.front().reason +
+         ".";
 }
 
 std::string time_sentence(const ComparisonRecord& record, const Comparison& comparison) {
@@ -411,6 +460,8 @@ std::vector<Table> time_tables(const ComparisonRecord& record, const Comparison&
                                 "program"));
   }
   for (Table& table : tables) table.leads = true;
+  Table steps = other_steps_table(record);
+  if (!steps.rows.empty()) tables.push_back(std::move(steps));
   return tables;
 }
 
@@ -424,6 +475,10 @@ ComparisonText comparison_text(const ComparisonRecord& record, const Comparison&
     text.flips_title = "flips that save or lose most, with their share of the suite's time:";
   }
   text.hidden_flips = hidden_flips_text(comparison);
+  text.steps = steps_lines(record, comparison);
+  if (!text.steps.empty()) {
+    text.steps_title = "choices that stay, by other steps that save or lose most:";
+  }
   return text;
 }
 

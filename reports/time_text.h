@@ -25,8 +25,12 @@ namespace shardlab::reports {
 [[nodiscard]] std::string time_sentence(const ComparisonRecord& record,
                                         const Comparison& comparison);
 
-// The time of each suite, its collectives by kind, and the time of each program where several suites
-// were recorded from it. Empty for a record without questions.
+// " 1 of 115 questions was not asked: `ops-small/rot90 4x2`, because ..."; "" if all were.
+[[nodiscard]] std::string not_asked_sentence(const ComparisonRecord& record);
+
+// The time of each suite, its collectives by kind, the time of each program where several suites were
+// recorded from it, and the decisions that keep their choice and reach it by other steps. Empty for a
+// record without questions.
 [[nodiscard]] std::vector<Table> time_tables(const ComparisonRecord& record,
                                              const Comparison& comparison);
 
@@ -38,6 +42,9 @@ struct ComparisonText {
   std::vector<Line> flips;   // those that change time most: the change, its share, the question
   std::string flips_title;   // "" if there are none
   std::string hidden_flips;  // which flips are not shown; "" if none is hidden
+  // The decisions that keep their choice and whose other steps change time most, in the same columns.
+  std::vector<Line> steps;
+  std::string steps_title;  // "" if there are none
 };
 [[nodiscard]] ComparisonText comparison_text(const ComparisonRecord& record,
                                              const Comparison& comparison);

@@ -136,6 +136,7 @@ ordered_json suite_change_json(const ComparisonRecord& record, const SuiteChange
     value["reason"] = "every question has a choice that has no price or cannot run";
   }
   value["same_choice_by_other_steps"] = change.other_steps;
+  value["other_steps_us"] = change.other_steps_us;
   if (!change.tells_collectives) {
     value["collectives"] = nullptr;
     value["collectives_reason"] = change.timed > 0
@@ -231,6 +232,15 @@ std::string write_json(const ComparisonRecord& record, const Comparison& compari
   }
   text.begin_array("flips");
   for (const Flip& flip : comparison.flips) text.element(flip_json(record, flip));
+  text.end_array();
+  text.begin_array("other_steps");
+  for (const OtherSteps& one : decisions_by_other_steps(record)) {
+    const RecordQuestion& question = record.questions[one.question];
+    text.element({{"question", question.id},
+                  {"stack", record.stacks[one.stack]},
+                  {"choice", question.answers[0].choice},
+                  {"delta_us", one.delta_us}});
+  }
   text.end_array();
   text.begin_array("order_dependent");
   for (const RecordQuestion& question : record.questions) {

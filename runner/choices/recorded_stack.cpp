@@ -7,10 +7,12 @@
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/parse_at.h"
+#include "costmodel/base/text.h"
 #include "costmodel/base/units.h"
 #include "runner/choices/choices_file.h"
 #include "runner/choices/question_text.h"
 #include "runner/config/read_json.h"
+#include "sim/redistribute.h"
 #include "strategies/rules/known_rule.h"
 #include "strategies/rules/rule_source.h"
 #include "strategies/select/decision_source.h"
@@ -97,6 +99,11 @@ class RecordedChoices final : public RuleSource, public DecisionSource {
   }
 
   void add(const Choice& choice, const JsonPlace& place) {
+    if (choice.total_us.value_or(0.0) < 0.0) {
+      place.at("total_us")
+          .fail("found " + format_double(*choice.total_us) +
+                "; valid: 0 or more, or null for a price without end");
+    }
     const ChoiceQuestion& question = choice.question;
     const JsonPlace asked = place.at("question");
     const DeviceMesh mesh =
@@ -111,7 +118,11 @@ class RecordedChoices final : public RuleSource, public DecisionSource {
         parse_at(asked.at("from"), [&] { return parse_layout(*question.from, mesh.ndim(), meta); });
     const Layout to =
         parse_at(asked.at("to"), [&] { return parse_layout(*question.to, mesh.ndim(), meta); });
-    plans_[plan_key(mesh, meta, from, to)] = {.steps = steps_of(choice, 0, mesh, place),
+    expect_inputs_from_0_to(1, choice, place);
+    std::vector<StepRequest> steps = steps_of(choice, 0, mesh, place);
+    // A redistribution that can't be done has neither a price nor steps.
+    if (!steps.empty() || choice.total_us) expect_to_lead(steps, from, to, "the tensor", place);
+    plans_[plan_key(mesh, meta, from, to)] = {.steps = std::move(steps),
                                               .price_us = choice.total_us.value_or(kInfinity)};
   }
 
@@ -138,11 +149,13 @@ class RecordedChoices final : public RuleSource, public DecisionSource {
     if (!prices.empty()) prices.front() = choice.total_us.value_or(kInfinity);
     decision.chosen = 0;
     if (choice.candidates) decision.weighed = static_cast<std::size_t>(*choice.candidates);
+    expect_inputs_from_0_to(tensors.size(), choice, place);
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       const Layout to(chosen.inputs[i]);
-      if (to.placements == tensors[i]->layout.placements) continue;
       std::vector<StepRequest> steps = steps_of(choice, i, mesh, place);
       if (steps.empty()) continue;  // the file does not say how, so the stack plans it
+      expect_to_lead(steps, tensors[i]->layout, to, "input " + std::to_string(i), place);
+      if (to.placements == tensors[i]->layout.placements) continue;
       const std::string key = plan_key(mesh, tensors[i]->meta, tensors[i]->layout, to);
       const auto known = plans_.find(key);
       if (known != plans_.end() && !(known->second.steps == steps)) {
@@ -156,6 +169,36 @@ class RecordedChoices final : public RuleSource, public DecisionSource {
     }
   }
 
+  static void expect_inputs_from_0_to(std::size_t count, const Choice& choice,
+                                      const JsonPlace& place) {
+    for (std::size_t s = 0; s < choice.steps.size(); ++s) {
+      const std::int64_t input = choice.steps[s].input;
+      if (input >= 0 && input < static_cast<std::int64_t>(count)) continue;
+      place.at("steps").at(s).at("input").fail("found " + std::to_string(input) +
+                                               "; valid: " + (count > 1 ? "0 to " : "") +
+                                               std::to_string(count - 1));
+    }
+  }
+
+  // Steps that do not lead from one layout to the other would be priced as if they did.
+  static void expect_to_lead(const std::vector<StepRequest>& steps, const Layout& from,
+                             const Layout& to, const std::string& what, const JsonPlace& place) {
+    Layout layout = from;
+    for (const StepRequest& step : steps) {
+      const Placement& before = layout[step.mesh_dim];
+      if (before != step.from) {
+        place.at("steps").fail("found a step of " + what + " from " + step.from.text() +
+                               " on mesh dim " + std::to_string(step.mesh_dim) +
+                               "; valid: a step from " + before.text() + ", since it is in " +
+                               layout.text() + " by then");
+      }
+      layout = layout_after(layout, step.mesh_dim, step.to);
+    }
+    if (layout.placements == to.placements) return;
+    place.at("steps").fail("found steps that leave " + what + " in " + layout.text() +
+                           "; valid: steps to " + to.text());
+  }
+
   [[nodiscard]] static std::vector<StepRequest> steps_of(const Choice& choice, std::size_t input,
                                                          const DeviceMesh& mesh,
                                                          const JsonPlace& place) {
@@ -164,7 +207,7 @@ class RecordedChoices final : public RuleSource, public DecisionSource {
       const ChoiceStep& step = choice.steps[s];
       if (step.input != static_cast<std::int64_t>(input)) continue;
       const JsonPlace at = place.at("steps").at(s);
-      if (step.mesh_dim >= mesh.ndim()) {
+      if (step.mesh_dim < 0 || step.mesh_dim >= mesh.ndim()) {
         at.at("mesh_dim")
             .fail("found " + std::to_string(step.mesh_dim) + "; valid: 0 to " +
                   std::to_string(mesh.ndim() - 1));

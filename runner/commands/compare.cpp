@@ -295,6 +295,13 @@ std::vector<const Question*> ask_all(const Comparison& comparison, bool checks_r
                                            .source = source,
                                            .program = program_of(suite, comparison)});
   }
+  if (record.questions.empty() && !record.not_asked.empty()) {
+    const reports::UnaskedQuestion& first = record.not_asked.front();
+    throw ConfigError(first.suite, "",
+                      "none of the " + std::to_string(record.not_asked.size()) +
+                          " questions can be asked, the first, " + first.id + ", because " +
+                          first.reason);
+  }
   record.reference.doubtful = doubted.lines();
   return questions;
 }
@@ -370,6 +377,7 @@ std::string reference_label(const Stack& reference) {
       !collectives.params.empty()) {
     return "collectives from constants fitted to measured rows, kernels from the datasheet";
   }
+  if (collectives.function) return "the function's prices, not measured";
   if (model == "dtensor") return "DTensor's own model, not measured";
   if (model == "nccl") return "NCCL's own model, not measured";
   if (model.starts_with("ap_")) return "AutoParallel's model, not measured";
@@ -523,6 +531,12 @@ std::string comparison_text(const reports::ComparisonText& comparison, const Tex
   }
   if (!comparison.flips_title.empty()) text += "  " + comparison.flips_title + "\n" + flips.text();
   if (!comparison.hidden_flips.empty()) text += "  " + comparison.hidden_flips + "\n";
+  TextTable steps(style, 2);
+  for (const std::vector<std::string>& cells : comparison.steps) {
+    steps.add(cells);
+    steps.paint(0, tone_of_change(cells[0]));
+  }
+  if (!comparison.steps_title.empty()) text += "  " + comparison.steps_title + "\n" + steps.text();
   return text;
 }
 

@@ -204,7 +204,12 @@ std::string audit_text(const Audit& audit, const TiesArguments& arguments, const
       " near ties (within " + format_double(arguments.within_percent) + " %), " +
       std::to_string(audit.order_dependent) + " choices that change with the candidates' order";
   if (audit.impossible > 0) text += ", " + std::to_string(audit.impossible) + " impossible";
-  if (audit.not_asked > 0) text += ", " + std::to_string(audit.not_asked) + " not asked";
+  if (audit.not_asked > 0) {
+    const auto first =
+        std::ranges::find_if(audit.items, [](const TieItem& item) { return !item.error.empty(); });
+    text += ", " + std::to_string(audit.not_asked) + " not asked, " +
+            (audit.not_asked > 1 ? "the first " : "") + "because " + first->error;
+  }
   text += "\n" + without_choice_text(audit);
   for (const auto& [parameter, choices] : audit.flips) {
     text += "  for " + std::to_string(choices) + (choices == 1 ? " choice, " : " choices, ") +

@@ -72,7 +72,10 @@ void add(Weights& sum, const Weights& more) {
   }
 }
 
-std::string gigabytes(double bytes) { return format_fixed(bytes / 1e9, 2) + " GB"; }
+// In GB, or in kB where GB would round to nothing.
+std::string memory_text(double bytes) {
+  return bytes < 1e8 ? format_fixed(bytes / 1e3, 2) + " kB" : format_fixed(bytes / 1e9, 2) + " GB";
+}
 
 }  // namespace
 
@@ -88,14 +91,19 @@ FoundPlan PlanSearch::best(ProblemOptions options, const StepOptions& step_optio
   found.solution =
       ExactSolver(*found.network)
           .solve({.jobs = options_.jobs, .patience = options_.patience, .known = options_.known});
-  if (!found.solution.feasible) return found;
+  if (found.solution.feasible) found.step = figures(found.solution.assignment, step_options);
+  return found;
+}
+
+std::optional<StepFigures> PlanSearch::figures(const Assignment& assignment,
+                                               const StepOptions& step_options) const {
   try {
-    found.step = planner_.figures(found.solution.assignment, step_options);
+    return planner_.figures(assignment, step_options);
   } catch (const LimitError&) {
     throw;
-  } catch (const InputError&) {  // a stack of AutoParallel's chose a move that nothing can run
+  } catch (const InputError&) {
+    return std::nullopt;
   }
-  return found;
 }
 
 FoundPlan PlanSearch::best_that_fits(const ProblemOptions& options,
@@ -148,7 +156,9 @@ FoundPlan PlanSearch::by_charges(FoundPlan optimum) const {
     ExactSolution solution =
         ExactSolver(network).solve({.jobs = options_.jobs, .explain = false, .patience = patience});
     bound = std::max(bound, solution.lower_bound - lambda * points * most);
-    StepFigures figures = planner_.figures(solution.assignment, optimum.step_options);
+    // A plan that can't run counts as one that does not fit, as the optimum.
+    StepFigures figures =
+        this->figures(solution.assignment, optimum.step_options).value_or(*optimum.step);
     least_peak = std::min(least_peak, figures.memory.peak_bytes);
     solution.objective = optimum.network->cost(solution.assignment);
     if (figures.fits() && (!best || solution.objective < best->objective)) {
@@ -177,8 +187,8 @@ FoundPlan PlanSearch::by_charges(FoundPlan optimum) const {
     (attempt(middle).second.fits() ? above : below) = middle;
   }
   if (!best) {
-    optimum.misfit = "no plan was found that fits into " + gigabytes(most) +
-                     "; the smallest peak of those that were tried is " + gigabytes(least_peak);
+    optimum.misfit = "no plan was found that fits into " + memory_text(most) +
+                     "; the smallest peak of those that were tried is " + memory_text(least_peak);
     optimum.solution.feasible = false;
     return optimum;
   }
@@ -272,13 +282,14 @@ PlanSearch::StepSearch PlanSearch::shortest_step(FoundPlan start, const ProblemO
           ExactSolver(*search.found.network).solve({.jobs = options_.jobs, .best = kBest});
       for (const RankedAssignment& ranked : best.best) {
         if (is_time_up()) break;
-        const StepFigures figures = planner_.figures(ranked.assignment, step_options);
+        const std::optional<StepFigures> step = figures(ranked.assignment, step_options);
+        if (!step) continue;
         ++search.plans;
-        if (fits && !figures.fits()) continue;
-        if (figures.step_us >= search.found.step->step_us) continue;
+        if (fits && !step->fits()) continue;
+        if (step->step_us >= search.found.step->step_us) continue;
         search.found.solution.assignment = ranked.assignment;
         search.found.solution.objective = ranked.objective;
-        search.found.step = figures;
+        search.found.step = step;
         search.found.is_optimum_of_network = false;
       }
     } catch (const LimitError&) {  // too entangled for further plans; other plans are left

@@ -80,6 +80,9 @@ class PlanSearch {
                                          bool fits);
 
  private:
+  // Nothing for a plan that can't run: a move to P(product), or of AutoParallel's that nothing runs.
+  [[nodiscard]] std::optional<StepFigures> figures(const Assignment& assignment,
+                                                   const StepOptions& step_options) const;
   [[nodiscard]] FoundPlan by_charges(FoundPlan optimum) const;
   [[nodiscard]] FoundPlan with_fewest_blocks(const ProblemOptions& options, StepOptions step,
                                              Recomputation::Kind kind);

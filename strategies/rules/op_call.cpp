@@ -145,6 +145,7 @@ double OpCall::number_arg(std::size_t i, double fallback) const {
   // A ScalarList has one number for each tensor of a list; here the list has one tensor.
   const bool is_list = op.ends_with(".ScalarList") && args[i].is_array() && args[i].size() == 1;
   const nlohmann::json& number = is_list ? args[i].front() : args[i];
+  if (number.is_boolean()) return number.get<bool>() ? 1.0 : 0.0;  // a Scalar may be one
   if (!number.is_number()) fail_arg(*this, i, "a number");
   return number.get<double>();
 }

@@ -169,6 +169,15 @@ TEST_F(RecordedChoices, ThatAreWrongAreNamedWithTheirPlace) {
       {{{"steps", {{{"input", 0}, {"mesh_dim", 2}, {"from", "S(0)"}, {"to", "R"}}}}},
        "/choices/0/steps/0/mesh_dim: found 2; valid: 0 to 1"},
       {{{"total_us", "3.5"}}, "/choices/0/total_us"},
+      {{{"total_us", -3}}, "/choices/0/total_us: found -3; valid: 0 or more, or null"},
+      {{{"steps", {{{"input", 1}, {"mesh_dim", 0}, {"from", "S(0)"}, {"to", "R"}}}}},
+       "/choices/0/steps/0/input: found 1; valid: 0"},
+      {{{"steps", {{{"input", 0}, {"mesh_dim", 0}, {"from", "S(1)"}, {"to", "R"}}}}},
+       "/choices/0/steps: found a step of input 0 from S(1) on mesh dim 0; valid: a step from "
+       "S(0), "
+       "since it is in S(0)R by then"},
+      {{{"steps", {{{"input", 0}, {"mesh_dim", 0}, {"from", "S(0)"}, {"to", "S(1)"}}}}},
+       "/choices/0/steps: found steps that leave input 0 in S(1)R; valid: steps to RR"},
       {{{"price", 3.5}}, "/choices/0/price: unknown key"},
   };
   for (const Wrong& wrong : all) {
@@ -177,6 +186,36 @@ TEST_F(RecordedChoices, ThatAreWrongAreNamedWithTheirPlace) {
     EXPECT_EQ(result.exit_code, 3) << wrong.change;
     EXPECT_NE(result.err.find(wrong.said), std::string::npos) << wrong.change << result.err;
   }
+}
+
+// Without its last step a plan would be shorter, and would be judged as an improvement.
+TEST_F(RecordedChoices, OfARedistributionHaveToLeadThere) {
+  const auto said = [&](const json& steps, const json& total_us) {
+    write_choice({{"question",
+                   {{"mesh", "2x2"},
+                    {"op", nullptr},
+                    {"inputs", nullptr},
+                    {"tensor", "f32[16,16]"},
+                    {"from", "S(0)S(1)"},
+                    {"to", "RR"}}},
+                  {"inputs", json::array()},
+                  {"outputs", json::array()},
+                  {"steps", steps},
+                  {"total_us", total_us}});
+    return run_shardlab({"plan", "--mesh", "2x2", "--tensor", "f32[16,16]", "--from", "S(0)S(1)",
+                         "--to", "RR", "--stack", "foreign.choices.json"},
+                        folder_.path())
+        .err;
+  };
+  const json first = {{"input", 0}, {"mesh_dim", 0}, {"from", "S(0)"}, {"to", "R"}};
+  const json second = {{"input", 0}, {"mesh_dim", 1}, {"from", "S(1)"}, {"to", "R"}};
+  EXPECT_EQ(said({first, second}, 5.0), "");
+  EXPECT_NE(said(json::array({first}), 5.0)
+                .find("/choices/0/steps: found steps that leave the tensor in RS(1); "
+                      "valid: steps to RR"),
+            std::string::npos);
+  EXPECT_NE(said(json::array(), 5.0).find("found steps that leave the tensor in S(0)S(1)"),
+            std::string::npos);
 }
 
 TEST(ChoicesSchema, IsTheShippedFile) {

@@ -30,6 +30,8 @@ SUITE = {
         {"id": "d", "kind": "plan", "mesh": "2x4", "tensor": "f32[64,32]", "from": "S(0)R", "to": "RS(1)"}]}
 EXPERIMENT = {"schema": "shardlab/experiment/1", "topologies": ["h100"], "suites": ["few.json"],
               "stacks": ["dtensor-v3", "dtensor-v3-rp"]}
+# A cost function of a user's, which makes records and reports say where their answers are from.
+COST = "def price(collective, bytes, group):\n    return 10.0 + group.ranks + bytes / 1e5\n"
 RUNS = {
     "compare": ["--baseline", "dtensor-v3", "--candidate", "dtensor-v3-rp", "--suite", "few.json"],
     "ties": ["--suite", "few.json"],
@@ -83,6 +85,7 @@ class Written(unittest.TestCase):
         cls.folder = Path(cls.temporary.name)
         (cls.folder / "few.json").write_text(json.dumps(SUITE), encoding="utf-8")
         (cls.folder / "all.json").write_text(json.dumps(EXPERIMENT), encoding="utf-8")
+        (cls.folder / "mine.py").write_text(COST, encoding="utf-8")
         plan = shardlab(cls.folder, ["solve", "mlp", "--mesh", "2x4", "--format", "json"])
         (cls.folder / "plan.json").write_text(plan, encoding="utf-8")
         for kind, arguments in RUNS.items():
@@ -113,6 +116,10 @@ class Written(unittest.TestCase):
     def test_records_of_other_runs(self):
         runs = [
             ["compare", "--baseline", "dtensor-v3", "--suite", "few.json", "--set", "stack.transition_us=2"],
+            ["compare", "--baseline", "dtensor-v3", "--candidate", "dtensor-v3+cost=mine.py:price", "--suite", "few.json"],
+            ["ties", "--suite", "few.json", "--stack", "dtensor-v3+cost=mine.py:price"],
+            ["plan", "--mesh", "4", "--tensor", "f32[64,32]", "--from", "S(0)", "--to", "R", "--stack",
+             "dtensor-v3+cost=mine.py:price"],
             ["ties", "--suite", "few.json", "--no-flips", "--all", "--no-timing"],
             ["validate", "h100_1x8_all_reduce_dgxc", "a100-40g_1x8_alltoall_superbench", "--stack", "dtensor-v0"],
             ["solve", "transformer-block", "--mesh", "8", "--recipe", "fsdp", "--memory-budget", "80GB"],

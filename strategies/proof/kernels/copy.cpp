@@ -65,7 +65,7 @@ LocalResult run_full(const LocalCall& local, const OpKernel&) {
   const Shape shape = made_shape(local);
   const nlohmann::json& args = local.call.args;
   const bool is_truth = args.size() > 1 && args[1].is_boolean();
-  const double value = is_truth ? (args[1].get<bool>() ? 1.0 : 0.0) : local.call.number_arg(1, 0.0);
+  const double value = local.call.number_arg(1, 0.0);
   return {{constant(local, is_truth ? DType::kB8 : DType::kF32, shape, value)}, {}};
 }
 LocalResult run_scalar_tensor(const LocalCall& local, const OpKernel&) {

@@ -64,6 +64,14 @@ Rows replicated_keyword_rows(const OpCall& call, const OpRule& rule) {
   return rows;
 }
 
+// The absolute value of a complex number is a real one.
+std::vector<TensorMeta> abs_outputs(const OpCall& call) {
+  const TensorMeta& in = pointwise_operands(call)[0]->meta;
+  TensorMeta out = pointwise_output(call, ResultType::kPromoted, 1);
+  if (in.dtype == DType::kC64) out.dtype = DType::kF32;
+  return {out};
+}
+
 std::vector<TensorMeta> masked_outputs(const OpCall& call) {
   const auto operands = pointwise_operands(call);
   if (operands.size() == 2) expect_mask(call, *operands[1]);
@@ -326,7 +334,8 @@ constexpr PointwiseOps kOps[] = {
     {.words = "special_zeta+",
      .outputs = outputs_as<ResultType::kFloat, 2>,
      .excuse = where_defined},
-    {.words = "abs* fmod.Scalar* remainder.Scalar* remainder.Scalar_Tensor+ square*",
+    {.words = "abs*", .outputs = abs_outputs},
+    {.words = "fmod.Scalar* remainder.Scalar* remainder.Scalar_Tensor+ square*",
      .outputs = outputs_as<ResultType::kPromoted, 1>},
     {.words = "__ilshift__.Scalar __irshift__.Scalar __ixor__.Scalar __lshift__.Scalar "
               "__lshift__.Scalar_out __rshift__.Scalar __rshift__.Scalar_out __xor__.Scalar",

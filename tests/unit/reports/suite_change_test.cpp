@@ -50,7 +50,30 @@ TEST(SuiteChange, TheSameChoiceAtAnotherPriceIsReachedByOtherSteps) {
   record.questions[1].answers[1].reference_us = 4.5;  // q2, asked 3 times
   const SuiteChange change = change_by_suite(record)[0];
   EXPECT_EQ(change.other_steps, 1);
+  EXPECT_DOUBLE_EQ(change.other_steps_us, -1.5);
   EXPECT_DOUBLE_EQ(change.delta_us, -0.5);
+}
+
+TEST(SuiteChange, DecisionsByOtherStepsComeInTheOrderOfWhatTheyChange) {
+  ComparisonRecord record = small_record();
+  EXPECT_TRUE(decisions_by_other_steps(record).empty());
+  record.questions[1].answers[1].reference_us = 4.5;  // q2, asked 3 times, 5 before
+  const std::vector<OtherSteps> one = decisions_by_other_steps(record);
+  ASSERT_EQ(one.size(), 1U);
+  EXPECT_EQ(one[0].question, 1U);
+  EXPECT_EQ(one[0].stack, 1U);
+  EXPECT_DOUBLE_EQ(one[0].delta_us, -1.5);
+  RecordQuestion larger = record.questions[1];
+  larger.id = "larger";
+  larger.answers[1].reference_us = 9.0;
+  record.questions.push_back(larger);
+  const std::vector<OtherSteps> two = decisions_by_other_steps(record);
+  ASSERT_EQ(two.size(), 2U);
+  EXPECT_EQ(record.questions[two[0].question].id, "larger");
+  EXPECT_DOUBLE_EQ(two[0].delta_us, 12.0);
+  // A choice that cannot run has no time.
+  record.questions.back().answers[1].cannot_run = "no collective";
+  EXPECT_EQ(decisions_by_other_steps(record).size(), 1U);
 }
 
 // q1: old gathers twice, 4096 B each; new gathers once and reduces 512 B. q2, asked 3 times: both reduce

@@ -110,10 +110,13 @@ TEST(SummarySentence, CountsTheDecisionsThatAreReachedByOtherSteps) {
   record.questions[7].answers[1].reference_us = 10.5;
   EXPECT_EQ(sentence(record),
             "It flips none of 1,204 decisions; 1 decision keeps its choice and reaches it by other "
-            "steps; mean regret rises from 0.0 % to <0.1 %.");
-  record.questions[8].answers[1].reference_us = 10.5;
-  EXPECT_NE(sentence(record).find("; 2 decisions keep their choice and reach it by other steps;"),
+            "steps, which take 0.500 us more; mean regret rises from 0.0 % to <0.1 %.");
+  record.questions[8].answers[1].reference_us = 9.0;
+  EXPECT_NE(sentence(record).find("; 2 decisions keep their choice and reach it by other steps, "
+                                  "which take 0.500 us less;"),
             std::string::npos);
+  record.questions[8].answers[1].reference_us = 9.5;
+  EXPECT_NE(sentence(record).find(", which take as long in all;"), std::string::npos);
 }
 
 TEST(SummarySentence, OneFlipIsNamedAsOne) {
@@ -198,6 +201,11 @@ TEST(SummarySentence, AStackThatIsItsOwnReferenceIsCalledThat) {
 TEST(SummarySentence, WithoutQuestionsItSaysSo) {
   EXPECT_EQ(sentence(record_of(0, 0, 0, 0)),
             "No decision was compared: the suites hold no questions.");
+  ComparisonRecord record = record_of(0, 0, 0, 0);
+  record.not_asked = {
+      {.id = "s/a", .suite = "s", .op = "aten.mm.default", .reason = "it is wrong"}};
+  EXPECT_EQ(sentence(record),
+            "No decision was compared: 1 of 1 question was not asked: `s/a`, because it is wrong.");
 }
 
 TEST(SummarySentence, AReferenceWithoutALabelStandsAlone) {

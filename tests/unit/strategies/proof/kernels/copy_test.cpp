@@ -21,21 +21,24 @@ TEST_P(FactoryKernel, ReturnsWhatPyTorchDoes) { expect_outputs(GetParam()); }
 
 INSTANTIATE_TEST_SUITE_P(
     All, FactoryKernel,
-    testing::Values(KernelCase{"Full", "aten.full.default", {}, "[[2,2], 3]", {{3, 3, 3, 3}}},
-                    KernelCase{"FullOfTruth", "aten.full.default", {}, "[[2], true]", {{1, 1}}},
-                    KernelCase{"EmptyPermuted",
-                               "aten.empty_permuted.default",
-                               {},
-                               R"([[2,1], [1,0], "i64"])",
-                               {{0, 0}}},
-                    KernelCase{"Empty", "aten.empty.memory_format", {}, "[[1,2]]", {{0, 0}}},
-                    KernelCase{"CopyOfAnotherDTypeAndShape",
-                               "aten.copy.default",
-                               {{"i64[2,2]", {0, 0, 0, 0}}, {"f64[2]", {1.7, -2.3}}},
-                               "[false]",
-                               {{1, -2, 1, -2}}},
-                    KernelCase{"Scalar", "aten.scalar_tensor.default", {}, "[2.5]", {{2.5}}},
-                    KernelCase{"Range", "aten.arange.start_step", {}, "[1, 8, 3]", {{1, 4, 7}}}),
+    testing::Values(
+        KernelCase{"Full", "aten.full.default", {}, "[[2,2], 3]", {{3, 3, 3, 3}}},
+        KernelCase{
+            "FullLikeOfTruth", "aten.full_like.default", {{"f32[2]", {1, 2}}}, "[true]", {{1, 1}}},
+        KernelCase{"FullOfTruth", "aten.full.default", {}, "[[2], true]", {{1, 1}}},
+        KernelCase{"EmptyPermuted",
+                   "aten.empty_permuted.default",
+                   {},
+                   R"([[2,1], [1,0], "i64"])",
+                   {{0, 0}}},
+        KernelCase{"Empty", "aten.empty.memory_format", {}, "[[1,2]]", {{0, 0}}},
+        KernelCase{"CopyOfAnotherDTypeAndShape",
+                   "aten.copy.default",
+                   {{"i64[2,2]", {0, 0, 0, 0}}, {"f64[2]", {1.7, -2.3}}},
+                   "[false]",
+                   {{1, -2, 1, -2}}},
+        KernelCase{"Scalar", "aten.scalar_tensor.default", {}, "[2.5]", {{2.5}}},
+        KernelCase{"Range", "aten.arange.start_step", {}, "[1, 8, 3]", {{1, 4, 7}}}),
     [](const auto& test) { return test.param.name; });
 
 TEST(FactoryKernelErrors, SayWhatTheOpTakes) {

@@ -104,6 +104,7 @@ TEST(AcceptedCall, CopiesAndWritesToWiderDtypes) {
     const OpCall call = call_of(op, std::move(inputs), 1, "[]");
     return find_op_rule(op, kShardlab).outputs(call)[0].text();
   };
+  EXPECT_EQ(output_of("aten.abs.default", {"c64[4] R"}), "f32[4]");
   EXPECT_EQ(output_of("aten.copy_.default", {"i64[4] R", "f32[4] R"}), "i64[4]");
   EXPECT_EQ(output_of("aten.eq.Tensor_out", {"f32[4] R", "f32[4] R", "f32[4] R"}), "f32[4]");
   EXPECT_EQ(output_of("aten.where.self", {"u8[4] R", "f32[4] R", "i64[4] R"}), "f32[4]");
