@@ -20,7 +20,10 @@ What the file says, beyond strategies/programs/program.h:
   inputs have the name of the argument of forward, with "[0]" or ".key" behind it where tensors are nested; outputs
   are "output", "output[0]" or "output.logits". An op has the full name of the module that it comes from, in the
   backward pass too. A tensor with several names, as tied parameters have, appears once, under the first.
-- A tensor that the module holds as a plain attribute or in a list, or makes from numbers in forward, is a buffer.
+- A tensor that the module holds as a plain attribute is a buffer of that name, and one in a list or dictionary has its
+  place there behind it: "scales.0". A tensor that forward makes from numbers is a buffer without a name of the module.
+- Each output that has a gradient has a tangent, also where it shares memory with a source or with another output.
+- The checks of linalg's inv, cholesky and solve, which have no result, are left out.
 - A frozen parameter is a parameter without a gradient.
 
 Where the operators of a CPU differ from those of a GPU, the program has the latter (see `as_cuda`).
@@ -50,6 +53,9 @@ from torch._functorch._aot_autograd import descriptors
 from torch._functorch.aot_autograd import aot_export_joint_with_descriptors
 from torch._subclasses import fake_tensor
 from torch.fx import traceback as fx_traceback
+from torch.fx.experimental.proxy_tensor import PythonKeyTracer
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._traceback import CapturedTraceback
 
 DTYPES = {
     torch.float64: "f64",
@@ -220,6 +226,7 @@ class Traced(nn.Module):
         self.call = call
         self.low = low  # the dtype in which mixed precision computes, or None
         self.results = None
+        self.differentiable, self.parted = set(), set()  # which outputs have a gradient, and which `apart` has changed
         self.names = {}  # name here -> name there
         for register, named in (
             (self.register_parameter, module.named_parameters()),
@@ -253,7 +260,35 @@ class Traced(nn.Module):
                 f"found a forward that returns {type(value).__name__}, without a tensor; valid: tensors, also in "
                 "tuples, lists, dictionaries and dataclasses"
             )
-        return tuple(self.results.tensors)
+        return tuple(self.apart([*self.parameters(), *self.buffers(), *tensors]))
+
+    def apart(self, sources):
+        """The results, of which each that has a gradient has memory of its own for AOTAutograd.
+
+        AOTAutograd gives no tangent to an output that is a source, or a view of one or of another output: its caller
+        makes that output from the other tensor, which a plan does not do. _unsafe_view is no view for AOTAutograd.
+        `join_outputs` removes it from the graph, so that it adds no kernel.
+        """
+        tensors = self.results.tensors
+        memory = [memory_of(each) for each in [*tensors, *sources]]
+        self.differentiable = {i for i, each in enumerate(tensors) if is_differentiable(each)}
+        self.parted = {i for i, each in enumerate(tensors) if each.requires_grad and memory.count(memory[i]) > 1}
+        results = list(tensors)
+        for i in self.parted:
+            with torch.set_grad_enabled(i in self.differentiable):
+                results[i] = torch.ops.aten._unsafe_view(tensors[i], tensors[i].shape)
+        return results
+
+
+def memory_of(tensor):
+    """What tells the memory of a tensor from that of others. Views of a tensor have the same."""
+    return StorageWeakRef(tensor.untyped_storage()).cdata
+
+
+def is_differentiable(tensor):
+    """Whether gradients flow through this output. A view that was made under no_grad() only says that it needs one."""
+    is_source = tensor._base is None  # pylint: disable=protected-access
+    return tensor.requires_grad and (tensor.grad_fn is not None or is_source)
 
 
 # --- Fake tensors -----------------------------------------------------------------------------------------
@@ -271,11 +306,21 @@ def is_sparse_buffer(tensor):
 
 
 def plain_attributes(module):
-    """The tensors that modules hold as plain attributes, by their full names."""
+    """The tensors that modules hold as plain attributes, or in lists and dictionaries there, by their full names."""
+    own = vars(nn.Module())
     for prefix, each in module.named_modules():
         for key, value in vars(each).items():
-            if isinstance(value, torch.Tensor):
-                yield f"{prefix}.{key}" if prefix else key, value
+            if key not in own:
+                yield from held_tensors(value, f"{prefix}.{key}" if prefix else key)
+
+
+def held_tensors(value, name, around=()):
+    """The tensors of a nest of lists and dictionaries, with names such as scales.0."""
+    if isinstance(value, torch.Tensor):
+        yield name, value
+    elif isinstance(value, (list, tuple, dict)) and id(value) not in around:  # a list may hold itself
+        for key, each in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from held_tensors(each, f"{name}.{key}", (*around, id(value)))
 
 
 def check_layout(tensor, label=""):
@@ -433,6 +478,41 @@ def simplify(graph_module):
     graph.eliminate_dead_code()
 
 
+def is_same_view(node):
+    """Whether this node is a view of a tensor in the shape that it has."""
+    aten = torch.ops.aten
+    views = (aten.view, aten.reshape, aten._unsafe_view)  # pylint: disable=protected-access
+    return (getattr(node.target, "overloadpacket", None) in views
+            and node.args[0].meta["val"].shape == node.meta["val"].shape)
+
+
+def tangents_of(graph):
+    """The tangents, by the descriptor of their output."""
+    sources = [node for node in graph.nodes if node.op == "placeholder"]
+    return {node.meta["desc"].output: node for node in sources
+            if isinstance(node.meta["desc"], descriptors.TangentAOTInput)}
+
+
+def join_outputs(graph, traced):
+    """Removes the views by which `Traced.apart` tells outputs apart, and those of their tangents: they do nothing.
+
+    An output that has a gradient but no tangent is refused, since a plan would leave that gradient out.
+    """
+    tangents, results = tangents_of(graph), list(graph.nodes)[-1]
+    for desc, value in zip(results.meta["desc"], results.args[0]):
+        if not isinstance(desc, descriptors.PlainAOTOutput):
+            continue
+        if desc.idx in traced.differentiable and desc not in tangents:
+            raise ExportError(f"{traced.results.labels[desc.idx]}: found an output that has a gradient, but for which "
+                              "AOTAutograd makes no tangent; valid: an output with memory of its own, such as its "
+                              "clone(), or one without a gradient, such as its detach()")
+        if desc.idx in traced.parted:
+            tangent = [*tangents[desc].users] if desc in tangents else []
+            for view in filter(is_same_view, [value, *tangent]):
+                view.replace_all_uses_with(view.args[0])
+    graph.eliminate_dead_code()
+
+
 def cuda_autocast(init):
     """The constructor of torch.autocast, with which "cuda" is not switched off where there is no GPU, but is CPU's."""
 
@@ -457,6 +537,9 @@ def as_cuda():
     with contextlib.ExitStack() as stack:
         library = stack.enter_context(torch.library._scoped_library("aten", "IMPL"))  # pylint: disable=protected-access
         library.impl("scaled_dot_product_attention", cuda_attention, "AutogradCPU")
+        # The check reads the status of inv, cholesky or solve and has no result. AOTAutograd would keep it, as
+        # with_effects, which is no plain operator.
+        library.impl("_linalg_check_errors", lambda *args, **kwargs: None, "AutogradCPU")
         for name in AUTOCAST_F32:
             if not has_kernel(f"aten::{name}", "AutocastCPU"):
                 packet, _, overload = name.partition(".")
@@ -542,18 +625,52 @@ def decomposition_table(name):
     return table
 
 
-def where(error, module=None, script=__file__):
-    """The words " at FILE:LINE" for the last line of the user's code that the error went through, and the submodule."""
+def last_line(frames, script=__file__):
+    """The words " at FILE:LINE" for the last of these frames that is the user's code, or ""."""
     own = (TORCH, os.path.abspath(__file__), os.path.abspath(script), "<")
     library = os.path.dirname(os.__file__)
-    names = {id(each): name for name, each in module.named_modules()} if module else {}
-    line = inner = ""
-    for frame, number in traceback.walk_tb(error.__traceback__):
-        file = frame.f_code.co_filename
+    line = ""
+    for file, number in frames:
         if not file.startswith(own) and (not file.startswith(library) or "-packages" in file):
             line = f" at {file}:{number}"
+    return line
+
+
+def where(error, module=None, script=__file__):
+    """The words " at FILE:LINE" for the last line of the user's code that the error went through, and the submodule."""
+    names = {id(each): name for name, each in module.named_modules()} if module else {}
+    frames = list(traceback.walk_tb(error.__traceback__))
+    inner = ""
+    for frame, _ in frames:
         inner = names.get(id(frame.f_locals.get("self")), inner)
+    line = last_line([(frame.f_code.co_filename, number) for frame, number in frames], script)
     return line + (f" in {inner}" if inner else "")
+
+
+@contextlib.contextmanager
+def noted_lines():
+    """Notes on each node of the graph which code made it, for `where_made`."""
+    create = PythonKeyTracer.create_node
+
+    def run(self, *args, **kwargs):
+        node = create(self, *args, **kwargs)
+        node.meta["made_by"] = CapturedTraceback.extract()
+        return node
+
+    PythonKeyTracer.create_node = run
+    try:
+        yield
+    finally:
+        PythonKeyTracer.create_node = create
+
+
+def where_made(node):
+    """The words " at FILE:LINE in MODULE" for the code of forward that made this node; "" for the backward pass."""
+    made_by = node.meta.get("made_by")
+    frames = [(frame.filename, frame.lineno) for frame in made_by.summary()] if made_by else []
+    ours = [i for i, (file, _) in enumerate(frames) if os.path.abspath(file) == os.path.abspath(__file__)]
+    label = module_label(node)
+    return last_line(frames[ours[0] :] if ours else []) + (f" in {label}" if label else "")
 
 
 def refusal(module, error):
@@ -609,7 +726,7 @@ def trace(traced, tensors, mode, stack, table):
     The two differ where code looks at values, or takes kernels that a trace does not know. Where both can be had, the
     first is what a training loop runs: mask code of transformers leaves a causal mask to the attention kernel then.
     """
-    with quiet(), mode, as_cuda(), fake_constants(), module_labels(traced.module):
+    with quiet(), mode, as_cuda(), fake_constants(), module_labels(traced.module), noted_lines():
         for context in (contextlib.nullcontext, compiling):
             attempt = contextlib.ExitStack()
             try:
@@ -663,7 +780,7 @@ def plain(value):
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     found = f"found an argument of type {type(value).__name__}"
-    raise ExportError(f"{found}; valid: numbers, texts, dtypes and lists of them")
+    raise ExportError(f"{found}; valid: real numbers, texts, dtypes and lists of them")
 
 
 def without_tail(values):
@@ -744,9 +861,18 @@ class Writer:
         return name
 
     def add_op(self, node, phase):
-        """A call of an operator: tensors are inputs, all else are arguments in the schema's order."""
+        """A call of an operator, or an error that names it and the code that it comes from."""
         if not isinstance(node.target, torch._ops.OpOverload):  # pylint: disable=protected-access
-            raise ExportError(f"found {node.target}, which takes functions; valid: a module of plain operators")
+            taken = "".join(f" of {each}" for each in node.args if isinstance(each, torch._ops.OpOverload))
+            found = f"found {node.target}{taken}{where_made(node)}"
+            raise ExportError(f"{found}, which takes functions; valid: a module of plain operators")
+        try:
+            self.add_call(node, phase)
+        except ExportError as error:
+            raise ExportError(f"{op_name(node)}{where_made(node)}: {error}") from error
+
+    def add_call(self, node, phase):
+        """A call of an operator: tensors are inputs, all else are arguments in the schema's order."""
         made = node.meta.get("val")
         tensors = list(made) if isinstance(made, (list, tuple)) else [made]
         self.parts[node] = [i for i, tensor in enumerate(tensors) if isinstance(tensor, torch.Tensor)]
@@ -822,9 +948,7 @@ class Writer:
         """Writes all nodes and pairs."""
         nodes = list(self.graph.nodes)
         sources = {node.meta["desc"]: node for node in nodes if node.op == "placeholder"}
-        tangents = {
-            desc.output: node for desc, node in sources.items() if isinstance(desc, descriptors.TangentAOTInput)
-        }
+        tangents = tangents_of(self.graph)
         backward = set()
         firsts = self.aliases(nodes)
         for node in nodes[:-1]:
@@ -893,6 +1017,7 @@ def export(model, inputs, kwargs=None, *, name=None, mixed_precision=None, backw
                                  decompositions)
             with fakes.mode:
                 simplify(graph_module)
+                join_outputs(graph_module.graph, traced)
                 as_cuda_makes(graph_module.graph)
             writer = Writer(graph_module, traced)
             writer.run()

@@ -38,7 +38,7 @@ def distribute(ranks, model):
             if tensor is None and kind == "buffer":
                 tensor = plain_attribute(model, name)
             if tensor is None:
-                made = "; a tensor that forward makes from numbers has to be a buffer" if kind == "buffer" else ""
+                made = "; a tensor that no module holds has to be a buffer" if kind == "buffer" else ""
                 valid = f"the model of the plan{made}"
                 raise ValueError(f"{name}: found no {kind} of this name in the model; valid: {valid}")
             made = ranks.tensor(own_part(ranks, tensor, layout, name), layout)
@@ -54,13 +54,16 @@ def distribute(ranks, model):
 
 
 def plain_attribute(model, name):
-    """A tensor that a module holds as a plain attribute, or None."""
-    path, _, key = name.rpartition(".")
-    try:
-        tensor = getattr(model.get_submodule(path), key, None)
-    except AttributeError:
-        return None
-    return tensor if isinstance(tensor, torch.Tensor) else None
+    """A tensor that a module holds as a plain attribute, or in a list or dictionary there, or None."""
+    found = model
+    for key in name.split("."):
+        if isinstance(found, (list, tuple)):
+            found = dict(enumerate(found)).get(int(key)) if key.isdigit() else None
+        elif isinstance(found, dict):
+            found = {str(each): value for each, value in found.items()}.get(key)
+        else:
+            found = getattr(found, key, None)
+    return found if isinstance(found, torch.Tensor) else None
 
 
 def apply(model, mesh):

@@ -155,6 +155,16 @@ if torch:
         batch = {"x": normal(10, 24).requires_grad_(), "pair": (normal(10, 18), normal(10, 18))}
         return Calls(call, layer=nn.Linear(24, 18)), (batch, normal(10, 18)), {"mask": torch.rand(10, 18) > 0.5}
 
+    @case
+    def views():
+        """Outputs that are a view of another output and a parameter, and a tensor that the module keeps in a list."""
+
+        def call(self, x):
+            h = self.layer(x) + self.shifts[0]
+            return h, h[:, 0], self.layer.weight
+
+        return Calls(call, layer=nn.Linear(24, 16), shifts=[normal(16)]), (normal(8, 4, 24),)
+
 
 def made(name):
     """The module in f64, and its inputs, the same in every process."""
@@ -463,13 +473,17 @@ ALL_RANKS = {"4": 4, "2x2": 4, "2x4": 8}
 ROWS = {"4": "S(0)", "2x2": "S(0)R", "2x4": "S(0)R"}
 # As Megatron cuts products: the first weight by columns, the second by rows, over the last mesh dim.
 COLUMNS = {"mlp": ["0.weight"], "encoder_layer": ["linear1.weight"], "llama_block": ["wq.weight", "w1.weight"],
-           "convolutions": ["0.weight"], "language_model": ["embedding.weight"], "nested": []}
+           "convolutions": ["0.weight"], "language_model": ["embedding.weight"], "nested": [],
+           "views": ["layer.weight"]}
 LINES = {"mlp": ["2.weight"], "encoder_layer": ["linear2.weight"], "llama_block": ["wo.weight", "w2.weight"],
-         "convolutions": ["10.weight"], "language_model": [], "nested": []}
+         "convolutions": ["10.weight"], "language_model": [], "nested": [], "views": []}
+
+
+ON_ONE_MESH = ("language_model", "nested", "views")
 
 
 def meshes_of(case_name):
-    return MESHES if case_name not in ("language_model", "nested") else ("2x2",)
+    return MESHES if case_name not in ON_ONE_MESH else ("2x2",)
 
 
 def plans_of(case_name, mesh):
@@ -477,7 +491,7 @@ def plans_of(case_name, mesh):
     outer = "R" if mesh != "4" else ""
     pins = [f"{name}={outer}S(0)" for name in COLUMNS[case_name]] + [f"{name}={outer}S(1)" for name in LINES[case_name]]
     sharded = ["--parameter-budget", str(1 / ALL_RANKS[mesh]), "--pin-inputs", ROWS[mesh]]
-    if case_name not in ("language_model", "nested"):
+    if case_name not in ON_ONE_MESH:
         sharded += ["--pin-outputs", ROWS[mesh]]
     if case_name == "mlp":  # from rows to columns by an all-to-all
         sharded += [f"--pin=addmm={ROWS[mesh]}", f"--pin=gelu={ROWS[mesh].replace('0', '1')}",

@@ -354,6 +354,62 @@ if torch:
         return Calls(lambda self, x: 1 - self.layer(x) - 2.0, layer=nn.Linear(8, 8)), (torch.randn(16, 8),)
 
     @case
+    def linear_algebra():
+        def call(self, x):
+            y = self.layer(x)
+            return torch.linalg.inv(y), torch.linalg.cholesky(y @ y.t())
+
+        return Calls(call, layer=nn.Linear(8, 8)), (torch.randn(8, 8),)
+
+    @case
+    def linear_system():
+        return Calls(lambda self, x: torch.linalg.solve(self.layer(x), x), layer=nn.Linear(8, 8)), (torch.randn(8, 8),)
+
+    @case
+    def constants_in_lists():
+        call = lambda self, x: self.layer(x) * self.scales[0] + self.shifts["last"][1]
+        parts = {"scales": [torch.ones(8)], "shifts": {"first": 1, "last": (2, torch.ones(8))}}
+        return Calls(call, layer=nn.Linear(8, 8), **parts), (torch.randn(16, 8),)
+
+    # --- Outputs that share memory --------------------------------------------------------------------
+
+    @case
+    def output_and_its_views():
+        def call(self, x):
+            y = self.layer(x)
+            with torch.no_grad():
+                row = y[1]
+            return y, y[0], y.view(y.shape), y.view(4, 4, 8), y.detach(), row, y.argmax(-1)
+
+        return Calls(call, layer=nn.Linear(8, 8)), (torch.randn(16, 8),)
+
+    @case
+    def outputs_that_are_sources():
+        call = lambda self, x, h: (x @ self.weight, self.weight, self.weight[0], h, h.t(), x)
+        inputs = (torch.randn(16, 8), torch.randn(16, 8, requires_grad=True))
+        return Calls(call, weight=nn.Parameter(torch.randn(8, 8))), inputs
+
+    @case(mixed_precision="bf16", decompositions="inductor")
+    def output_and_its_views_in_mixed_precision():
+        return output_and_its_views()
+
+    @case(backward=False)
+    def output_and_its_views_forward():
+        return output_and_its_views()
+
+    @case
+    def output_twice():
+        def call(self, x):
+            y = self.layer(x)
+            return y, y
+
+        return Calls(call, layer=nn.Linear(8, 8)), (torch.randn(16, 8),)
+
+    @case
+    def outputs_that_are_chunks():
+        return Calls(lambda self, x: self.layer(x).chunk(2, -1), layer=nn.Linear(8, 16)), (torch.randn(16, 8),)
+
+    @case
     def meta_device():
         with torch.device("meta"):
             return nn.Linear(1 << 20, 1 << 16), (torch.empty(16, 1 << 20),)
@@ -379,6 +435,18 @@ if torch:
     @case
     def unknown_dtype():
         return Calls(lambda self, x: x.to(torch.float8_e4m3fn)), (torch.randn(4, 8),)
+
+    @case
+    def complex_number():
+        return nn.Sequential(Calls(lambda self, x: torch.fft.rfft(x) * 1j)), (torch.randn(4, 8),)
+
+    @case
+    def takes_functions():
+        def call(self, x):
+            torch.ops.aten._print("here")
+            return self.layer(x)
+
+        return Calls(call, layer=nn.Linear(8, 8)), (torch.randn(4, 8),)
 
     @case
     def returns_no_tensor():
@@ -454,11 +522,25 @@ REFUSED = {
     "lazy": r"LazyLinear: found a lazy module, .*; valid: one that has run once",
     "sparse_buffer_that_is_read": r"Calls: found a tensor of layout torch\.sparse_coo \(_tensor_constant\d\); valid: torch\.strided",
     "sparse": r"Linear: found a tensor of layout torch\.sparse_coo; valid: torch\.strided",
-    "unknown_dtype": r"Calls: found torch\.float8_e4m3fn, for which shardlab has no name; valid: f64, .*",
+    "unknown_dtype": r"Calls: aten\._to_copy\.default at .*export_program_test\.py:\d+: found torch\.float8_e4m3fn, for "
+                     r"which shardlab has no name; valid: f64, .*",
+    "complex_number": r"Sequential: aten\.mul\.Tensor at .*export_program_test\.py:\d+ in 0: found an argument of type "
+                      r"complex; valid: real numbers, texts, dtypes and lists of them",
+    "takes_functions": r"Calls: found with_effects of aten\._print\.default at .*export_program_test\.py:\d+, which "
+                       r"takes functions; valid: a module of plain operators",
     "returns_no_tensor": r"Calls: found a forward that returns int, without a tensor; valid: tensors, .*",
 }
 # The operators of a program that have no sharding rule.
-WITHOUT_RULE = {}
+WITHOUT_RULE = {"linear_system": ["aten.linalg_lu_solve.default"]}
+# Which outputs have a gradient, and so a tangent, of the programs in which outputs share memory.
+WITH_TANGENT = {
+    "output_and_its_views": [0, 1, 2, 3],
+    "output_and_its_views_in_mixed_precision": [0, 1, 2, 3],
+    "output_and_its_views_forward": [],
+    "outputs_that_are_sources": [0, 1, 2, 3, 4],
+    "output_twice": [0, 1],
+    "outputs_that_are_chunks": [0, 1],
+}
 
 
 @unittest.skipUnless(oracle_python(), "no PyTorch: run scripts/setup --with-oracle")
@@ -516,6 +598,36 @@ class ExportedPrograms(unittest.TestCase):
                      if node.get("kind") in ("gradient", "buffer_update") and name not in paired]
             self.assertEqual(alone, [], path.stem)
 
+    def test_each_output_that_has_a_gradient_has_a_tangent_also_where_outputs_share_memory(self):
+        for name, expected in WITH_TANGENT.items():
+            program = self.program(name)
+            nodes = {node["name"]: node for node in program["nodes"]}
+            paired = [(nodes[first]["label"], second) for first, second in program["pairs"]
+                      if nodes[second]["kind"] == "tangent"]
+            self.assertEqual([label for label, _ in paired], [f"output[{i}]" for i in expected], name)
+            self.assertEqual(len({tangent for _, tangent in paired}), len(expected), name)
+            labels = self.labels(program, "output")
+            self.assertEqual(labels, [f"output[{i}]" for i in range(len(labels))], name)
+            tangents = [node["name"] for node in program["nodes"] if node.get("kind") == "tangent"]
+            self.assertEqual(tangents, [tangent for _, tangent in paired], name)
+            read = json.dumps([node.get("inputs") for node in program["nodes"]])
+            self.assertEqual([tangent for _, tangent in paired if f'"{tangent}"' not in read], [], name)
+
+    def test_outputs_that_share_memory_add_no_operator(self):
+        views = [node["outputs"][0]["shape"] for node in self.ops(self.program("output_and_its_views"), "view")
+                 if node["phase"] == "forward" and node["outputs"][0]["dtype"] == "f32"]
+        self.assertEqual(views, [[16, 8], [4, 4, 8]])
+        for name in ("outputs_that_are_sources", "output_twice", "outputs_that_are_chunks"):
+            shapes = [node["outputs"][0]["shape"] for node in self.ops(self.program(name), "view")]
+            self.assertNotIn([16, 8], shapes, name)
+            self.assertEqual(self.ops(self.program(name), "clone"), [], name)
+
+    def test_a_check_without_a_result_is_left_out_of_linear_algebra(self):
+        for name, part in (("linear_algebra", "linalg_inv_ex"), ("linear_algebra", "linalg_cholesky_ex"),
+                           ("linear_system", "_linalg_solve_ex")):
+            self.assertEqual(len(self.ops(self.program(name), part)), 1)
+            self.assertEqual(self.labels(self.program(name), "parameter"), ["layer.weight", "layer.bias"])
+
     def test_sources_and_results_have_the_names_of_the_model(self):
         program = self.program("nested_inputs")
         self.assertEqual(self.labels(program, "parameter"), ["layer.weight", "layer.bias"])
@@ -552,6 +664,7 @@ class ExportedPrograms(unittest.TestCase):
         chosen, made = self.labels(self.program("constants"), "buffer")
         self.assertEqual(chosen, "chosen")
         self.assertRegex(made, r"^_tensor_constant\d$")
+        self.assertEqual(self.labels(self.program("constants_in_lists"), "buffer"), ["scales.0", "shifts.last.1"])
 
     def test_absent_tensors_are_null_and_infinities_are_texts(self):
         index = self.ops(self.program("constants"), "index.Tensor")[0]
@@ -636,8 +749,7 @@ class ExportedPrograms(unittest.TestCase):
         code, error, out = self.run_script("--factory", "export_program_test:make_with_tensors_of_its_own")
         self.assertEqual((code, error), (0, ""))
         labels = self.labels(json.loads(out.read_text()), "buffer")
-        self.assertEqual(len(labels), 2)
-        self.assertIn("positions", labels)
+        self.assertEqual(labels, ["positions", "scales.0"])
 
     def test_a_sparse_buffer_that_forward_does_not_read_is_no_part_of_the_program(self):
         self.assertEqual(self.labels(self.program("sparse_buffer_that_is_not_read"), "buffer"), [])
