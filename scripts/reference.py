@@ -288,7 +288,7 @@ def rows_of(schema: dict[str, Any], path: str = "") -> list[str]:
 
 
 # Keys of every report and record, which the definition of one kind only lets pass.
-COMMON = ("schema", "kind", "summary", "context", "configuration", "timing")
+COMMON = ("schema", "kind", "summary", "context", "configuration", "timing", "provenance")
 
 
 def table(schema: dict[str, Any]) -> str:

@@ -551,7 +551,9 @@ class TextReader {
 
   // The row that ends a line which other text begins, such as a line of NCCL's log.
   [[nodiscard]] std::optional<Tokens> row_at_end(const Tokens& words) const {
-    for (std::size_t at = 1; at + 4 < words.size(); ++at) {
+    constexpr std::size_t kLongestRow = 64;  // words; longer rows, of -I, begin their lines
+    const std::size_t first = words.size() > kLongestRow ? words.size() - kLongestRow : 1;
+    for (std::size_t at = first; at + 4 < words.size(); ++at) {
       const Tokens row(words.begin() + static_cast<std::ptrdiff_t>(at), words.end());
       if (number_of<std::uint64_t>(row[0]) && number_of<std::uint64_t>(row[1]) &&
           is_of_rows_shape(row)) {

@@ -160,6 +160,13 @@ fs::path ConfigStore::find(ConfigKind kind, const std::string& name, const fs::p
   if (!name.empty() && fs::exists(given, error)) return given;
   const std::string kind_text(name_of(kind));
   const std::string list_command = "`shardlab list " + std::string(folder_of(kind)) + "`";
+  const bool is_python = name == "torch" || name.starts_with("torch:") ||
+                         name.starts_with("torch+") || name.find("+cost=") != std::string::npos;
+  if (kind == ConfigKind::kStack && is_python) {
+    throw InputError(
+        "stack \"" + name + "\": Python code can't answer here; valid: a path, or a name of " +
+        list_command + "; in an experiment also a file of choices, which `shardlab record` writes");
+  }
   if (is_path || name.ends_with(".json")) {
     throw InputError(kind_text + " \"" + name + "\": no such file; valid: a path, or a name of " +
                      list_command);

@@ -98,10 +98,13 @@ LocalResult run_bags(const LocalCall& local, const OpKernel&) {
   for (std::size_t i = 0; mode == kMean && i < out.size(); ++i) {
     out[i] /= std::max(1.0, sizes[i / to_index(columns)]);
   }
-  // Which path a sum takes depends on the dtype of the call, from which the local tensor's may differ.
+  // A sum may take a path that does not say which bag each lookup is in. The output's layout tells, also
+  // where a program computes in a wider dtype than it was traced in; else the dtype of the call does.
   const DType dtype = local.call.required_tensor(0).meta.dtype;
-  const bool short_path =
+  const bool may_be_short =
       mode == kSum && padding < 0 && (dtype == DType::kF32 || dtype == DType::kF16);
+  const bool short_path =
+      local.output_shapes.size() > 1 ? local.output_shapes[1] == Shape{0} : may_be_short;
   const std::vector<double> kept(bag.begin(), short_path ? bag.begin() : bag.end());
   const DType whole = offset.dtype();
   LocalResult result;
@@ -181,7 +184,7 @@ LocalResult run_backward(const LocalCall& local, const OpKernel&) {
 }
 
 constexpr OpKernel kKernels[] = {
-    {.name = "_embedding_bag", .run = run_bags},
+    {.name = "_embedding_bag", .run = run_bags, .needs_output_shapes = true},
     {.name = "_embedding_bag_backward", .run = run_backward},
 };
 

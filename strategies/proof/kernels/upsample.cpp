@@ -97,8 +97,9 @@ Weights antialiased(const Line& line, std::int64_t output) {
   const double reach = kReach * stretch;
   const double center = line.step * (static_cast<double>(output) + 0.5);
   const std::int64_t begin =
-      std::max<std::int64_t>(static_cast<std::int64_t>(center - reach + 0.5), 0);
-  const std::int64_t end = std::min(static_cast<std::int64_t>(center + reach + 0.5), line.inputs);
+      std::max<std::int64_t>(static_cast<std::int64_t>(std::floor(center - reach + 0.5)), 0);
+  const std::int64_t end =
+      std::min(static_cast<std::int64_t>(std::floor(center + reach + 0.5)), line.inputs);
   Weights weights;
   double sum = 0.0;
   for (std::int64_t i = begin; i < end; ++i) {
