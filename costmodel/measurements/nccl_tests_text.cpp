@@ -76,7 +76,7 @@ std::size_t tag_size(std::string_view text) {
 }
 
 // The length of a time at the front, as `kubectl logs --timestamps` and other collectors write it:
-// "2025-03-01T10:11:12.345Z ", "2025-03-01 10:11:12 ".
+// "2025-03-01T10:11:12.345Z ", "2025-03-01 10:11:12 ", "2025-03-01T10:11:12.345-07:00 stdout F ".
 std::size_t time_size(std::string_view text) {
   constexpr std::string_view kForm = "0000-00-00T00:00:00";
   if (text.size() <= kForm.size()) return 0;
@@ -87,11 +87,16 @@ std::size_t time_size(std::string_view text) {
     if (!fits) return 0;
   }
   std::size_t end = kForm.size();
-  while (end < text.size() && (is_digit(text[end]) || text[end] == '.' || text[end] == ',' ||
-                               text[end] == 'Z' || text[end] == '+' || text[end] == ':')) {
+  while (end < text.size() &&
+         (is_digit(text[end]) || text[end] == '.' || text[end] == ',' || text[end] == 'Z' ||
+          text[end] == '+' || text[end] == '-' || text[end] == ':')) {
     ++end;
   }
-  return end < text.size() && (text[end] == ' ' || text[end] == '\t') ? end + 1 : 0;
+  if (end >= text.size() || (text[end] != ' ' && text[end] != '\t')) return 0;
+  for (const std::string_view stream : {"stdout F ", "stderr F ", "stdout P ", "stderr P "}) {
+    if (text.substr(end + 1).starts_with(stream)) return end + 1 + stream.size();
+  }
+  return end + 1;
 }
 
 // The length of what else stands in front of the tool's own lines: "[pod/run-0/nccl] ",

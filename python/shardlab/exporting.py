@@ -307,20 +307,24 @@ def is_sparse_buffer(tensor):
 
 def plain_attributes(module):
     """The tensors that modules hold as plain attributes, or in lists and dictionaries there, by their full names."""
-    own = vars(nn.Module())
+    own, seen = vars(nn.Module()), set()
     for prefix, each in module.named_modules():
         for key, value in vars(each).items():
             if key not in own:
-                yield from held_tensors(value, f"{prefix}.{key}" if prefix else key)
+                yield from held_tensors(value, f"{prefix}.{key}" if prefix else key, seen)
 
 
-def held_tensors(value, name, around=()):
-    """The tensors of a nest of lists and dictionaries, with names such as scales.0."""
+def held_tensors(value, name, seen):
+    """The tensors of a nest of lists and dictionaries, with names such as scales.0.
+
+    `seen` has those that were gone through: a list may hold itself, and several may hold the same.
+    """
     if isinstance(value, torch.Tensor):
         yield name, value
-    elif isinstance(value, (list, tuple, dict)) and id(value) not in around:  # a list may hold itself
+    elif isinstance(value, (list, tuple, dict)) and id(value) not in seen:
+        seen.add(id(value))
         for key, each in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from held_tensors(each, f"{name}.{key}", (*around, id(value)))
+            yield from held_tensors(each, f"{name}.{key}", seen)
 
 
 def check_layout(tensor, label=""):

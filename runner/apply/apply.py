@@ -55,15 +55,25 @@ def distribute(ranks, model):
 
 def plain_attribute(model, name):
     """A tensor that a module holds as a plain attribute, or in a list or dictionary there, or None."""
-    found = model
-    for key in name.split("."):
-        if isinstance(found, (list, tuple)):
-            found = dict(enumerate(found)).get(int(key)) if key.isdigit() else None
-        elif isinstance(found, dict):
-            found = {str(each): value for each, value in found.items()}.get(key)
-        else:
-            found = getattr(found, key, None)
-    return found if isinstance(found, torch.Tensor) else None
+    return held_tensor(model, name.split("."))
+
+
+def held_tensor(found, words):
+    """The tensor that these words of a name lead to, or None. The key of a dictionary may hold several of them."""
+    if not words:
+        return found if isinstance(found, torch.Tensor) else None
+    for count in range(1, len(words) + 1):
+        key, inner = ".".join(words[:count]), None
+        if isinstance(found, dict):
+            inner = {str(each): value for each, value in found.items()}.get(key)
+        elif isinstance(found, (list, tuple)):
+            inner = dict(enumerate(found)).get(int(key)) if key.isdigit() else None
+        elif count == 1:
+            inner = getattr(found, key, None)
+        tensor = None if inner is None else held_tensor(inner, words[count:])
+        if tensor is not None:
+            return tensor
+    return None
 
 
 def apply(model, mesh):

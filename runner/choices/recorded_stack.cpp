@@ -1,5 +1,6 @@
 #include "runner/choices/recorded_stack.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -120,8 +121,8 @@ class RecordedChoices final : public RuleSource, public DecisionSource {
         parse_at(asked.at("to"), [&] { return parse_layout(*question.to, mesh.ndim(), meta); });
     expect_inputs_from_0_to(1, choice, place);
     std::vector<StepRequest> steps = steps_of(choice, 0, mesh, place);
-    // A redistribution that can't be done has neither a price nor steps.
-    if (!steps.empty() || choice.total_us) expect_to_lead(steps, from, to, "the tensor", place);
+    // A redistribution that can't be done has no price.
+    if (choice.total_us) expect_to_lead(steps, from, to, "the tensor", place);
     plans_[plan_key(mesh, meta, from, to)] = {.steps = std::move(steps),
                                               .price_us = choice.total_us.value_or(kInfinity)};
   }
@@ -154,7 +155,9 @@ class RecordedChoices final : public RuleSource, public DecisionSource {
       const Layout to(chosen.inputs[i]);
       std::vector<StepRequest> steps = steps_of(choice, i, mesh, place);
       if (steps.empty()) continue;  // the file does not say how, so the stack plans it
-      expect_to_lead(steps, tensors[i]->layout, to, "input " + std::to_string(i), place);
+      if (choice.total_us) {
+        expect_to_lead(steps, tensors[i]->layout, to, "input " + std::to_string(i), place);
+      }
       if (to.placements == tensors[i]->layout.placements) continue;
       const std::string key = plan_key(mesh, tensors[i]->meta, tensors[i]->layout, to);
       const auto known = plans_.find(key);
@@ -180,9 +183,15 @@ class RecordedChoices final : public RuleSource, public DecisionSource {
     }
   }
 
-  // Steps that do not lead from one layout to the other would be priced as if they did.
+  // Steps that do not lead from one layout to the other would be priced as if they did. Strided shards
+  // are passed over: planners read some of them as shards in another order, and name those in steps.
   static void expect_to_lead(const std::vector<StepRequest>& steps, const Layout& from,
                              const Layout& to, const std::string& what, const JsonPlace& place) {
+    const auto is_strided = [](const Placement& p) { return p.is_strided(); };
+    if (std::ranges::any_of(from.placements, is_strided) ||
+        std::ranges::any_of(to.placements, is_strided)) {
+      return;
+    }
     Layout layout = from;
     for (const StepRequest& step : steps) {
       const Placement& before = layout[step.mesh_dim];

@@ -372,7 +372,9 @@ std::string result_text(const Result& result, const TextStyle& style) {
            ? " (a curve goes through its own rows, so judge it with `validate` on others)"
            : "") +
       "\n";
-  if (result.held_out) {
+  if (result.held_out && result.held_out->points == 0) {
+    text += "  no row could be held out, since no group has two sizes or shapes\n";
+  } else if (result.held_out) {
     text += "  " + std::to_string(result.held_out->points) +
             " rows were held out; the errors on them are " +
             style.rounded(result.held_out->median_ape_percent.value_or(0.0), 1) +

@@ -54,8 +54,12 @@ DType wider(DType a, DType b) {
   return halves ? DType::kF32 : b;
 }
 
-// PyTorch's categories of promotion: 0 for truth values, 1 for integers, 2 for floating point.
-int category_of(DType dtype) { return is_floating_point(dtype) ? 2 : dtype == DType::kB8 ? 0 : 1; }
+// PyTorch's categories of promotion: 0 for truth values, 1 for integers, 2 for floating point, 3 for
+// complex numbers.
+int category_of(DType dtype) {
+  if (dtype == DType::kC64) return 3;
+  return is_floating_point(dtype) ? 2 : dtype == DType::kB8 ? 0 : 1;
+}
 
 // The dtypes of the operands that are numbers. A clamp has two of them, its limits. A Scalar
 // overload has one, and so has a Tensor overload that is called with one tensor.
@@ -133,7 +137,7 @@ TensorMeta pointwise_output(const OpCall& call, ResultType type, std::size_t mos
       break;
     case ResultType::kFloat:
       out.dtype = promoted_dtype(call, all);
-      if (!is_floating_point(out.dtype)) out.dtype = DType::kF32;
+      if (category_of(out.dtype) < 2) out.dtype = DType::kF32;
       break;
     case ResultType::kDouble:
       out.dtype = DType::kF64;

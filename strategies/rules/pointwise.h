@@ -70,12 +70,6 @@ template <ResultType kType, std::size_t kMost>
 std::vector<TensorMeta> outputs_as(const OpCall& call) {
   return {pointwise_output(call, kType, kMost)};
 }
-// The same for an op whose operands have to be of one dtype.
-template <ResultType kType, std::size_t kMost>
-std::vector<TensorMeta> outputs_of_one_dtype(const OpCall& call) {
-  expect_one_dtype(call, 0, pointwise_operands(call).size());
-  return {pointwise_output(call, kType, kMost)};
-}
 
 // How many of the last inputs are written to, judging by the overload's name.
 [[nodiscard]] constexpr std::size_t out_tensors_of(std::string_view op) {

@@ -84,9 +84,10 @@ struct BudgetAlgebra {
   }
   [[nodiscard]] Item join(const Item& a, const Item& b) const {
     Item out{a.cost + b.cost, a.weights, -1};
-    if (is_kept(out))
-      out.origin = origin({.is_value = false, .left = a.origin, .right = b.origin, .offset = 0});
     for (std::size_t i = 0; i < kMost; ++i) out.weights[i] += b.weights[i];
+    if (is_kept(out)) {
+      out.origin = origin({.is_value = false, .left = a.origin, .right = b.origin, .offset = 0});
+    }
     return out;
   }
   [[nodiscard]] static bool fits(const Weights& weights, const Weights& room) {
@@ -168,9 +169,15 @@ class ListElimination {
   [[nodiscard]] Items joined(const Items& a, const Items& b) const {
     constexpr std::size_t kMany = 1'000'000;  // items before they are thinned
     std::size_t many = kMany;
+    std::size_t pairs = 0;
     Items out;
     out.reserve(std::min(a.size() * b.size(), kMany));
     for (const Item& x : a) {
+      pairs += b.size();
+      if (pairs > kMany) {
+        expect_at_most(0);
+        pairs = 0;
+      }
       for (const Item& y : b) {
         const Item item = algebra_.join(x, y);
         if (algebra_.is_kept(item)) out.push_back(item);

@@ -157,13 +157,14 @@ if torch:
 
     @case
     def views():
-        """Outputs that are a view of another output and a parameter, and a tensor that the module keeps in a list."""
+        """Outputs that are a view of another one and a parameter, and tensors in a list and in a dictionary."""
 
         def call(self, x):
-            h = self.layer(x) + self.shifts[0]
+            h = self.layer(x) * self.scales["layer.out"] + self.shifts[0]
             return h, h[:, 0], self.layer.weight
 
-        return Calls(call, layer=nn.Linear(24, 16), shifts=[normal(16)]), (normal(8, 4, 24),)
+        held = {"shifts": [normal(16)], "scales": {"layer.out": normal(16)}}
+        return Calls(call, layer=nn.Linear(24, 16), **held), (normal(8, 4, 24),)
 
 
 def made(name):

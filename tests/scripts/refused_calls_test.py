@@ -17,7 +17,8 @@ ONLY_ON_CUDA = "_scaled_dot_product_flash_attention"
 RUN = r"""
 import json, re, sys, torch
 
-DTYPES = {"f32": torch.float32, "f64": torch.float64, "bf16": torch.bfloat16, "i64": torch.int64, "u8": torch.uint8}
+DTYPES = {"f32": torch.float32, "f64": torch.float64, "bf16": torch.bfloat16, "i64": torch.int64, "u8": torch.uint8,
+          "c64": torch.complex64}
 
 
 def tensor(text):

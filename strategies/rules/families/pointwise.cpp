@@ -72,6 +72,14 @@ std::vector<TensorMeta> abs_outputs(const OpCall& call) {
   return {out};
 }
 
+// Start, end and, in some forms, a weight. All are of one dtype, unless the weight has no dims.
+std::vector<TensorMeta> lerp_outputs(const OpCall& call) {
+  const auto operands = pointwise_operands(call);
+  const bool has_weight = operands.size() == 3 && operands[2]->meta.ndim() > 0;
+  expect_one_dtype(call, 0, has_weight ? 3 : 2);
+  return {pointwise_output(call, ResultType::kFirst, 3)};
+}
+
 std::vector<TensorMeta> masked_outputs(const OpCall& call) {
   const auto operands = pointwise_operands(call);
   if (operands.size() == 2) expect_mask(call, *operands[1]);
@@ -419,12 +427,8 @@ constexpr PointwiseOps kOps[] = {
     {.words = "leaky_relu*",
      .shardlab_rows = leaky_rows,
      .outputs = outputs_as<ResultType::kFirst, 1>},
-    {.words = "lerp.Scalar*",
-     .shardlab_rows = lerp_rows,
-     .outputs = outputs_of_one_dtype<ResultType::kFirst, 2>},
-    {.words = "lerp.Tensor*",
-     .shardlab_rows = lerp_rows,
-     .outputs = outputs_of_one_dtype<ResultType::kFirst, 3>},
+    {.words = "lerp.Scalar*", .shardlab_rows = lerp_rows, .outputs = lerp_outputs},
+    {.words = "lerp.Tensor*", .shardlab_rows = lerp_rows, .outputs = lerp_outputs},
     {.words = "logit*",
      .shardlab_rows = logit_rows,
      .outputs = outputs_as<ResultType::kFloat, 1>,

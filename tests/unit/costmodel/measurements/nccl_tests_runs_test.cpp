@@ -118,7 +118,7 @@ TEST(NcclTestsRuns, WhatCollectorsPutInFrontOfLinesIsTakenOff) {
   for (const std::string prefix :
        {"2025-03-01T10:11:12Z ", "2025-03-01T10:11:12.345678Z ", "2025-03-01 10:11:12,123 ",
         "[2025-03-01 10:11:12] ", "[pod/run-0/nccl] ", "worker-0  | ", "> ", "\x1b[0;32m",
-        "2025-03-01T10:11:12Z [1,0]<stdout>:"}) {
+        "2025-03-01T10:11:12Z [1,0]<stdout>:", "2025-03-01T10:11:12.345678901-07:00 stdout F "}) {
     std::string prefixed = prefix;
     for (const char c : log.substr(0, log.size() - 1)) {
       prefixed += c;

@@ -94,6 +94,10 @@ INSTANTIATE_TEST_SUITE_P(
                 {"i64[4] R", "f32[4] R"},
                 "[]",
                 "the first tensor i64[4] does not have a dtype that can hold the result, f32[4]"},
+        Refused{"aten.mul_.Tensor",
+                {"f32[4] R", "c64[4] R"},
+                "[]",
+                "the first tensor f32[4] does not have a dtype that can hold the result, c64[4]"},
         Refused{"aten.div.out",
                 {"i64[4] R", "i64[4] R", "i64[4] R"},
                 "[]",
@@ -105,6 +109,9 @@ TEST(AcceptedCall, CopiesAndWritesToWiderDtypes) {
     return find_op_rule(op, kShardlab).outputs(call)[0].text();
   };
   EXPECT_EQ(output_of("aten.abs.default", {"c64[4] R"}), "f32[4]");
+  EXPECT_EQ(output_of("aten.div_.Tensor", {"c64[4] R", "f32[4] R"}), "c64[4]");
+  EXPECT_EQ(output_of("aten.exp.out", {"c64[4] R", "c64[4] R"}), "c64[4]");
+  EXPECT_EQ(output_of("aten.lerp.Tensor", {"f32[4] R", "f32[4] R", "f64[] R"}), "f32[4]");
   EXPECT_EQ(output_of("aten.copy_.default", {"i64[4] R", "f32[4] R"}), "i64[4]");
   EXPECT_EQ(output_of("aten.eq.Tensor_out", {"f32[4] R", "f32[4] R", "f32[4] R"}), "f32[4]");
   EXPECT_EQ(output_of("aten.where.self", {"u8[4] R", "f32[4] R", "i64[4] R"}), "f32[4]");
