@@ -397,9 +397,9 @@ INSTANTIATE_TEST_SUITE_P(
         BadFile{
             "CountOfZero", kSuite, selects_with({R"({"count": 0})"}),
             "bad.json:/questions/0/count: found 0; valid: an integer from 1 to 9007199254740992"},
-        BadFile{
-            "GenerateUnknownOp", kSuite, generate_with(R"({"ops": ["mmm"]})"),
-            "bad.json:/generate/ops/0: unknown op \"mmm\"; valid: the ops of `shardlab list ops`"},
+        BadFile{"GenerateUnknownOp", kSuite, generate_with(R"({"ops": ["mmm"]})"),
+                "bad.json:/generate/ops/0: unknown op \"mmm\" (did you mean \"bmm\"?); valid: the "
+                "ops of `shardlab list ops`"},
         BadFile{"GenerateBadMesh", kSuite, generate_with(R"({"meshes": ["2", "2y2"]})"),
                 "bad.json:/generate/meshes/1: mesh \"2y2\": at position 1: expected \"x\" and "
                 "another size, "
