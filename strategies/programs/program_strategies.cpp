@@ -586,7 +586,15 @@ class Enumerator {
       return shows_alike(from, to, {candidate.inputs[0], candidate.outputs[0]}, mesh_);
     };
     if (std::all_of(candidates.begin(), candidates.end(), is_right)) return candidates;
-    return find_op_rule("aten.view.default", kShardlab).follow(call, mesh_);
+    candidates = find_op_rule("aten.view.default", kShardlab).follow(call, mesh_);
+    // shardlab's rule may make strided shards, which are listed only where they are asked for.
+    if (!options_.strided) {
+      std::erase_if(candidates, [](const FollowCandidate& candidate) {
+        return std::ranges::any_of(candidate.outputs[0],
+                                   [](const Placement& p) { return p.is_strided(); });
+      });
+    }
+    return candidates;
   }
 
   const Program& program_;
