@@ -46,6 +46,68 @@ TEST(CalibrateCommand, WritesAStackThatPredictsItsRows) {
   EXPECT_EQ(planned.exit_code, 0) << planned.err;
 }
 
+// A log that has each size twice says no more of other sizes than one that has each once.
+TEST(CalibrateCommand, NeverHoldsOutASizeThatItAlsoFits) {
+  const TemporaryFolder folder;
+  std::istringstream sample(
+      read_file(std::filesystem::path(SHARDLAB_SOURCE_DIR) / "docs/samples/all_reduce-2x8.txt"));
+  std::string once;
+  std::string rows;  // an odd number of sizes: a second pass would be split the other way round
+  std::string one_size;
+  for (std::string line; std::getline(sample, line);) {
+    const std::size_t first = line.find_first_not_of(' ');
+    const bool is_row = first != std::string::npos && line[first] >= '0' && line[first] <= '9';
+    if (is_row && line.find("  8  ") < 16) continue;
+    once += line + "\n";
+    if (is_row) rows += line + "\n";
+    if (is_row && one_size.empty()) one_size = line + "\n";
+  }
+  const std::string header = once.substr(0, once.find(one_size));
+  folder.write("once.txt", once);
+  folder.write("twice.txt", once + rows);
+  folder.write("one_size.txt", header + one_size + one_size + one_size);
+  const auto held_out = [&](const std::string& file) {
+    const ProcessResult done = run_shardlab({"calibrate", file, "--topology", "h100", "--hold-out",
+                                             "--out", "o.json", "--format", "json"},
+                                            folder.path());
+    EXPECT_EQ(done.exit_code, 0) << done.err;
+    return json::parse(done.out)["held_out"];
+  };
+  const json of_once = held_out("once.txt");
+  const json of_twice = held_out("twice.txt");
+  EXPECT_EQ(of_twice["points"], 2 * of_once["points"].get<int>());
+  EXPECT_NEAR(of_twice["median_ape_percent"].get<double>(),
+              of_once["median_ape_percent"].get<double>(), 0.5);
+  EXPECT_EQ(held_out("one_size.txt")["points"], 0);
+  const ProcessResult text = run_shardlab(
+      {"calibrate", "one_size.txt", "--topology", "h100", "--hold-out", "--out", "o.json"},
+      folder.path());
+  EXPECT_NE(text.out.find("no row could be held out, since no group has two sizes or shapes"),
+            std::string::npos)
+      << text.out;
+}
+
+TEST(CalibrateCommand, DescribeTakesTheHostsThatALogDoesNotSay) {
+  const TemporaryFolder folder;
+  folder.write(
+      "all_reduce.txt",
+      "  1048576  262144  float  sum  -1  100.0  10.49  19.66  0  100.0  10.49  19.66  0\n");
+  const auto described = [&](const Words& more) {
+    Words words = {"describe", "measurement", "all_reduce.txt"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_shardlab(words, folder.path());
+  };
+  EXPECT_NE(described({}).err.find("found no number of ranks"), std::string::npos);
+  const ProcessResult told = described({"--hosts", "2", "--gpus-per-host", "8"});
+  ASSERT_EQ(told.exit_code, 0) << told.err;
+  EXPECT_EQ(json::parse(told.out)["ranks"], 16);
+  const ProcessResult wrong = run_shardlab({"describe", "stack", "nccl", "--hosts", "2"});
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_NE(wrong.err.find("--hosts: found for stack; valid: describe measurement FILE"),
+            std::string::npos)
+      << wrong.err;
+}
+
 // The shipped logs are a prior for the GPUs that they have. A curve of the rows alone needs three.
 TEST(CalibrateCommand, OneRowIsEnoughWhereOtherClustersHaveTheGpu) {
   const TemporaryFolder folder;

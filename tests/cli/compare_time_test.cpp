@@ -241,6 +241,50 @@ TEST(CompareTime, QuestionsThatCannotBeAskedAreNamed) {
   EXPECT_EQ(done.report["questions"], 2);
 }
 
+TEST(CompareTime, ASuiteOfWhichNothingCanBeAskedIsAnError) {
+  const TemporaryFolder folder;
+  const std::string suite =
+      folder.write("bad.json", R"json({"schema": "shardlab/suite/1", "name": "bad",
+    "title": "t", "source": "s", "questions": [
+    {"id": "q1", "kind": "select", "op": "aten.mm.default", "mesh": "8",
+     "inputs": ["f32[8,8] S(0)", "f32[9,8] R"]},
+    {"id": "q2", "kind": "select", "op": "aten.mm.default", "mesh": "8", "inputs": ["f32[8,8] S(0)"]}]})json");
+  const std::string reason = "because aten.mm.default: shapes do not fit mk,kn->mn";
+  const ProcessResult compared = run_shardlab(
+      {"compare", "--baseline", "dtensor-v3", "--candidate", "dtensor-v4", "--suite", suite});
+  EXPECT_EQ(compared.exit_code, 3);
+  EXPECT_NE(
+      compared.err.find("bad: none of the 2 questions can be asked, the first, bad/q1, " + reason),
+      std::string::npos)
+      << compared.err;
+  const ProcessResult ties = run_shardlab({"ties", "--suite", suite, "--stack", "dtensor-v3"});
+  EXPECT_NE(ties.out.find("2 not asked, the first " + reason), std::string::npos) << ties.out;
+}
+
+// `compare` lists what changes without a flip: one planner reaches the choice by cheaper steps.
+TEST(CompareTime, ChoicesThatStayAreListedWhereOtherStepsChangeTheirTime) {
+  const TemporaryFolder folder;
+  const std::string graph = folder.write(
+      "graph.json",
+      R"({"schema": "shardlab/stack/1", "base": "dtensor-v3", "name": "by-graph", "planner": "graph"})");
+  const Compared done = compare("dtensor-v3", graph, {"ops-small"});
+  const auto& listed = done.report["other_steps"];
+  ASSERT_GT(listed.size(), 1U);
+  const auto& change = done.report["suites"][0];
+  double sum = 0.0;
+  for (std::size_t i = 0; i < listed.size(); ++i) {
+    sum += listed[i]["delta_us"].get<double>();
+    if (i == 0) continue;
+    EXPECT_GE(std::abs(listed[i - 1]["delta_us"].get<double>()),
+              std::abs(listed[i]["delta_us"].get<double>()));
+  }
+  EXPECT_EQ(change["same_choice_by_other_steps"], listed.size());
+  EXPECT_NEAR(change["other_steps_us"].get<double>(), sum, 1e-6);
+  EXPECT_NE(done.out.find("choices that stay, by other steps that save or lose most:"),
+            std::string::npos)
+      << done.out;
+}
+
 TEST(CompareTime, WhatTheTopologyDoesNotChangeIsSaid) {
   const TemporaryFolder folder;
   folder.write("few.json", kOneUnasked);

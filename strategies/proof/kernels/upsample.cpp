@@ -60,7 +60,8 @@ Weights linear(const Line& line, std::int64_t output) {
   return {{first, 1.0 - of_second}, {line.clamped(first + 1), of_second}};
 }
 
-// Keys' cubic convolution with the slope `a` at distance 1.
+// Keys' cubic convolution with the slope `a` at distance 1: -0.5 in the antialiased op, as Keys takes it,
+// and -0.75 in the other one.
 double cubic(double distance, double a) {
   const double x = std::abs(distance);
   if (x <= 1.0) return ((a + 2.0) * x - (a + 3.0)) * x * x + 1.0;
@@ -69,13 +70,12 @@ double cubic(double distance, double a) {
 }
 
 Weights bicubic(const Line& line, std::int64_t output) {
-  constexpr double kSlope = -0.75;
   const double place = line.place(output);
   const double below = std::floor(place);
   Weights weights;
   for (int tap = -1; tap <= 2; ++tap) {
     const double at = below + tap;
-    weights.push_back({line.clamped(static_cast<std::int64_t>(at)), cubic(place - at, kSlope)});
+    weights.push_back({line.clamped(static_cast<std::int64_t>(at)), cubic(place - at, -0.75)});
   }
   return weights;
 }
