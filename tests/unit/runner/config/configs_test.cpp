@@ -102,6 +102,17 @@ TEST_F(Configs, APathWithoutAFileSaysSo) {
   EXPECT_THROW(static_cast<void>(store().stack("")), InputError);
 }
 
+TEST_F(Configs, StacksOfPythonCodeAreNoFiles) {
+  for (const std::string name :
+       {"torch", "torch:./venv", "torch+patch=a.py", "dtensor-2.13+cost=mine.py:price"}) {
+    EXPECT_THROW_MSG(store().stack(name), InputError,
+                     "stack \"" + name +
+                         "\": Python code can't answer here; valid: a path, or a name of `shardlab "
+                         "list stacks`; in an experiment also a file of choices, which `shardlab "
+                         "record` writes");
+  }
+}
+
 TEST_F(Configs, NamesAreSortedAndHaveNoSuffix) {
   const auto names = store().names(ConfigKind::kTopology);
   EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));
