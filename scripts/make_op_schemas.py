@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes runner/apply/op_schemas.txt: the schemas of ATen's operators, which `shardlab apply` writes calls by.
+"""Writes strategies/rules/op_schemas.txt: the schemas of ATen's operators, which `shardlab apply` writes calls by.
 
     build/oracle/bin/python scripts/make_op_schemas.py
 
@@ -11,7 +11,7 @@ import pathlib
 
 import torch
 
-OUT = pathlib.Path(__file__).resolve().parents[1] / "runner" / "apply" / "op_schemas.txt"
+OUT = pathlib.Path(__file__).resolve().parents[1] / "strategies" / "rules" / "op_schemas.txt"
 LEFT_OUT = ("sparse", "quantize", "mkldnn", "miopen", "cudnn", "nested", "fbgemm", "_cslt", "mps_", "_foreach", "jagged",
             "_fw_primal", "qint", "q_", "int_repr", "names", "rename", "align_", "_cufft", "csr", "coo", "crow", "ccol")
 

@@ -1,5 +1,5 @@
 // Files of this folder that cmake/embed_file.cmake compiles into the program: the Python that every
-// written file ends with, and the schemas of ATen's operators.
+// written file ends with.
 #pragma once
 
 #include <span>
@@ -11,7 +11,6 @@ namespace shardlab::apply {
 // 65,536 characters.
 using EmbeddedFile = std::span<const std::string_view>;
 
-[[nodiscard]] EmbeddedFile embedded_op_schemas();
 [[nodiscard]] EmbeddedFile embedded_runtime();  // the steps of a plan, and nested arguments
 [[nodiscard]] EmbeddedFile embedded_step();  // the autograd function, for programs with a backward
 [[nodiscard]] EmbeddedFile embedded_forward_only();  // what stands in its place for all others

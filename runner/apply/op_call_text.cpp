@@ -8,6 +8,7 @@
 #include "costmodel/base/text.h"
 #include "runner/apply/python_text.h"
 #include "strategies/rules/op_call.h"
+#include "strategies/rules/op_schemas.h"
 
 namespace shardlab::apply {
 namespace {

@@ -13,7 +13,6 @@
 #include <string>
 #include <vector>
 
-#include "runner/apply/op_schemas.h"
 #include "sim/mesh.h"
 #include "strategies/programs/program.h"
 

@@ -1,11 +1,11 @@
-#include "runner/apply/op_schemas.h"
+#include "strategies/rules/op_schemas.h"
 
 #include <algorithm>
 #include <map>
 
-#include "runner/apply/embedded.h"
+#include "strategies/rules/embedded.h"
 
-namespace shardlab::apply {
+namespace shardlab {
 namespace {
 
 using Kind = SchemaArgument::Kind;
@@ -94,4 +94,4 @@ const OpSchema* find_op_schema(std::string_view op) {
   return it == schemas.end() ? nullptr : &it->second;
 }
 
-}  // namespace shardlab::apply
+}  // namespace shardlab

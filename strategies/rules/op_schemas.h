@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-namespace shardlab::apply {
+namespace shardlab {
 
 struct SchemaArgument {
   enum class Kind { kTensor, kOptionalTensor, kTensorList, kDType, kOther };
@@ -34,4 +34,4 @@ struct OpSchema {
 // Null for an operator that is not ATen's, or that no program has.
 [[nodiscard]] const OpSchema* find_op_schema(std::string_view op);
 
-}  // namespace shardlab::apply
+}  // namespace shardlab

@@ -1,0 +1,15 @@
+// The file of this folder that cmake/embed_file.cmake compiles into the program.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace shardlab {
+
+// A file is stored as several strings, since a compiler need not accept a string literal above
+// 65,536 characters.
+using EmbeddedFile = std::span<const std::string_view>;
+
+[[nodiscard]] EmbeddedFile embedded_op_schemas();
+
+}  // namespace shardlab
