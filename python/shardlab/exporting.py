@@ -404,24 +404,24 @@ def cuda_attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=F
         return made[..., :width] if padding else made
     aligned = all(each.size(-1) % (8 if half else 4) == 0 for each in tensors)
     alike = query.shape[:2] == key.shape[:2] == value.shape[:2]
+    mask = added_mask(attn_mask, query.dtype)
     if batched and alike and aligned and (half or query.dtype == torch.float32):
-        bias = cuda_bias(attn_mask, query, key)
+        # The memory-efficient kernel takes a mask of the scores' shape.
+        bias = None if mask is None else mask.expand(query.size(0), query.size(1), query.size(2), key.size(2))
         gradients = torch.is_grad_enabled() and any(each.requires_grad for each in (*tensors, bias) if each is not None)
         return aten._scaled_dot_product_efficient_attention(
             *tensors, bias, gradients, dropout_p, is_causal, scale=scale
         )[0]
     return aten._scaled_dot_product_attention_math(
-        *tensors, attn_mask, dropout_p, is_causal, None, scale=scale, enable_gqa=enable_gqa
+        *tensors, mask, dropout_p, is_causal, None, scale=scale, enable_gqa=enable_gqa
     )[0]
 
 
-def cuda_bias(mask, query, key):
-    """The mask as the memory-efficient kernel takes it: added to the scores, and of their shape."""
-    if mask is None:
-        return None
-    if mask.dtype == torch.bool:
-        mask = torch.zeros_like(mask, dtype=query.dtype).masked_fill(mask.logical_not(), -math.inf)
-    return mask.expand(query.size(0), query.size(1), query.size(2), key.size(2))
+def added_mask(mask, dtype):
+    """The mask as every kernel takes it: added to the scores. A Boolean one says which scores count."""
+    if mask is None or mask.dtype != torch.bool:
+        return mask
+    return torch.zeros_like(mask, dtype=dtype).masked_fill(mask.logical_not(), -math.inf)
 
 
 def in_f32(packet, overload):

@@ -150,21 +150,22 @@ class Writer {
 
   // How long a dim is once the shards of mesh dim m are joined; "" where they are equally long.
   std::string extent_text(const Shape& shape, const Layout& layout, int m, int dim) const {
-    std::int64_t shards = 1;
+    const std::int64_t extent = shape[to_index(dim)];
+    std::int64_t rows = extent;  // what a rank holds, as long as shards are equally long
+    bool even = true;
     std::vector<std::string> before;
     bool strided = false;
     for (const int each : layout.mesh_dims_of(dim)) {
       const Placement& p = layout[each];
-      shards = saturating_product(shards, plan_.mesh.size(each));
-      if (p.is_strided()) {
-        shards = saturating_product(shards, p.split_factor());
-        strided = strided || each != m;
-      }
+      // A mesh dim cuts what those before it left, and so does the factor of a strided shard.
+      const std::int64_t factor = p.is_strided() ? p.split_factor() : 1;
+      even = even && rows % saturating_product(plan_.mesh.size(each), factor) == 0;
+      if (even) rows /= plan_.mesh.size(each);
+      strided = strided || (p.is_strided() && each != m);
       if (each == m) break;
       before.push_back(std::to_string(each));
     }
-    const std::int64_t extent = shape[to_index(dim)];
-    if (extent % shards == 0) return "";
+    if (even) return "";
     if (strided) {
       throw InputError("found uneven strided shards, " + layout.text() +
                        "; valid: ones that divide the tensor");

@@ -123,6 +123,18 @@ if torch:
         return LlamaBlock(), (normal(8, 16, 64),)
 
     @case
+    def masked_attention():
+        """A Boolean mask says which scores count."""
+
+        def call(self, x, mask):
+            q, k, v = self.heads(x).view(8, 16, 3, 4, 16).permute(2, 0, 3, 1, 4)
+            y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+            return self.out(y.transpose(1, 2).flatten(2))
+
+        mask = torch.ones(16, 16, dtype=torch.bool).tril()
+        return Calls(call, heads=nn.Linear(64, 192), out=nn.Linear(64, 64)), (normal(8, 16, 64), mask)
+
+    @case
     def convolutions():
         body = nn.Sequential(
             nn.Conv2d(4, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(True), nn.MaxPool2d(2),
@@ -165,6 +177,11 @@ if torch:
 
         held = {"shifts": [normal(16)], "scales": {"layer.out": normal(16)}}
         return Calls(call, layer=nn.Linear(24, 16), **held), (normal(8, 4, 24),)
+
+    @case
+    def flattened():
+        """The dim behind the batch is cut twice, and then flattened: twice strided shards."""
+        return nn.Sequential(nn.Tanh(), nn.Flatten(0, 1), nn.Linear(8, 8)), (normal(8, 4, 8),)
 
 
 def made(name):
@@ -475,12 +492,13 @@ ROWS = {"4": "S(0)", "2x2": "S(0)R", "2x4": "S(0)R"}
 # As Megatron cuts products: the first weight by columns, the second by rows, over the last mesh dim.
 COLUMNS = {"mlp": ["0.weight"], "encoder_layer": ["linear1.weight"], "llama_block": ["wq.weight", "w1.weight"],
            "convolutions": ["0.weight"], "language_model": ["embedding.weight"], "nested": [],
-           "views": ["layer.weight"]}
+           "views": ["layer.weight"], "masked_attention": [], "flattened": []}
 LINES = {"mlp": ["2.weight"], "encoder_layer": ["linear2.weight"], "llama_block": ["wo.weight", "w2.weight"],
-         "convolutions": ["10.weight"], "language_model": [], "nested": [], "views": []}
+         "convolutions": ["10.weight"], "language_model": [], "nested": [], "views": [],
+         "masked_attention": ["out.weight"], "flattened": []}
 
 
-ON_ONE_MESH = ("language_model", "nested", "views")
+ON_ONE_MESH = ("language_model", "nested", "views", "masked_attention", "flattened")
 
 
 def meshes_of(case_name):
@@ -491,7 +509,8 @@ def plans_of(case_name, mesh):
     """The options of solve for each plan of a case."""
     outer = "R" if mesh != "4" else ""
     pins = [f"{name}={outer}S(0)" for name in COLUMNS[case_name]] + [f"{name}={outer}S(1)" for name in LINES[case_name]]
-    sharded = ["--parameter-budget", str(1 / ALL_RANKS[mesh]), "--pin-inputs", ROWS[mesh]]
+    rows = ROWS[mesh] if case_name != "flattened" else "S(1)S(1)"
+    sharded = ["--parameter-budget", str(1 / ALL_RANKS[mesh]), "--pin-inputs", rows]
     if case_name not in ON_ONE_MESH:
         sharded += ["--pin-outputs", ROWS[mesh]]
     if case_name == "mlp":  # from rows to columns by an all-to-all
@@ -500,7 +519,7 @@ def plans_of(case_name, mesh):
     small = {"optimum": []} if mesh == "4" else {}
     return small | {
         "sharded": [*sharded, "--set", "devices_per_host=2"],  # with shard orders, since links differ
-        "tensor": [*(f"--pin={pin}" for pin in pins), "--pin-inputs", ROWS[mesh]],
+        "tensor": [*(f"--pin={pin}" for pin in pins), "--pin-inputs", rows],
     }
 
 
