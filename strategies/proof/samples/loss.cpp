@@ -35,6 +35,7 @@ constexpr OpSample kSamples[] = {
     {"aten.nll_loss_forward.default", "f32[6,4] | i64[6] below 4 | none", R"([0, -100])"},
     {"aten.nll_loss_forward.default", "f32[6,5] | i64[6] below 5 | f32[5] positive", R"([0, 2])"},
     {"aten.nll_loss_forward.default", "f32[6,4] | i64[6] below 4 | none", R"([1, -100])"},
+    {"aten.nll_loss_forward.default", "f32[6,4] | i64[6] below 4 | none", R"([1, 2])"},
     {"aten.nll_loss_forward.default", "f32[6,5] | i64[6] below 5 | f32[5] positive", R"([1, 2])"},
     {"aten.nll_loss_forward.default", "f32[6,4] | i64[6] below 4 | none", R"([2, -100])"},
     {"aten.nll_loss_forward.default", "f32[6,5] | i64[6] below 5 | f32[5] positive", R"([2, 2])"},
