@@ -41,9 +41,10 @@ selections  op, mesh, devices_per_host, inputs, args, candidates (how many), dig
             are at most 24), chosen {inputs, outputs}, total_us. A line of `list` is
             "in1;in2|out1;out2 cost1;cost2"; `digest` is 64-bit FNV-1a over the lines without their
             costs, joined with "\\n", in PyTorch's order. A foreach op has `children`, one such object
-            for each list element. `"order": "unspecified"` marks questions where PyTorch's order
-            follows a hash set (shards of more than one kind among the inputs, and decomposed ops):
-            digest and list are then over the sorted lines, and `chosen` is null if there is a tie.
+            for each list element. `"order": "unspecified"` marks questions where PyTorch's order follows a
+            hash set and shardlab's does not (shards of more than one kind among the inputs): digest and list
+            are then over the sorted lines, and `chosen` is null if there is a tie. Decomposed ops, of which
+            PyTorch walks a hash set too, are asked with PYTHONHASHSEED=0.
 
 With --strided opaque, `_S(d,f)` is a placement of its own, as the view ops produce it. By default it encodes a
 shard order, which is how DTensorSpec reads it.
@@ -54,6 +55,7 @@ import datetime
 import inspect
 import json
 import math
+import os
 import random
 import re
 import secrets
@@ -628,11 +630,10 @@ def exists(torch, name):
 
 
 def order_is_specified(oracle, overload, specs):
-    """Whether PyTorch lists the candidates in an order that does not come from a hash set."""
+    """Whether shardlab lists the candidates in PyTorch's order, where that comes from a hash set."""
     by_rows = overload in oracle.propagator.op_single_dim_strategy_funcs
-    decomposed = not by_rows and overload not in oracle.propagator.op_strategy_funcs
     kinds = {getattr(p, "split_factor", 1) for s in specs for p in s.placements if hasattr(p, "dim")}
-    return not decomposed and (len(kinds) < 2 or not by_rows)
+    return len(kinds) < 2 or not by_rows
 
 
 def describe_children(strategy, inputs, specified, sources):
@@ -825,4 +826,6 @@ def main(argv=None):
 
 
 if __name__ == "__main__":
+    if os.environ.get("PYTHONHASHSEED") != "0":
+        os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | {"PYTHONHASHSEED": "0"})
     main()

@@ -4,6 +4,7 @@
 
 #include "costmodel/base/error.h"
 #include "strategies/rules/expansion.h"
+#include "strategies/rules/python_set.h"
 
 namespace shardlab {
 namespace {
@@ -14,21 +15,30 @@ const DeviceMesh& one_rank() {
   return mesh;
 }
 
-// The placements to try: R, those that occur among the inputs, and shards of the same kinds on
-// every dim.
-std::vector<Placement> placements_to_try(const OpCall& call) {
-  std::vector<Placement> all = {Placement::replicate()};
-  int ndim = 0;
-  for (const TensorSpec* tensor : call.tensors()) ndim = std::max(ndim, tensor->meta.ndim());
+// The placements to try for each tensor, in PyTorch's order: R, those that occur among the inputs, and
+// shards of the same kinds on every dim of the tensor.
+std::vector<std::vector<Placement>> placements_to_try(const OpCall& call) {
+  PythonSet occurring;
+  occurring.add(Placement::replicate());
   for (const TensorSpec* tensor : call.tensors()) {
-    for (const Placement& p : tensor->layout.placements) {
-      if (!p.is_shard_like()) all.push_back(p);
-      for (int d = 0; p.is_shard_like() && d < ndim; ++d) all.push_back(p.with_dim(d));
-    }
+    for (const Placement& p : tensor->layout.placements) occurring.add(p);
   }
-  std::sort(all.begin(), all.end());
-  all.erase(std::unique(all.begin(), all.end()), all.end());
-  return all;
+  std::vector<std::vector<Placement>> tries;
+  for (const TensorSpec* tensor : call.tensors()) {
+    const int ndim = tensor->meta.ndim();
+    PythonSet options;
+    options.add_all(occurring);
+    for (const Placement& p : occurring.in_order()) {
+      if (!p.is_shard_like()) continue;
+      PythonSet on_every_dim;
+      for (int d = 0; d < ndim; ++d) on_every_dim.add(p.with_dim(d));
+      options.add_all(on_every_dim);
+    }
+    tries.push_back(options.in_order());
+    std::erase_if(tries.back(),
+                  [&](const Placement& p) { return p.is_shard_like() && p.dim() >= ndim; });
+  }
+  return tries;
 }
 
 }  // namespace
@@ -172,14 +182,7 @@ std::vector<TensorMeta> decomposed_outputs(const OpCall& call) {
 Rows decomposed_rows(const OpCall& call, const OpRule& rule) {
   Decomposition program(call, rule.resolved_for.release().value_or(kReferenceRelease));
   const auto tensors = call.tensors();
-  const std::vector<Placement> all = placements_to_try(call);
-  std::vector<std::vector<Placement>> own(tensors.size());
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
-    for (const Placement& p : all) {
-      const bool fits = !p.is_shard_like() || p.dim() < tensors[i]->meta.ndim();
-      if (fits) own[i].push_back(p);
-    }
-  }
+  const std::vector<std::vector<Placement>> own = placements_to_try(call);
   Rows rows;
   std::vector<std::size_t> chosen(tensors.size(), 0);
   std::vector<Placement> inputs(tensors.size());
