@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/index.h"
@@ -60,7 +61,7 @@ class Call {
 
   CallText text() {
     if (name_.base == "einsum") return einsum();
-    if (schema_ == nullptr) {
+    if (!schema_ || schema_->writes) {
       throw InputError(
           "found " + node_.node.op +
           ", an operator without a schema; valid: operators of ATen (PyTorch 2.13) that "
@@ -127,7 +128,7 @@ class Call {
       const nlohmann::json value = next < args.size() ? args[next] : nlohmann::json(nullptr);
       ++next;
       if (value.is_null()) {
-        made.text = argument.fallback.empty() ? "None" : argument.fallback;
+        made.text = argument.fallback.empty() ? "None" : std::string(argument.fallback);
       } else if (argument.kind == Kind::kDType && value.is_string()) {
         const std::optional<DType> dtype = dtype_from_name(value.get<std::string>());
         if (!dtype) throw InputError("found the dtype " + value.dump());
@@ -258,7 +259,7 @@ class Call {
     for (std::size_t i = 0; i < last; ++i) parts.push_back(arguments_[i].text);
     for (const Argument& argument : arguments_) {
       if (!argument.of->only_by_name || argument.text == argument.of->fallback) continue;
-      parts.push_back(argument.of->name + "=" + argument.text);
+      parts.push_back(std::string(argument.of->name) + "=" + argument.text);
     }
     return join(parts, ", ");
   }
@@ -296,7 +297,7 @@ class Call {
 
   const NodeToWrite& node_;
   OpName name_;
-  const OpSchema* schema_;
+  std::optional<OpSchema> schema_;
   std::vector<Argument> arguments_;
   std::size_t input_ = 0;
   std::size_t tensor_ = 0;

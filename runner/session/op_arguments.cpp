@@ -2,6 +2,7 @@
 
 #include "runner/config/read_json.h"
 #include "runner/session/command.h"
+#include "strategies/rules/op_schemas.h"
 
 namespace shardlab {
 
@@ -37,6 +38,7 @@ OpCall OpArguments::read(const DeviceMesh& mesh, const Rules& rules) const {
     throw InputError("--args: found " + describe_json(call.args) +
                      "; valid: a JSON array, such as [1,false]");
   }
+  expect_arguments_of_schema(call);
   return call;
 }
 

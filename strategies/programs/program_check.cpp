@@ -4,6 +4,7 @@
 
 #include "costmodel/base/error.h"
 #include "strategies/programs/program_strategies.h"
+#include "strategies/rules/op_schemas.h"
 
 namespace shardlab {
 namespace {
@@ -98,6 +99,7 @@ void check_node(const ProgramNode& node, const OpCall& call, const OpRule* rule)
   if (!node.computes() || node.op == kGetItem) {
     check_name(node, call);
   } else if (rule != nullptr && rule->outputs != nullptr) {
+    expect_arguments_of_schema(call);
     static_cast<void>(match_outputs(node, *rule, rule->outputs(call)));
   } else if (node.outputs.empty() && call.tensors().empty()) {
     throw InputError(node.op + " has no tensor; valid: a tensor that it reads or makes");

@@ -5,6 +5,7 @@
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/index.h"
+#include "strategies/rules/op_schemas.h"
 #include "strategies/rules/registered_rows.h"
 
 namespace shardlab {
@@ -465,12 +466,14 @@ Expansion expand_candidates(std::span<const FollowCandidate> candidates, const O
 
 Expansion prepare_expansion(const OpRule& rule, const OpCall& call, const DeviceMesh& mesh) {
   SHARDLAB_CHECK(rule.rows != nullptr, rule.op, " has no rows");
+  expect_arguments_of_schema(call);
   expect_registered(call, mesh);
   const std::size_t outputs = rule.outputs(call).size();
   return prepare_rows(rows_of_call(rule, call, outputs), outputs, call, mesh);
 }
 
 Expansion expand(const OpRule& rule, const OpCall& call, const DeviceMesh& mesh) {
+  expect_arguments_of_schema(call);
   const std::size_t outputs = rule.outputs(call).size();
   if (has_registered(call)) expect_registered(call, mesh);
   if (rule.follow != nullptr) {

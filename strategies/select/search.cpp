@@ -9,6 +9,7 @@
 #include "costmodel/base/index.h"
 #include "costmodel/base/units.h"
 #include "strategies/rules/expansion.h"
+#include "strategies/rules/op_schemas.h"
 
 namespace shardlab {
 namespace {
@@ -235,6 +236,7 @@ SearchOutcome search_rows(const OpRule& rule, const OpCall& call, const DeviceMe
       return {std::nullopt, "an input has a registered placement"};
     }
   }
+  expect_arguments_of_schema(call);
   Search search(rule, call, mesh, pricer, options);
   auto result = search.run();
   if (search.gave_up()) {

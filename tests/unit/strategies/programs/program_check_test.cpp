@@ -84,7 +84,7 @@ INSTANTIATE_TEST_SUITE_P(
                                "args": {"positional": ["abc"]},
                                "outputs": [{"dtype": "f32", "shape": [64, 32]}])",
                 "aten._softmax.default: argument 0 of args.positional: found \"abc\"; valid: an "
-                "integer"},
+                "integer, the dim of _softmax(Tensor self, int dim, bool half_to_float) -> Tensor"},
         BadNode{"Output", R"("kind": "output", "inputs": ["x"],
                              "outputs": [{"dtype": "f32", "shape": [4]}])",
                 "its outputs are declared as f32[4]; valid: f32[64,32]"},

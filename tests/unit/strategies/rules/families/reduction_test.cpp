@@ -241,7 +241,8 @@ INSTANTIATE_TEST_SUITE_P(
                 "aten.norm.Scalar",
                 {"f32[8] R"},
                 R"(["fro"])",
-                "aten.norm.Scalar: found the order \"fro\"; valid: a number, \"inf\" or \"-inf\""},
+                "aten.norm.Scalar: argument 0 of --args: found \"fro\"; valid: a number, the p of "
+                "norm.Scalar(Tensor self, Scalar p=2) -> Tensor"},
         Mistake{"ShardOfAResultWithoutDims",
                 "aten.sum.dim_IntList",
                 {"f32[8] S(0)"},
