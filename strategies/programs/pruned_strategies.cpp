@@ -312,7 +312,7 @@ class Pruner {
     patience.takes_gap = true;
     try {
       const ExactSolution best = ExactSolver(network).solve(
-          {.jobs = options_.jobs, .explain = false, .patience = patience});
+          {.jobs = options_.jobs, .explain = false, .proves = false, .patience = patience});
       if (!best.feasible || best.objective >= result.upper_us) return;
       result.upper_us = best.objective;
       result.best = from_kept(kept, best.assignment);

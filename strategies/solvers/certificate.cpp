@@ -27,12 +27,6 @@ bool no_heavier(const Sum& a, const Sum& b) {
   return true;
 }
 
-// A table over some variables, the last of which varies fastest.
-struct Factor {
-  std::vector<int> scope;
-  std::vector<Sums> entries;
-};
-
 // The part of the network that the stages of a proof leave. Costs include the charges, and are what
 // the last stage's messages have made of them.
 class Remainder {
@@ -240,20 +234,85 @@ class Remainder {
   std::vector<Messages> own_;
 };
 
-// Goes through the assignments of a remainder, one variable at a time.
-class Elimination {
- public:
-  // Assignments whose cost with charges is above the threshold are not followed.
-  Elimination(const Remainder& left, double threshold)
-      : left_(left),
-        network_(left.network()),
-        limit_(threshold - left.bound() + std::abs(threshold) * 1e-12) {
-    for (std::size_t b = 0; b < left.multipliers().size(); ++b) {
-      room_.weights[b] = network_.budgets()[b].limit;
+// What an assignment of a few variables costs, where the network has no budgets. An impossible one
+// costs kForbidden.
+struct CostAlgebra {
+  using Entry = double;
+  double limit;  // the most that a solution may cost above the bound
+
+  static Entry one() { return 0.0; }
+  static Entry none() { return kForbidden; }
+  static Entry of(double cost, const Weights&) { return cost; }
+  static bool is_none(Entry entry) { return entry == kForbidden; }
+  [[nodiscard]] Entry combined(Entry a, Entry b) const {
+    return a + b <= limit ? a + b : kForbidden;
+  }
+  static void join(Entry& entry, Entry other) { entry = std::min(entry, other); }
+  static double least(Entry entry) { return entry; }
+};
+
+// What assignments cost and weigh, where the network has budgets: those of which none is both cheaper
+// and lighter than another.
+struct BudgetedAlgebra {
+  using Entry = Sums;
+  double limit;  // the most that a solution may cost above the bound
+  Sum room;      // the most that the weights may sum to
+  std::span<const double> multipliers;
+
+  static Entry one() { return {Sum{}}; }
+  static Entry none() { return {}; }
+  static Entry of(double cost, const Weights& weights) { return {Sum{cost, weights}}; }
+  static bool is_none(const Entry& entry) { return entry.empty(); }
+
+  [[nodiscard]] Entry combined(const Entry& a, const Entry& b) const {
+    Entry out;
+    for (const Sum& x : a) {
+      for (const Sum& y : b) {
+        Sum sum = x;
+        sum.cost += y.cost;
+        for (std::size_t i = 0; i < sum.weights.size(); ++i) sum.weights[i] += y.weights[i];
+        if (sum.cost <= limit && no_heavier(sum, room)) add(out, sum);
+      }
     }
+    return out;
+  }
+  void join(Entry& entry, const Entry& other) const {
+    for (const Sum& sum : other) add(entry, sum);
+  }
+  [[nodiscard]] double least(const Entry& entry) const {
+    double lowest = kForbidden;
+    for (const Sum& sum : entry) lowest = std::min(lowest, price(sum));
+    return lowest;
   }
 
-  // The least cost, without charges, of the assignments that keep to the budgets.
+ private:
+  // The cost without charges.
+  [[nodiscard]] double price(const Sum& sum) const {
+    double paid = sum.cost;
+    for (std::size_t b = 0; b < multipliers.size(); ++b) {
+      paid -= multipliers[b] * static_cast<double>(sum.weights[b]);
+    }
+    return paid;
+  }
+  void add(Sums& sums, const Sum& sum) const {
+    const double own = price(sum);
+    for (const Sum& other : sums) {
+      if (price(other) <= own && no_heavier(other, sum)) return;
+    }
+    std::erase_if(sums, [&](const Sum& s) { return own <= price(s) && no_heavier(sum, s); });
+    sums.push_back(sum);
+  }
+};
+
+// Goes through the assignments of a remainder, one variable at a time.
+template <class Algebra>
+class Elimination {
+ public:
+  // Assignments whose cost with charges is above the limit of the algebra are not followed.
+  Elimination(const Remainder& left, Algebra algebra)
+      : left_(left), network_(left.network()), algebra_(std::move(algebra)) {}
+
+  // The least cost above the bound, without charges, of the assignments that keep to the budgets.
   double run() {
     std::vector<std::vector<Factor>> factors(to_index(
         network_.variables()));  // by the first of their variables in the elimination order
@@ -261,12 +320,12 @@ class Elimination {
     std::vector<int> position(to_index(network_.variables()));
     for (std::size_t i = 0; i < order.size(); ++i)
       position[to_index(order[i])] = static_cast<int>(i);
-    Sums total = {Sum{}};
+    Entry total = Algebra::one();
     const auto add_factor = [&](Factor factor) {
       // Variables with one value left add no dimension.
       std::erase_if(factor.scope, [&](int v) { return left_.domain(v).size() == 1; });
       if (factor.scope.empty()) {
-        total = combined(total, factor.entries[0]);
+        total = algebra_.combined(total, factor.entries[0]);
         return;
       }
       const int first =
@@ -281,18 +340,19 @@ class Elimination {
       factors[to_index(v)].clear();
       add_factor(std::move(joined));
     }
-    double least = kForbidden;
-    for (const Sum& sum : total) {
-      double cost = left_.bound() + sum.cost;
-      for (std::size_t b = 0; b < left_.multipliers().size(); ++b) {
-        cost -= left_.multipliers()[b] * static_cast<double>(sum.weights[b]);
-      }
-      least = std::min(least, cost);
-    }
-    return least;
+    return algebra_.least(total);
   }
 
  private:
+  using Entry = typename Algebra::Entry;
+
+  // What remains of some variables' costs: one entry for each of their joint values, the last variable
+  // changing fastest.
+  struct Factor {
+    std::vector<int> scope;
+    std::vector<Entry> entries;
+  };
+
   // The node that has the fewest joint values with its neighbours goes first.
   [[nodiscard]] std::vector<int> elimination_order() const {
     std::vector<std::vector<int>> near(to_index(network_.variables()));
@@ -354,7 +414,7 @@ class Elimination {
   [[nodiscard]] Factor node_factor(int v) const {
     Factor factor{.scope = {v}, .entries = {}};
     for (const int x : left_.domain(v)) {
-      factor.entries.push_back({Sum{left_.node_cost(v, x), left_.weights(v, x)}});
+      factor.entries.push_back(Algebra::of(left_.node_cost(v, x), left_.weights(v, x)));
     }
     return factor;
   }
@@ -364,43 +424,19 @@ class Elimination {
     for (const int x : left_.domain(edge.first)) {
       for (const int y : left_.domain(edge.second)) {
         const double left = left_.edge_cost(e, x, y);
-        factor.entries.emplace_back();
-        if (left <= limit_) factor.entries.back().push_back({left, {}});
+        factor.entries.push_back(left <= algebra_.limit ? Algebra::of(left, {}) : Algebra::none());
       }
     }
     return factor;
   }
 
-  [[nodiscard]] Sums combined(const Sums& a, const Sums& b) const {
-    Sums out;
-    for (const Sum& x : a) {
-      for (const Sum& y : b) {
-        Sum sum = x;
-        sum.cost += y.cost;
-        for (std::size_t i = 0; i < sum.weights.size(); ++i) sum.weights[i] += y.weights[i];
-        if (sum.cost <= limit_ && no_heavier(sum, room_)) add(out, sum);
-      }
-    }
-    return out;
-  }
-  // Items are compared by cost without charges.
-  void add(Sums& sums, const Sum& sum) const {
-    const auto price = [&](const Sum& s) {
-      double paid = s.cost;
-      for (std::size_t b = 0; b < left_.multipliers().size(); ++b) {
-        paid -= left_.multipliers()[b] * static_cast<double>(s.weights[b]);
-      }
-      return paid;
-    };
-    const double own = price(sum);
-    for (const Sum& other : sums) {
-      if (price(other) <= own && no_heavier(other, sum)) return;
-    }
-    sums.erase(std::remove_if(sums.begin(), sums.end(),
-                              [&](const Sum& s) { return own <= price(s) && no_heavier(sum, s); }),
-               sums.end());
-    sums.push_back(sum);
-  }
+  // A factor beside the joint values of `out` and of the variable that is eliminated.
+  struct Reader {
+    const Factor* factor;
+    std::vector<std::size_t> steps;  // by the variables of `out`
+    std::size_t step = 0;            // of the variable that is eliminated
+    std::size_t index = 0;
+  };
 
   [[nodiscard]] Factor eliminate_one(int v, const std::vector<Factor>& factors) const {
     Factor out;
@@ -409,29 +445,40 @@ class Elimination {
         if (u != v && std::ranges::find(out.scope, u) == out.scope.end()) out.scope.push_back(u);
       }
     }
+    std::vector<Reader> readers;
+    for (const Factor& factor : factors) {
+      Reader& reader = readers.emplace_back(Reader{&factor, {}});
+      reader.steps.assign(out.scope.size(), 0);
+      std::size_t step = 1;
+      for (std::size_t i = factor.scope.size(); i-- > 0;) {
+        const int u = factor.scope[i];
+        const auto place = std::ranges::find(out.scope, u) - out.scope.begin();
+        (u == v ? reader.step : reader.steps[static_cast<std::size_t>(place)]) = step;
+        step *= left_.domain(u).size();
+      }
+    }
     std::size_t size = 1;
     for (const int u : out.scope) size *= left_.domain(u).size();
-    out.entries.resize(size);
+    out.entries.assign(size, Algebra::none());
     std::vector<std::size_t> digits(out.scope.size(), 0);
-    for (Sums& entry : out.entries) {
+    for (Entry& entry : out.entries) {
       for (std::size_t x = 0; x < left_.domain(v).size(); ++x) {
-        Sums sums = {Sum{}};
-        for (const Factor& factor : factors) {
-          std::size_t index = 0;
-          for (const int u : factor.scope) {
-            const std::size_t own =
-                u == v ? x
-                       : digits[to_index(static_cast<int>(std::ranges::find(out.scope, u) -
-                                                          out.scope.begin()))];
-            index = index * left_.domain(u).size() + own;
-          }
-          sums = combined(sums, factor.entries[index]);
-          if (sums.empty()) break;
+        Entry joined = Algebra::one();
+        for (const Reader& reader : readers) {
+          joined =
+              algebra_.combined(joined, reader.factor->entries[reader.index + x * reader.step]);
+          if (Algebra::is_none(joined)) break;
         }
-        for (const Sum& sum : sums) add(entry, sum);
+        algebra_.join(entry, joined);
       }
       for (std::size_t d = out.scope.size(); d-- > 0;) {
-        if (++digits[d] < left_.domain(out.scope[d]).size()) break;
+        const std::size_t extent = left_.domain(out.scope[d]).size();
+        const bool turns = ++digits[d] == extent;
+        for (Reader& reader : readers) {
+          reader.index += reader.steps[d];
+          if (turns) reader.index -= reader.steps[d] * extent;
+        }
+        if (!turns) break;
         digits[d] = 0;
       }
     }
@@ -440,8 +487,7 @@ class Elimination {
 
   const Remainder& left_;
   const CostNetwork& network_;
-  double limit_;  // the most that a solution may cost above the bound
-  Sum room_;      // the most that the weights may sum to
+  Algebra algebra_;
 };
 
 }  // namespace
@@ -463,8 +509,18 @@ double proven_bound(const CostNetwork& network, std::span<const Restriction> res
   if (!proof.eliminates) {
     return network.constant() + std::min(left.bound(), proof.threshold) - charged;
   }
-  const double least = Elimination(left, proof.threshold).run();
-  return network.constant() + std::min(least, proof.threshold - charged);
+  const double limit = proof.threshold - left.bound() + std::abs(proof.threshold) * 1e-12;
+  double above = kForbidden;
+  if (multipliers.empty()) {
+    above = Elimination(left, CostAlgebra{limit}).run();
+  } else {
+    BudgetedAlgebra algebra{.limit = limit, .room = {}, .multipliers = multipliers};
+    for (std::size_t b = 0; b < multipliers.size(); ++b) {
+      algebra.room.weights[b] = network.budgets()[b].limit;
+    }
+    above = Elimination(left, algebra).run();
+  }
+  return network.constant() + std::min(left.bound() + above, proof.threshold - charged);
 }
 
 }  // namespace shardlab

@@ -145,7 +145,9 @@ void ExactSolver::solve_plain(const CutNetwork& cut, const ExactOptions& options
     }
     solution.assignment = values_of(cut, search.best());
     solution.objective = network_.cost(solution.assignment);
-    solution.lower_bound = proven_bound(network_, options.restrictions, search.proof(), {});
+    if (options.proves) {
+      solution.lower_bound = proven_bound(network_, options.restrictions, search.proof(), {});
+    }
     solution.best = {{solution.assignment, solution.objective}};
     return;
   }
@@ -155,7 +157,9 @@ void ExactSolver::solve_plain(const CutNetwork& cut, const ExactOptions& options
       cut,
       search.positions(lowest_solution(tied.network(), limit, text_ranks(network_, cut, search))));
   solution.objective = network_.cost(solution.assignment);
-  solution.lower_bound = proven_bound(network_, options.restrictions, search.proof(), {});
+  if (options.proves) {
+    solution.lower_bound = proven_bound(network_, options.restrictions, search.proof(), {});
+  }
   solution.best = {{solution.assignment, solution.objective}};
   if (options.margins || options.best > 1) {
     const NearOptima near(network_, cut, search);
@@ -194,8 +198,10 @@ ExactSolution ExactSolver::solve(const ExactOptions& options) {
         solution.assignment = values_of(cut, result.best);
         solution.objective = network_.cost(solution.assignment);
         solution.multipliers = result.multipliers;
-        solution.lower_bound =
-            proven_bound(network_, options.restrictions, result.proof, result.multipliers);
+        if (options.proves) {
+          solution.lower_bound =
+              proven_bound(network_, options.restrictions, result.proof, result.multipliers);
+        }
         solution.best = {{solution.assignment, solution.objective}};
       }
     }
@@ -205,8 +211,8 @@ ExactSolution ExactSolver::solve(const ExactOptions& options) {
     return solution;
   }
   solution.lower_bound = std::min(solution.lower_bound, solution.objective);
-  solution.optimal =
-      solution.objective - solution.lower_bound <= agreement(network_, solution.assignment);
+  solution.optimal = options.proves && solution.objective - solution.lower_bound <=
+                                           agreement(network_, solution.assignment);
   return solution;
 }
 

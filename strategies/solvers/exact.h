@@ -31,6 +31,9 @@ struct ExactOptions {
   bool margins = false;  // whether to find margins too, and to count optima
   std::size_t best = 1;  // how many different assignments to find, cheapest first
   bool explain = true;   // whether to find the conflict if there is no assignment
+  // Whether to check the proof, which gives the lower bound and says whether the assignment is optimal.
+  // It goes through all joint costs of the search once more, whatever time is left.
+  bool proves = true;
   // When to take the best assignment so far, with a gap to its lower bound. Without patience, a
   // network that is too entangled throws.
   Patience patience = {};
@@ -50,9 +53,10 @@ struct ConflictPart {
 struct ExactSolution {
   bool feasible = false;
   Assignment assignment;
-  double objective = 0.0;    // the assignment's cost, from the original tables
-  double lower_bound = 0.0;  // from the check of the proof; at most the objective
-  bool optimal = false;      // whether bound and objective agree to 1e-9 of the terms' sum
+  double objective = 0.0;  // the assignment's cost, from the original tables
+  double lower_bound =
+      0.0;               // from the check of the proof; at most the objective. 0 without a check
+  bool optimal = false;  // whether bound and objective agree to 1e-9 of the terms' sum
   std::vector<RankedAssignment> best;  // cheapest first; the first is `assignment`
   // How many optima there are, if margins were asked for; infinite beyond 1e308.
   std::optional<double> optima;
