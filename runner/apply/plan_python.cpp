@@ -107,6 +107,12 @@ class Writer {
         throw InputError("node " + node.name +
                          ": found a tangent that an output needs; valid: one that gradients need");
       }
+      // torch.export's name for a tensor that forward makes from numbers.
+      if (node.kind == NodeKind::kBuffer && node.label.starts_with("_tensor_constant")) {
+        throw InputError("node " + node.name +
+                         ": found a tensor that forward makes, whose values a program does not hold; "
+                         "valid: a buffer or an attribute of the module");
+      }
       has_backward_ = has_backward_ || node.kind == NodeKind::kGradient;
     }
   }

@@ -43,6 +43,8 @@ struct StepArguments {
   std::string optimizer = "fused";
   double load_imbalance = 1.0;
   std::string attention = "flash";
+  std::string source;
+  std::string software;
   std::optional<std::int64_t> layers, width, heads, kv_heads, ffn, vocabulary, experts,
       experts_per_token;
   std::string trace;
@@ -137,6 +139,17 @@ TrainingRun run_of(const StepArguments& arguments) {
   if (run.chunks > 1 && run.schedule != PipelineSchedule::kInterleaved) {
     throw InputError("--chunks: only the interleaved schedule has several stages on a rank");
   }
+  if (!arguments.schedule.empty() && run.spread.pp == 1) {
+    throw InputError("--schedule: found " + arguments.schedule +
+                     " for a mesh without a pipeline; valid: with pp above 1");
+  }
+  if (run.schedule == PipelineSchedule::kInterleaved && run.chunks == 1) {
+    throw InputError(
+        "--schedule: found interleaved with one stage on each rank; valid: with --chunks above 1");
+  }
+  if (arguments.async_tp && run.spread.tp == 1) {
+    throw InputError("--async-tp: found a mesh without tensor parallelism; valid: with tp above 1");
+  }
   run.async_tp = arguments.async_tp;
   run.graphs = arguments.cuda_graphs;
   run.update_bytes = update_bytes_of(arguments.optimizer);
@@ -157,8 +170,8 @@ TrainingRun run_of(const StepArguments& arguments) {
 RunTraits traits_of(const StepArguments& arguments, const TrainingRun& run,
                     const Topology& topology) {
   return {{"gpu", gpu_trait_of(topology)},
-          {"source", ""},
-          {"software", ""},
+          {"source", arguments.source},
+          {"software", arguments.software},
           {"execution", std::string(name_of(run.execution))},
           {"graphs", run.graphs ? "full" : "none"},
           {"model", run.shape.experts ? "experts" : "dense"},
@@ -175,9 +188,37 @@ struct PredictedStep {
   std::vector<std::string> not_measured = {};  // see GapNotes
 };
 
+// Refuses a source or software that no term of the stack was fitted to: it would change nothing.
+void expect_fitted(const StepTerms& terms, const std::string& option, const std::string& trait,
+                   const std::string& found) {
+  if (found.empty()) return;
+  std::vector<std::string> known;
+  for (const StepTerm& term : terms.terms) {
+    const auto value = term.when.find(trait);
+    if (value == term.when.end()) continue;
+    if (value->second == found) return;
+    if (std::ranges::find(known, value->second) == known.end()) known.push_back(value->second);
+  }
+  throw InputError(option + ": found \"" + found +
+                   "\", to which no term of the stack is fitted; valid: " +
+                   (known.empty() ? "without it" : join(std::span<const std::string>(known))));
+}
+
+// A device without a rate for a dtype runs its products in another one.
+void expect_precision(Precision precision, const Topology& topology) {
+  const std::string rate = precision == Precision::kNVFP4 ? "f4e2m1" : "f8e4m3";
+  if (precision == Precision::kBF16 || topology.device().peak_tflops.contains(rate)) return;
+  throw InputError("--precision: found " + std::string(name_of(precision)) + ", but topology " +
+                   topology.name() + " states no rate of " + rate +
+                   " (device.peak_tflops); valid: bf16, or a GPU that has it");
+}
+
 PredictedStep predict_model(const StepArguments& arguments, const Stack& stack,
                             const Topology& topology, bool with_timeline) {
   const TrainingRun run = run_of(arguments);
+  expect_precision(run.precision, topology);
+  expect_fitted(step_terms_of(stack), "--source", "source", arguments.source);
+  expect_fitted(step_terms_of(stack), "--software", "software", arguments.software);
   const auto collectives = make_collective_model(stack.collective_model, topology);
   const auto kernels = make_compute_model(stack.compute_model, topology);
   const StepWork work(run, topology.device().memory_gib * kBytesPerGiB);
@@ -371,6 +412,11 @@ void add_step_command(const Command& root, Session& session) {
   command.flag(
       "--cuda-graphs", arguments->cuda_graphs,
       "replay the step's kernels from CUDA graphs, so that the host launches none of them");
+  command.option("--source", arguments->source,
+                 "whose runs: takes the terms that `calibrate --steps` fitted to rows of this "
+                 "source_repo, such as your own");
+  command.option("--software", arguments->software,
+                 "takes the terms that were fitted to rows of this software");
   command
       .option("--optimizer", arguments->optimizer,
               "AdamW in one fused kernel, or as PyTorch's foreach operators")
@@ -413,11 +459,28 @@ void add_step_command(const Command& root, Session& session) {
                  "on one rank");
   add_report_options(command, session);
   add_common_options(command, session, {.sets = true, .digits = true});
-  for (const char* name :
-       {"--seq",      "--micro-batch", "--precision",  "--library",        "--attention",
-        "--async-tp", "--cuda-graphs", "--optimizer",  "--load-imbalance", "--schedule",
-        "--chunks",   "--loss-chunks", "--layers",     "--width",          "--heads",
-        "--kv-heads", "--ffn",         "--vocabulary", "--experts",        "--experts-per-token"}) {
+  for (const char* name : {"--seq",
+                           "--micro-batch",
+                           "--precision",
+                           "--library",
+                           "--attention",
+                           "--async-tp",
+                           "--cuda-graphs",
+                           "--optimizer",
+                           "--load-imbalance",
+                           "--schedule",
+                           "--chunks",
+                           "--loss-chunks",
+                           "--layers",
+                           "--width",
+                           "--heads",
+                           "--source",
+                           "--software",
+                           "--kv-heads",
+                           "--ffn",
+                           "--vocabulary",
+                           "--experts",
+                           "--experts-per-token"}) {
     arguments->of_models.push_back(command.declared(name));
   }
   command.runs([arguments, &session] { run_step(*arguments, session); });

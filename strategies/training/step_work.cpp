@@ -18,6 +18,20 @@ std::vector<RankPiece> repeated(const std::vector<RankPiece>& pieces, std::int64
   return result;
 }
 
+// The stage of block `i`. Blocks that stages cannot share equally are shared with the embedding and the
+// output, each of which counts as one, and the first stages take one more. Sources: Megatron-LM,
+// --account-for-embedding-in-pipeline-split and --account-for-loss-in-pipeline-split; torchtitan,
+// generate_llm_fqn_per_model_part.
+std::int64_t stage_of(std::int64_t i, std::int64_t blocks, std::int64_t stages) {
+  if (blocks % stages == 0) return i / (blocks / stages);
+  const std::int64_t parts = blocks + 2;
+  const std::int64_t each = parts / stages;
+  const std::int64_t longer = parts % stages;
+  const std::int64_t part = i + 1;
+  if (part < longer * (each + 1)) return part / (each + 1);
+  return longer + (part - longer * (each + 1)) / each;
+}
+
 }  // namespace
 
 StepWork::StepWork(const TrainingRun& run, double device_bytes) : run_(run) {
@@ -57,7 +71,7 @@ void StepWork::make(const Recomputation& policy) {
       blocks_.push_back(rank_block(run_, block_work(run_, places[to_index(i)]), keeping));
       made.emplace_back(places[to_index(i)], keeping);
     }
-    stages_[to_index(i * stage_count / block_count)].push_back({found, true});
+    stages_[to_index(stage_of(i, block_count, stage_count))].push_back({found, true});
   }
   stages_.back().push_back({blocks_.size(), false});
   // A loss that is not compiled runs in eager mode, and with it what computes the logits.

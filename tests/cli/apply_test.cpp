@@ -107,5 +107,23 @@ TEST_F(Apply, NamesTheNodeThatCannotBeWritten) {
   EXPECT_FALSE(wrote());
 }
 
+TEST_F(Apply, RefusesATensorWhoseValuesNoOneHas) {
+  folder_.write("made.json",
+                R"({"schema": "shardlab/program/1", "name": "made", "source": "a test", "nodes": [
+    {"name": "x", "kind": "input", "outputs": [{"dtype": "f32", "shape": [8]}]},
+    {"name": "c", "label": "_tensor_constant0", "kind": "buffer",
+     "outputs": [{"dtype": "f32", "shape": [8]}]},
+    {"name": "y", "op": "aten.mul.Tensor", "inputs": ["x", "c"],
+     "outputs": [{"dtype": "f32", "shape": [8]}]},
+    {"name": "out", "kind": "output", "inputs": ["y"], "outputs": [{"dtype": "f32", "shape": [8]}]}], "pairs": []})");
+  solve("made.json", "4");
+  const ProcessResult result = apply("made.json");
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_EQ(result.err,
+            "shardlab: plan.json: node c: found a tensor that forward makes, whose values a program "
+            "does not hold; valid: a buffer or an attribute of the module\n");
+  EXPECT_FALSE(wrote());
+}
+
 }  // namespace apply_test
 }  // namespace shardlab::testing_support

@@ -230,9 +230,34 @@ TEST(StepCommand, BadWordsSayWhatIsValid) {
                "--mesh: mesh \"xp=3\": at position 0: expected one of dp, fsdp, tp, pp, cp, ep");
   expect_error({"step", "llama3-8b", "--mesh", "pp=4", "--schedule", "1f1b", "--chunks", "2"}, 2,
                "--chunks: only the interleaved schedule has several stages on a rank");
-  expect_error({"step", "llama3-8b", "--mesh", "pp=4", "--chunks", "3", "--grad-accum", "5"}, 2,
-               "a pipeline of 4 ranks with 3 stages each can't run 5 micro-batches in this "
-               "schedule; valid: a multiple of 4");
+  expect_error(
+      {"step", "llama3-8b", "--mesh", "pp=4", "--chunks", "3", "--grad-accum", "5"}, 2,
+      "--grad-accum: found 5 micro-batches for an interleaved pipeline of 4 ranks; valid: a "
+      "multiple of 4");
+  expect_error(
+      {"step", "llama3-8b", "--mesh", "pp=4", "--chunks", "2", "--grad-accum", "9"}, 2,
+      "--grad-accum: found 9 micro-batches for an interleaved pipeline of 4 ranks; valid: a "
+      "multiple of 4");
+  expect_error({"step", "llama3-8b", "--mesh", "fsdp=8", "--schedule", "gpipe"}, 2,
+               "--schedule: found gpipe for a mesh without a pipeline; valid: with pp above 1");
+  expect_error({"step", "llama3-8b", "--mesh", "pp=4", "--schedule", "interleaved"}, 2,
+               "--schedule: found interleaved with one stage on each rank; valid: with --chunks "
+               "above 1");
+  expect_error({"step", "llama3-8b", "--mesh", "fsdp=8", "--async-tp"}, 2,
+               "--async-tp: found a mesh without tensor parallelism; valid: with tp above 1");
+  expect_error({"step", "mixtral-8x7b", "--mesh", "fsdp=8,ep=8", "--load-imbalance", "9"}, 2,
+               "--load-imbalance: found 9 with ep=8, where the busiest rank has all tokens at "
+               "most; valid: 1 to 8");
+  expect_error({"step", "mixtral-8x7b", "--mesh", "fsdp=8", "--load-imbalance", "2"}, 2,
+               "--load-imbalance: found 2, but without ep each rank has all experts; valid: 1");
+  expect_error({"step", "llama3-8b", "--mesh", "fsdp=8", "--precision", "nvfp4"}, 2,
+               "--precision: found nvfp4, but topology h100 states no rate of f4e2m1 "
+               "(device.peak_tflops); valid: bf16, or a GPU that has it");
+  expect_error(
+      {"step", "llama3-8b", "--mesh", "fsdp=8", "--precision", "fp8-rowwise", "--topology", "a100"},
+      2,
+      "--precision: found fp8-rowwise, but topology a100 states no rate of f8e4m3 "
+      "(device.peak_tflops); valid: bf16, or a GPU that has it");
   expect_error({"step", "llama3-8b", "--mesh", "fsdp=8", "--compile", "--library"}, 2,
                "--compile, --library: found both; valid: at most one of them");
   expect_error({"step", "llama3-8b", "--mesh", "fsdp=8", "--experts", "8"}, 2,
@@ -387,6 +412,17 @@ TEST(CalibrateSteps, WritesAStackThatPredictsItsRows) {
               fit["residuals"]["median_ape_percent"].get<double>(), 1e-6);
   const json plain = json_of({"validate", "--steps", "rows.csv"}, folder.path());
   EXPECT_LT(fitted["median_ape_percent"].get<double>(), plain["median_ape_percent"].get<double>());
+  // Terms that were fitted to a source hold for a step of that source, and for no other.
+  const Words same = {"step",     "llama3-8b", "--layers",      "4", "--mesh",    "fsdp=8",
+                      "--seq",    "4096",      "--micro-batch", "2", "--compile", "--stack",
+                      "mine.json"};
+  const double own =
+      json_of(with(same, {"--source", "x/y"}), folder.path())["tokens_per_s_per_gpu"].get<double>();
+  const double other = json_of(same, folder.path())["tokens_per_s_per_gpu"].get<double>();
+  EXPECT_LT(std::abs(own - 40000.0), std::abs(other - 40000.0));
+  expect_error(with(same, {"--source", "x/w"}), 2,
+               "--source: found \"x/w\", to which no term of the stack is fitted; valid: x/y",
+               folder.path());
   // A stack with terms predicts a single step too.
   EXPECT_GT(json_of(with(kSmall, {"--stack", "mine.json"}), folder.path())["step_ms"].get<double>(),
             0.0);
