@@ -10,6 +10,7 @@
 #include "costmodel/base/text.h"
 #include "strategies/proof/op_kernel.h"
 #include "strategies/rules/op_rule.h"
+#include "strategies/rules/op_schemas.h"
 #include "strategies/rules/pointwise.h"
 
 namespace shardlab {
@@ -148,7 +149,11 @@ std::optional<SampleCall> pointwise_call(std::string_view op, const OpKernel& ke
   if (truth) {
     for (SampleCall::Values& values : sample.values) values.kind = SampleValues::kFew;
   }
-  for (std::size_t i = count; i < kernel.operands; ++i) {
+  // The kernel's last operand may be one that this overload lacks, as foreach_add.Scalar lacks an alpha.
+  const std::optional<OpSchema> schema = find_op_schema(op);
+  const std::size_t operands =
+      schema ? std::min(kernel.operands, schema->arguments.size()) : kernel.operands;
+  for (std::size_t i = count; i < operands; ++i) {
     double each = number + 2.5 * static_cast<double>(i - count);
     if (truth) each = number > 0.0 ? 1.0 : 0.0;
     nlohmann::json argument = each;

@@ -5,6 +5,7 @@
 
 #include "costmodel/base/dtype.h"
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 #include "costmodel/base/json_reader.h"
 #include "strategies/rules/embedded.h"
 
@@ -174,15 +175,20 @@ void expect_arguments_of_schema(const OpCall& call) {
     throw InputError(call.op + ": argument " + std::to_string(i) + " of --args: found " +
                      describe_json(call.args[i]) + "; valid: " + valid + std::string(schema->text));
   };
+  // Arguments beyond those that are not tensors are numbers in the places of tensors: add.Tensor(x, 2.5).
+  const std::size_t plain = to_index(std::ranges::count_if(
+      schema->arguments, [](const SchemaArgument& argument) { return !argument.is_tensor(); }));
+  std::size_t numbers = call.args.size() > plain ? call.args.size() - plain : 0;
   std::size_t tensor = 0;
   std::size_t next = 0;
   for (const SchemaArgument& argument : schema->arguments) {
     if (next == call.args.size()) return;
     if (argument.is_tensor()) {
-      // Tensors at the end may be left out, and a number may stand where a tensor could.
-      const bool takes_number = argument.kind == Kind::kTensor && tensor >= call.inputs.size();
-      ++tensor;
-      if (!takes_number || argument.is_written()) continue;
+      const bool is_left_out = tensor++ >= call.inputs.size();
+      if (!is_left_out || numbers == 0 || argument.is_written() || argument.kind != Kind::kTensor) {
+        continue;
+      }
+      --numbers;
     }
     const nlohmann::json& value = call.args[next];
     const ValidType* type = valid_type(argument.type);

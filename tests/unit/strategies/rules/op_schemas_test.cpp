@@ -5,6 +5,7 @@
 #include <string>
 
 #include "costmodel/base/error.h"
+#include "strategies/proof/op_sample.h"
 #include "strategies/rules/expansion.h"
 #include "strategies/rules/op_rule.h"
 #include "tests/support/reference_messages.h"
@@ -88,6 +89,26 @@ INSTANTIATE_TEST_SUITE_P(
         Call{"LastOnesAreLeftOut", "aten._softmax.default", "[0]", nullptr},
         Call{"InfiniteOrder", "aten.linalg_vector_norm.default", "[\"inf\"]", nullptr},
         Call{"NumberInATensorsPlace", "aten.add.Tensor", "[2.5, 1]", nullptr}));
+
+// Tensors may be left out before arguments that are none.
+TEST(OpSchemas, NumbersStandInTensorsPlacesOnlyWhereOthersAreGiven) {
+  OpCall call{.op = "aten._scaled_dot_product_flash_attention_backward.default",
+              .inputs = {},
+              .args = nlohmann::json::parse("[2, 2, 0.25, true]")};
+  for (int i = 0; i < 6; ++i) call.inputs.push_back(OpCall::parse_input("f32[2,4,2,4] R", 1));
+  EXPECT_NO_THROW(expect_arguments_of_schema(call));
+  call.args[3] = 1.5;
+  EXPECT_THROW(expect_arguments_of_schema(call), InputError);
+}
+
+// The proof of a rule knows only calls that this check lets pass.
+TEST(OpSchemas, AllowAllSamples) {
+  for (const std::string_view op : all_op_names()) {
+    for (const SampleCall& sample : sample_calls_of(op, 1)) {
+      EXPECT_NO_THROW(expect_arguments_of_schema(sample.call)) << sample.call.text();
+    }
+  }
+}
 
 }  // namespace
 }  // namespace shardlab
