@@ -109,9 +109,10 @@ class Writer {
       }
       // torch.export's name for a tensor that forward makes from numbers.
       if (node.kind == NodeKind::kBuffer && node.label.starts_with("_tensor_constant")) {
-        throw InputError("node " + node.name +
-                         ": found a tensor that forward makes, whose values a program does not hold; "
-                         "valid: a buffer or an attribute of the module");
+        throw InputError(
+            "node " + node.name +
+            ": found a tensor that forward makes, whose values a program does not hold; "
+            "valid: a buffer or an attribute of the module");
       }
       has_backward_ = has_backward_ || node.kind == NodeKind::kGradient;
     }

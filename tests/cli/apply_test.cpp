@@ -119,9 +119,10 @@ TEST_F(Apply, RefusesATensorWhoseValuesNoOneHas) {
   solve("made.json", "4");
   const ProcessResult result = apply("made.json");
   EXPECT_EQ(result.exit_code, 3);
-  EXPECT_EQ(result.err,
-            "shardlab: plan.json: node c: found a tensor that forward makes, whose values a program "
-            "does not hold; valid: a buffer or an attribute of the module\n");
+  EXPECT_EQ(
+      result.err,
+      "shardlab: plan.json: node c: found a tensor that forward makes, whose values a program "
+      "does not hold; valid: a buffer or an attribute of the module\n");
   EXPECT_FALSE(wrote());
 }
 
