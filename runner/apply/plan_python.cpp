@@ -107,8 +107,7 @@ class Writer {
         throw InputError("node " + node.name +
                          ": found a tangent that an output needs; valid: one that gradients need");
       }
-      // torch.export's name for a tensor that forward makes from numbers.
-      if (node.kind == NodeKind::kBuffer && node.label.starts_with("_tensor_constant")) {
+      if (node.kind == NodeKind::kBuffer && is_alive_[n] && is_made_in_forward(node.label)) {
         throw InputError(
             "node " + node.name +
             ": found a tensor that forward makes, whose values a program does not hold; "
@@ -116,6 +115,14 @@ class Writer {
       }
       has_backward_ = has_backward_ || node.kind == NodeKind::kGradient;
     }
+  }
+
+  // Whether a buffer has the name that torch.fx gives a tensor that forward makes from numbers:
+  // _tensor_constant0, _tensor_constant1 and so on.
+  static bool is_made_in_forward(std::string_view label) {
+    constexpr std::string_view kStart = "_tensor_constant";
+    return label.starts_with(kStart) &&
+           label.find_first_not_of("0123456789", kStart.size()) == std::string_view::npos;
   }
 
   // -- Names ----------------------------------------------------------------------------------

@@ -188,19 +188,23 @@ struct PredictedStep {
   std::vector<std::string> not_measured = {};  // see GapNotes
 };
 
-// Refuses a source or software that no term of the stack was fitted to: it would change nothing.
+// Refuses a source or software of which no term holds for this run: it would change nothing.
 void expect_fitted(const StepTerms& terms, const std::string& option, const std::string& trait,
-                   const std::string& found) {
+                   const RunTraits& traits) {
+  const std::string& found = traits.at(trait);
   if (found.empty()) return;
   std::vector<std::string> known;
   for (const StepTerm& term : terms.terms) {
     const auto value = term.when.find(trait);
     if (value == term.when.end()) continue;
-    if (value->second == found) return;
+    if (value->second == found && term.holds(traits)) return;
+    RunTraits other = traits;
+    other[trait] = value->second;
+    if (!term.holds(other)) continue;
     if (std::ranges::find(known, value->second) == known.end()) known.push_back(value->second);
   }
   throw InputError(option + ": found \"" + found +
-                   "\", to which no term of the stack is fitted; valid: " +
+                   "\", to which no term that holds for this run is fitted; valid: " +
                    (known.empty() ? "without it" : join(std::span<const std::string>(known))));
 }
 
@@ -217,12 +221,12 @@ PredictedStep predict_model(const StepArguments& arguments, const Stack& stack,
                             const Topology& topology, bool with_timeline) {
   const TrainingRun run = run_of(arguments);
   expect_precision(run.precision, topology);
-  expect_fitted(step_terms_of(stack), "--source", "source", arguments.source);
-  expect_fitted(step_terms_of(stack), "--software", "software", arguments.software);
   const auto collectives = make_collective_model(stack.collective_model, topology);
   const auto kernels = make_compute_model(stack.compute_model, topology);
   const StepWork work(run, topology.device().memory_gib * kBytesPerGiB);
   const RunTraits traits = traits_of(arguments, run, topology);
+  expect_fitted(step_terms_of(stack), "--source", "source", traits);
+  expect_fitted(step_terms_of(stack), "--software", "software", traits);
   const StepFactors factors = step_terms_of(stack).factors(traits);
   const GapNotes noted(*collectives);
   StepPrediction prediction =

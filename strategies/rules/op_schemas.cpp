@@ -91,9 +91,9 @@ bool is_list_of(const nlohmann::json& value, bool (*fits)(const nlohmann::json&)
 }
 
 bool is_integer(const nlohmann::json& value) { return value.is_number_integer(); }
-// JSON has no infinite numbers; a norm of the order "inf" writes it as a text.
+// JSON has no infinite numbers and no NaN, so that these are written as texts.
 bool is_number(const nlohmann::json& value) {
-  return value.is_number() || value == "inf" || value == "-inf";
+  return value.is_number() || value == "inf" || value == "-inf" || value == "nan";
 }
 bool is_boolean(const nlohmann::json& value) { return value.is_boolean(); }
 bool is_scalar(const nlohmann::json& value) { return is_number(value) || value.is_boolean(); }
@@ -102,7 +102,7 @@ bool is_dtype(const nlohmann::json& value) {
   return value.is_string() && dtype_from_name(value.get_ref<const std::string&>()).has_value();
 }
 
-// One integer stands for a list of it in PyTorch's Python.
+// PyTorch takes one integer for a list of a given length, such as int[1]. Rules take it for any list.
 bool is_integers(const nlohmann::json& value) {
   return is_integer(value) || is_list_of(value, is_integer);
 }
@@ -149,6 +149,69 @@ const ValidType* valid_type(std::string_view type) {
   return found == std::end(kValidTypes) ? nullptr : found;
 }
 
+// Matches the arguments of a call that are not tensors with those of the schema.
+class Matcher {
+ public:
+  Matcher(const OpSchema& schema, const OpCall& call) : schema_(schema), call_(call) {
+    const auto outs = std::ranges::count_if(schema.arguments, is_out);
+    const std::size_t given = call.inputs.size() - std::min(call.inputs.size(), to_index(outs));
+    std::size_t place = 0;
+    for (const SchemaArgument& argument : schema.arguments) {
+      const bool takes_input = argument.is_tensor() && !is_out(argument);
+      missing_.push_back(takes_input && argument.kind == Kind::kTensor &&
+                         (place >= given || call.inputs[place].is_absent()));
+      if (takes_input) ++place;
+      if (!argument.is_tensor()) ++plain_;
+    }
+  }
+
+  // How many arguments of the schema are not tensors, and how many tensors that the schema asks for
+  // are not given.
+  [[nodiscard]] std::size_t plain() const { return plain_; }
+  [[nodiscard]] std::size_t missing() const { return to_index(std::ranges::count(missing_, true)); }
+
+  // What does not fit if numbers stand in the places of so many missing tensors; empty if all fits.
+  [[nodiscard]] std::string mismatch(std::size_t numbers) const {
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < missing_.size() && next < call_.args.size(); ++i) {
+      const SchemaArgument& argument = schema_.arguments[i];
+      if (argument.is_tensor()) {
+        if (!missing_[i] || numbers == 0) continue;
+        --numbers;
+      }
+      const nlohmann::json& value = call_.args[next];
+      const ValidType* type = valid_type(argument.type);
+      const bool fits =
+          type == nullptr || (value.is_null() ? argument.may_be_left_out() : type->fits(value));
+      if (!fits) {
+        return found(next) + std::string(type->valid) + ", the " + std::string(argument.name) +
+               " of " + std::string(schema_.text);
+      }
+      ++next;
+    }
+    if (next == call_.args.size()) return "";
+    return found(next) +
+           (next == 0   ? "no arguments"
+            : next == 1 ? "one argument"
+                        : "at most " + std::to_string(next) + " arguments") +
+           " beside the tensors of " + std::string(schema_.text);
+  }
+
+ private:
+  static bool is_out(const SchemaArgument& argument) {
+    return argument.is_written() && argument.only_by_name;
+  }
+  [[nodiscard]] std::string found(std::size_t i) const {
+    return call_.op + ": argument " + std::to_string(i) + " of --args: found " +
+           describe_json(call_.args[i]) + "; valid: ";
+  }
+
+  const OpSchema& schema_;
+  const OpCall& call_;
+  std::vector<bool> missing_;  // by argument: whether it is a tensor that is not given
+  std::size_t plain_ = 0;
+};
+
 }  // namespace
 
 bool OpSchema::has(std::string_view argument) const {
@@ -171,38 +234,15 @@ void expect_arguments_of_schema(const OpCall& call) {
   if (call.args.empty()) return;
   const std::optional<OpSchema> schema = find_op_schema(call.op);
   if (!schema) return;
-  const auto fail = [&](std::size_t i, const std::string& valid) {
-    throw InputError(call.op + ": argument " + std::to_string(i) + " of --args: found " +
-                     describe_json(call.args[i]) + "; valid: " + valid + std::string(schema->text));
-  };
-  // Arguments beyond those that are not tensors are numbers in the places of tensors: add.Tensor(x, 2.5).
-  const std::size_t plain = to_index(std::ranges::count_if(
-      schema->arguments, [](const SchemaArgument& argument) { return !argument.is_tensor(); }));
-  std::size_t numbers = call.args.size() > plain ? call.args.size() - plain : 0;
-  std::size_t tensor = 0;
-  std::size_t next = 0;
-  for (const SchemaArgument& argument : schema->arguments) {
-    if (next == call.args.size()) return;
-    if (argument.is_tensor()) {
-      const bool is_left_out = tensor++ >= call.inputs.size();
-      if (!is_left_out || numbers == 0 || argument.is_written() || argument.kind != Kind::kTensor) {
-        continue;
-      }
-      --numbers;
-    }
-    const nlohmann::json& value = call.args[next];
-    const ValidType* type = valid_type(argument.type);
-    const bool fits =
-        type == nullptr || (value.is_null() ? argument.may_be_left_out() : type->fits(value));
-    if (!fits) {
-      fail(next, std::string(type->valid) + ", the " + std::string(argument.name) + " of ");
-    }
-    ++next;
+  const Matcher matcher(*schema, call);
+  // How many numbers stand in tensors' places cannot be told from their count, since the last
+  // arguments may be left out: div.Tensor_mode(x, 2.0) and div.Tensor_mode(x, y, "floor").
+  for (std::size_t numbers = 0; numbers <= matcher.missing(); ++numbers) {
+    if (matcher.mismatch(numbers).empty()) return;
   }
-  if (next < call.args.size()) {
-    fail(next, (next == 0 ? "no" : "at most " + std::to_string(next)) +
-                   " arguments beside the tensors of ");
-  }
+  const std::size_t plain = matcher.plain();
+  const std::size_t surplus = call.args.size() > plain ? call.args.size() - plain : 0;
+  throw InputError(matcher.mismatch(std::min(surplus, matcher.missing())));
 }
 
 }  // namespace shardlab

@@ -210,7 +210,9 @@ ExactSolution ExactSolver::solve(const ExactOptions& options) {
     if (options.explain) solution.conflict = find_conflict(network_, options.restrictions);
     return solution;
   }
-  solution.lower_bound = std::min(solution.lower_bound, solution.objective);
+  if (options.proves) {
+    solution.lower_bound = std::min(solution.lower_bound, solution.objective);
+  }
   solution.optimal = options.proves && solution.objective - solution.lower_bound <=
                                            agreement(network_, solution.assignment);
   return solution;

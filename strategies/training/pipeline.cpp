@@ -79,12 +79,22 @@ class Turns {
   const Pipeline& pipeline_;
 };
 
+[[noreturn]] void refuse(const Pipeline& pipeline) {
+  throw InputError("a pipeline of " + std::to_string(pipeline.ranks) + " ranks with " +
+                   std::to_string(pipeline.chunks) + " stages each can't run " +
+                   std::to_string(pipeline.micro_batches) +
+                   " micro-batches in this schedule; valid: a multiple of " +
+                   std::to_string(pipeline.ranks));
+}
+
 }  // namespace
 
 PipelineTimes simulate_pipeline(const Pipeline& pipeline) {
   const std::int64_t stages = pipeline.ranks * pipeline.chunks;
   SHARDLAB_CHECK(static_cast<std::int64_t>(pipeline.stages.size()) == stages);
   const std::int64_t count = pipeline.micro_batches;
+  // Megatron-LM refuses other numbers for interleaved stages.
+  if (pipeline.chunks > 1 && count % pipeline.ranks != 0) refuse(pipeline);
   const Turns turns(pipeline);
   std::vector<std::vector<Turn>> order;
   for (std::int64_t rank = 0; rank < pipeline.ranks; ++rank) order.push_back(turns.of(rank));
@@ -140,11 +150,7 @@ PipelineTimes simulate_pipeline(const Pipeline& pipeline) {
   }
   for (std::int64_t rank = 0; rank < pipeline.ranks; ++rank) {
     if (next[to_index(rank)] < order[to_index(rank)].size()) {
-      throw InputError("a pipeline of " + std::to_string(pipeline.ranks) + " ranks with " +
-                       std::to_string(pipeline.chunks) + " stages each can't run " +
-                       std::to_string(count) +
-                       " micro-batches in this schedule; valid: a multiple of " +
-                       std::to_string(pipeline.ranks));
+      refuse(pipeline);
     }
   }
   PipelineTimes result;

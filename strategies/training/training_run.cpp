@@ -108,11 +108,6 @@ void expect_valid(const TrainingRun& run) {
                                 ", where the busiest rank has all tokens at most; valid: 1 to " +
                                 std::to_string(spread.ep)));
   }
-  if (run.chunks > 1 && run.grad_accum % spread.pp != 0) {
-    throw InputError("--grad-accum: found " + std::to_string(run.grad_accum) +
-                     " micro-batches for an interleaved pipeline of " + std::to_string(spread.pp) +
-                     " ranks; valid: a multiple of " + std::to_string(spread.pp));
-  }
   const std::int64_t blocks = run.shape.layers + run.shape.predicted_tokens;
   if (spread.pp * run.chunks > blocks) {
     throw InputError("a pipeline of " + std::to_string(spread.pp * run.chunks) +

@@ -470,7 +470,10 @@ INSTANTIATE_TEST_SUITE_P(
         BadCommand{
             "ArgsOfAnotherType",
             select_of("sum.dim_IntList", {"f32[8,8] R"}, {"--args", R"(["x"])"}),
-            "aten.sum.dim_IntList: argument 0 of --args: found \"x\"; valid: an array of integers"},
+            "aten.sum.dim_IntList: argument 0 of --args: found \"x\"; valid: a list of integers, "
+            "the dim "
+            "of sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? "
+            "dtype=None) -> Tensor"},
         BadCommand{"ArgsDimOutOfRange",
                    select_of("_softmax", {"f32[8,8] R"}, {"--args", "[2,false]"}),
                    "aten._softmax.default: dim 2 out of range; valid: -2 to 1"},
@@ -507,8 +510,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadCommand{"TopkOfTooMany", select_of("topk", {"f32[4] R"}, {"--args", "[9]"}),
                    "aten.topk.default: found a k of 9 for a dim of 4 elements; valid: 0 to 4"},
         BadCommand{"ViewAsNoShape", select_of("view", {"f32[4] R"}, {"--args", R"(["f32"])"}),
-                   "aten.view.default: argument 0 of --args: found \"f32\"; valid: an array of "
-                   "integers"},
+                   "aten.view.default: argument 0 of --args: found \"f32\"; valid: a list of "
+                   "integers, the size of view(Tensor(a) self, SymInt[] size) -> Tensor(a)"},
         BadCommand{"ViewAsNoType", select_of("view.dtype", {"f32[4] R"}),
                    "aten.view.dtype: argument 0 of --args is missing; valid: {dtypes}"},
         BadCommand{"LayerNormOfNothing", select_of("native_layer_norm", {"f32[4,8] R"}),
@@ -529,10 +532,12 @@ INSTANTIATE_TEST_SUITE_P(
                                               "[f32[4] R]", "[f32[] R]"}),
                    "aten._fused_adam_.default: takes 6 tensor lists (the fifth may be none), found "
                    "6 with 5 tensors"},
-        BadCommand{"MoreArgumentsThanTheOpTakes",
-                   {"simulate", "--op", "relu", "--mesh", "4", "--inputs", "f32[4] R", "--args",
-                    "[1,2,3]"},
-                   "aten.relu.default: found 3 arguments in --args; valid: at most 0"}),
+        BadCommand{
+            "MoreArgumentsThanTheOpTakes",
+            {"simulate", "--op", "relu", "--mesh", "4", "--inputs", "f32[4] R", "--args",
+             "[1,2,3]"},
+            "aten.relu.default: argument 0 of --args: found 1; valid: no arguments beside the "
+            "tensors of relu(Tensor self) -> Tensor"}),
     name_of);
 
 INSTANTIATE_TEST_SUITE_P(

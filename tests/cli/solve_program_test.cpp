@@ -564,7 +564,8 @@ constexpr const char* kBadPrograms[][3] = {
      "aten.sum.dim_IntList: dim 7 out of range; valid: -2 to 1"},
     {"args", R"("op": "aten.softmax.int", "inputs": ["x"], "args": {"positional": ["abc"]},
                 "outputs": [{"dtype": "f32", "shape": [64, 32]}])",
-     "aten._softmax.default: argument 0 of args.positional: found \"abc\"; valid: an integer"},
+     "aten._softmax.default: argument 0 of args.positional: found \"abc\"; valid: an integer, the "
+     "dim of _softmax(Tensor self, int dim, bool half_to_float) -> Tensor"},
     {"output", R"("kind": "output", "inputs": ["x"], "outputs": [{"dtype": "f32", "shape": [4]}])",
      "its outputs are declared as f32[4]; valid: f32[64,32]"},
 };

@@ -230,14 +230,14 @@ TEST(StepCommand, BadWordsSayWhatIsValid) {
                "--mesh: mesh \"xp=3\": at position 0: expected one of dp, fsdp, tp, pp, cp, ep");
   expect_error({"step", "llama3-8b", "--mesh", "pp=4", "--schedule", "1f1b", "--chunks", "2"}, 2,
                "--chunks: only the interleaved schedule has several stages on a rank");
-  expect_error(
-      {"step", "llama3-8b", "--mesh", "pp=4", "--chunks", "3", "--grad-accum", "5"}, 2,
-      "--grad-accum: found 5 micro-batches for an interleaved pipeline of 4 ranks; valid: a "
-      "multiple of 4");
-  expect_error(
-      {"step", "llama3-8b", "--mesh", "pp=4", "--chunks", "2", "--grad-accum", "9"}, 2,
-      "--grad-accum: found 9 micro-batches for an interleaved pipeline of 4 ranks; valid: a "
-      "multiple of 4");
+  expect_error({"step", "llama3-8b", "--mesh", "pp=4", "--chunks", "3", "--grad-accum", "5"}, 2,
+               "a pipeline of 4 ranks with 3 stages each can't run 5 micro-batches in this "
+               "schedule; valid: a "
+               "multiple of 4");
+  expect_error({"step", "llama3-8b", "--mesh", "pp=4", "--chunks", "2", "--grad-accum", "9"}, 2,
+               "a pipeline of 4 ranks with 2 stages each can't run 9 micro-batches in this "
+               "schedule; valid: a "
+               "multiple of 4");
   expect_error({"step", "llama3-8b", "--mesh", "fsdp=8", "--schedule", "gpipe"}, 2,
                "--schedule: found gpipe for a mesh without a pipeline; valid: with pp above 1");
   expect_error({"step", "llama3-8b", "--mesh", "pp=4", "--schedule", "interleaved"}, 2,
@@ -420,9 +420,10 @@ TEST(CalibrateSteps, WritesAStackThatPredictsItsRows) {
       json_of(with(same, {"--source", "x/y"}), folder.path())["tokens_per_s_per_gpu"].get<double>();
   const double other = json_of(same, folder.path())["tokens_per_s_per_gpu"].get<double>();
   EXPECT_LT(std::abs(own - 40000.0), std::abs(other - 40000.0));
-  expect_error(with(same, {"--source", "x/w"}), 2,
-               "--source: found \"x/w\", to which no term of the stack is fitted; valid: x/y",
-               folder.path());
+  expect_error(
+      with(same, {"--source", "x/w"}), 2,
+      "--source: found \"x/w\", to which no term that holds for this run is fitted; valid: x/y",
+      folder.path());
   // A stack with terms predicts a single step too.
   EXPECT_GT(json_of(with(kSmall, {"--stack", "mine.json"}), folder.path())["step_ms"].get<double>(),
             0.0);

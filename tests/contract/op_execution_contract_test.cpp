@@ -53,6 +53,7 @@ constexpr KnownFault kFaults[] = {
     {"aten.mean.dim", "AutoParallel: means of uneven shards are averaged"},
     {"aten.mse_loss_backward.default", "a rank divides by the count of its shard"},
     {"aten.nll_loss2d_forward.default", "a weighted mean is no average of weighted means"},
+    {"aten.nll_loss_forward.default", "nor is a mean over the targets that are not ignored"},
     {"aten.scatter_add.default", "shards of inputs whose extents differ"},
     {"aten.smooth_l1_loss.default", "the mean of an empty shard is averaged with the others"},
     {"aten.smooth_l1_loss_backward.default", "a rank divides by the count of its shard"},

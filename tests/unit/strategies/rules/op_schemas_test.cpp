@@ -101,6 +101,29 @@ TEST(OpSchemas, NumbersStandInTensorsPlacesOnlyWhereOthersAreGiven) {
   EXPECT_THROW(expect_arguments_of_schema(call), InputError);
 }
 
+TEST(OpSchemas, NumbersStandInPlacesOfTensorsThatAreNone) {
+  const auto is_taken = [](const char* op, const std::vector<std::string>& inputs,
+                           const char* args) {
+    OpCall call{.op = op, .inputs = {}, .args = nlohmann::json::parse(args)};
+    for (const std::string& input : inputs) call.inputs.push_back(OpCall::parse_input(input, 1));
+    try {
+      expect_arguments_of_schema(call);
+      return true;
+    } catch (const InputError&) {
+      return false;
+    }
+  };
+  EXPECT_TRUE(is_taken("aten.div.Tensor_mode", {"f32[8] R"}, "[2.0]"));
+  EXPECT_TRUE(is_taken("aten.div.Tensor_mode", {"f32[8] R"}, "[2.0, null]"));
+  EXPECT_TRUE(is_taken("aten.div.Tensor_mode", {"f32[8] R", "f32[8] R"}, R"(["floor"])"));
+  EXPECT_FALSE(is_taken("aten.div.Tensor_mode", {"f32[8] R", "f32[8] R"}, "[2.0]"));
+  EXPECT_TRUE(is_taken("aten.mul.out", {"f32[8] R", "f32[8] R"}, "[2.5]"));
+  EXPECT_FALSE(is_taken("aten.mul.out", {"f32[8] R", "f32[8] R", "f32[8] R"}, "[2.5]"));
+  EXPECT_TRUE(is_taken("aten.mul.Tensor", {"none", "f32[8] R"}, "[2.5]"));
+  EXPECT_TRUE(is_taken("aten.where.self", {"b8[8] R", "none", "f32[8] R"}, "[2.0]"));
+  EXPECT_TRUE(is_taken("aten.masked_fill.Scalar", {"f32[8] R", "b8[8] R"}, R"(["nan"])"));
+}
+
 // The proof of a rule knows only calls that this check lets pass.
 TEST(OpSchemas, AllowAllSamples) {
   for (const std::string_view op : all_op_names()) {
