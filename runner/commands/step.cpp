@@ -463,28 +463,12 @@ void add_step_command(const Command& root, Session& session) {
                  "on one rank");
   add_report_options(command, session);
   add_common_options(command, session, {.sets = true, .digits = true});
-  for (const char* name : {"--seq",
-                           "--micro-batch",
-                           "--precision",
-                           "--library",
-                           "--attention",
-                           "--async-tp",
-                           "--cuda-graphs",
-                           "--optimizer",
-                           "--load-imbalance",
-                           "--schedule",
-                           "--chunks",
-                           "--loss-chunks",
-                           "--layers",
-                           "--width",
-                           "--heads",
-                           "--source",
-                           "--software",
-                           "--kv-heads",
-                           "--ffn",
-                           "--vocabulary",
-                           "--experts",
-                           "--experts-per-token"}) {
+  for (const char* name : {"--seq",         "--micro-batch",      "--precision", "--library",
+                           "--attention",   "--source",           "--software",  "--async-tp",
+                           "--cuda-graphs", "--optimizer",        "--chunks",    "--schedule",
+                           "--loss-chunks", "--load-imbalance",   "--layers",    "--width",
+                           "--heads",       "--kv-heads",         "--ffn",       "--vocabulary",
+                           "--experts",     "--experts-per-token"}) {
     arguments->of_models.push_back(command.declared(name));
   }
   command.runs([arguments, &session] { run_step(*arguments, session); });

@@ -9,9 +9,9 @@ namespace shardlab {
 void OpArguments::add_options(const Command& command, bool required) {
   command.option("--op", op, "aten.mm.default, aten::mm or mm").required(required);
   command
-      .option(
-          "--inputs", inputs,
-          "one text per tensor argument: \"f32[8,8] S(0)R\", or a list \"[f32[8] R; f32[8] R]\"")
+      .option("--inputs", inputs,
+              "one text per tensor argument: \"f32[8,8] S(0)R\", a list \"[f32[8] R; f32[8] R]\", "
+              "or none")
       .required(required);
   command.option("--args", args,
                  "JSON array of the positional arguments that are not tensors, e.g. [1,false]");

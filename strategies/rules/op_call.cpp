@@ -28,10 +28,12 @@ std::optional<std::int64_t> as_integer(const nlohmann::json& value) {
 
 constexpr std::string_view kBlanks = " \t\n\r";
 
+// Whether a tensor is not given; calls that are copied from Python say None.
 bool is_none(std::string_view text) {
   const std::size_t begin = text.find_first_not_of(kBlanks);
   if (begin == std::string_view::npos) return false;
-  return text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1) == "none";
+  const std::string_view word = text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
+  return word == "none" || word == "None";
 }
 
 }  // namespace

@@ -119,7 +119,7 @@ struct ValidType {
   std::string_view valid;
 };
 
-// Of other types, such as Device and Generator, programs say nothing that a price depends on.
+// Values of other types, such as Device and Generator, are not checked, since no price depends on them.
 constexpr ValidType kValidTypes[] = {
     {"int", is_integer, "an integer"},
     {"SymInt", is_integer, "an integer"},

@@ -51,8 +51,8 @@ Shape resized(const OpCall& call, const TensorMeta& in, const std::vector<std::i
 
 struct Pooled {
   Shape output;
-  // For each spatial dim: how many rows of the input determine a row of the output, and no other row. It
-  // is 0 where windows overlap.
+  // By spatial dim: how many rows of the input a row of the output reads that no other row reads. It is 0
+  // where windows overlap.
   std::int64_t blocks[kSpatial] = {0, 0};
 };
 

@@ -20,6 +20,9 @@ TEST(OpCall, ReadsATensorAndATensorList) {
   EXPECT_TRUE(list.is_list);
   ASSERT_EQ(list.tensors.size(), 2U);
   EXPECT_EQ(list.tensors[1].text(), "bf16[4] S(0)");
+  EXPECT_TRUE(OpCall::parse_input("none", 1).is_absent());
+  EXPECT_TRUE(OpCall::parse_input(" None ", 1).is_absent());
+  EXPECT_EQ(OpCall::parse_input("[None; f32[8] R]", 1).text(), "[none; f32[8] R]");
 }
 
 struct InputError2 {

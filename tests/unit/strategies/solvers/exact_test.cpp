@@ -76,6 +76,30 @@ TEST(ExactSolver, AnAnswerWithAGapHasAProvedBound) {
   EXPECT_GT(gaps, 0);
 }
 
+// The check of a proof gives the bound, and changes nothing else.
+TEST(ExactSolver, WithoutAProofTheAssignmentIsTheSame) {
+  Random random(707);
+  SHARDLAB_TRACE_SEED();
+  int solved = 0;
+  for (int i = 0; i < random_cases(60); ++i) {
+    SCOPED_TRACE("case " + std::to_string(i));
+    RandomNetworkOptions options = random_options(random);
+    options.budget_percent = i % 2 == 0 ? 0 : 100;
+    const CostNetwork network = testing_support::random_network(random, options);
+    const ExactSolution proved = ExactSolver(network).solve();
+    const ExactSolution found = ExactSolver(network).solve({.proves = false});
+    ASSERT_EQ(found.feasible, proved.feasible);
+    if (!found.feasible) continue;
+    ++solved;
+    EXPECT_EQ(found.assignment, proved.assignment);
+    EXPECT_EQ(found.objective, proved.objective);
+    EXPECT_TRUE(proved.optimal);
+    EXPECT_FALSE(found.optimal);
+    EXPECT_EQ(found.lower_bound, 0.0);
+  }
+  EXPECT_GT(solved, 0);
+}
+
 // The same within budgets: what is found without time keeps to them, and the bound holds.
 TEST(ExactSolver, AnAnswerWithAGapKeepsToTheBudgets) {
   Random random(709);
