@@ -433,8 +433,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadCommand{"NoInput",
                    {"select", "--op", "mm", "--mesh", "4", "--inputs"},
                    "select: --inputs: a value is missing: one text per tensor argument: \"f32[8,8] "
-                   "S(0)R\", or "
-                   "a list \"[f32[8] R; f32[8] R]\""},
+                   "S(0)R\", a list \"[f32[8] R; f32[8] R]\", or none"},
         BadCommand{"ListWithoutEnd", select_of("cat", {"[f32[8,8] R; f32[8,8] R"}),
                    "--inputs: tensor list \"[f32[8,8] R; f32[8,8] R\": at position 23: expected "
                    "\"]\" at the "
