@@ -11,7 +11,8 @@
 // Their model here takes the base and step latencies of the ring and sends each peer's share over
 // the links; all_to_all and all_gather inside a host may also use copy engines (CE).
 // Source: NCCL 2.27 and 2.28.3, src/graph/tuning.cc; each parameter has its own status. Valid: for
-// uniform hosts and groups that fill them. Not: for contention, jitter, or what a framework adds.
+// uniform hosts and groups that fill them; of network interfaces that devices share, each device is
+// given its share. Not: for other contention, jitter, or what a framework adds.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -296,7 +297,12 @@ class NcclModel final : public CostModel {
     host.device_gbps = nccl_device_gbps(inner.bandwidth.value(), inner.kind, architecture_);
     host.nics_per_device = static_cast<double>(topology_.nics_per_host()) /
                            static_cast<double>(topology_.devices_per_host());
-    host.nic_gbps = link.bandwidth.value() / host.nics_per_device;
+    // Devices that share an interface share it with the other groups of the mesh as well, which run
+    // the same collective at the same time: a group has no more than its own devices' share.
+    const double share = static_cast<double>(devices) * link.bandwidth.value();
+    const double nics =
+        std::max(1.0, std::floor(static_cast<double>(devices) * host.nics_per_device));
+    host.nic_gbps = std::min(link.bandwidth.value() / host.nics_per_device, share / nics);
     return nccl_graphs(host, devices, several);
   }
 

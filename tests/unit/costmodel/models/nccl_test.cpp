@@ -248,6 +248,24 @@ TEST(NcclTopologies, CollNetsChainIsSearchedAsATree) {
   }
 }
 
+// On a mesh, the other devices of a host run the same collective in other groups, over the same
+// interfaces. With fewer and faster interfaces that carry as much together, a group of one device a
+// host is no faster; a group of all devices has all of them.
+TEST(NcclTopologies, DevicesThatShareAnInterfaceHaveTheirShareOfIt) {
+  const auto price = [](std::int64_t nics, std::int64_t per_host) {
+    json value = topology_json(8);
+    value["nics_per_host"] = nics;
+    const auto model =
+        collective_model({{"name", "nccl"}}, Topology::from_json(value, {"test.json", ""}));
+    return fit_of(*model, Collective::kAllGather, span(2, per_host), "RING", "SIMPLE").gbps;
+  };
+  for (const std::int64_t nics : {1, 2, 4}) {
+    EXPECT_NEAR(price(nics, 1), price(8, 1), 1e-9) << nics << " interfaces";
+  }
+  // 8 devices of 50 GB/s fill one interface of 400 GB/s and 8 interfaces of 50 GB/s.
+  EXPECT_GT(price(1, 8), 4 * price(1, 1));
+}
+
 TEST_F(Nccl, PatGrowsWithTheLogarithmOfTheHostsAndLinearlyInRanks) {
   // 8 + log2(8) * 14 / 3.5 + 8 * 2.8 us; 0.75 of 2 channels of 24 GB/s.
   const Fit fit = fit_of(*model_, Collective::kAllGather, span(8, 1), "PAT", "SIMPLE");
