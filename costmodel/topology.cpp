@@ -10,6 +10,7 @@ namespace {
 constexpr std::int64_t kMaxDevices = std::int64_t{1} << 40;
 constexpr NumberRange kBandwidthRange{.min = 1e-6, .max = 1e9};
 constexpr NumberRange kLatencyRange{.min = 0.0, .max = 1e9};
+constexpr NumberRange kMemoryRange{.min = 1e-6, .max = 1e9};
 
 // Formats for which a device has a peak rate, although no tensor has them as its dtype: the 4-bit
 // format of NVFP4 and MXFP4, two of which share a byte, and what tensor cores round f32 to.
@@ -38,6 +39,56 @@ void settle_reduction(LinkLevel& level, std::int64_t capability, const JsonPlace
                                ? "found true on an " + kind + " of compute capability " +
                                      std::to_string(capability) + valid
                                : "found true on a level of kind \"" + kind + "\"" + valid);
+}
+
+// Levels stand once each, from inner to outer, under names of their own. Blocks fill whole hosts and
+// the blocks of the next level, and a domain is made of whole hosts that a level joins.
+void expect_nested(const std::vector<LinkLevel>& links, std::int64_t devices_per_host,
+                   const JsonPlace& place) {
+  const auto joins = [](const LinkLevel& level) {
+    return "joins \"" + std::string(name_of(level.joins)) + "\"";
+  };
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    const LinkLevel& level = links[i];
+    if (i > 0 && level.joins <= links[i - 1].joins) {
+      place.at(i).fail("found a level that " + joins(level) + " after one that " +
+                       joins(links[i - 1]) +
+                       "; valid: each once, from inner to outer: " + valid_names<LinkScope>());
+    }
+    const bool is_taken =
+        std::any_of(links.begin(), links.begin() + static_cast<std::ptrdiff_t>(i),
+                    [&](const LinkLevel& inner) { return inner.name == level.name; });
+    if (is_taken) {
+      place.at(i).at("name").fail("found \"" + level.name +
+                                  "\", the name of an inner level; valid: a name of its own");
+    }
+    if (level.joins >= LinkScope::kHost) continue;
+    const bool has_outer_block = i + 1 < links.size() && links[i + 1].joins < LinkScope::kHost;
+    const std::int64_t whole = has_outer_block ? links[i + 1].devices : devices_per_host;
+    if (whole % level.devices != 0) {
+      place.at(i).at("devices").fail("found " + std::to_string(level.devices) +
+                                     "; valid: a divisor of " + std::to_string(whole) +
+                                     ", the devices of " +
+                                     (has_outer_block ? "the next level" : "a host"));
+    }
+  }
+}
+
+void expect_domain(std::int64_t domain_devices, std::int64_t devices_per_host,
+                   const std::vector<LinkLevel>& links, const JsonPlace& place) {
+  if (domain_devices % devices_per_host != 0) {
+    place.fail("found " + std::to_string(domain_devices) +
+               "; valid: a multiple of devices_per_host (" + std::to_string(devices_per_host) +
+               "), since a domain is made of whole hosts");
+  }
+  const bool is_joined = std::any_of(links.begin(), links.end(), [](const LinkLevel& level) {
+    return level.joins == LinkScope::kDomain;
+  });
+  if (domain_devices > devices_per_host && !is_joined) {
+    place.fail("found " + std::to_string(domain_devices) +
+               ", but no level of links joins \"domain\"; valid: such a level, or no "
+               "domain_devices");
+  }
 }
 
 // Whether a ring through the group enters and leaves each host on the same rail: it does if all
@@ -98,16 +149,12 @@ Topology Topology::from_json(const nlohmann::json& json, const JsonPlace& place)
   if (topology.links_.empty() || topology.links_.back().joins != LinkScope::kAll) {
     reader.place("links").fail("the last link level must join \"all\" ranks");
   }
-  for (std::size_t i = 1; i < topology.links_.size(); ++i) {
-    if (topology.links_[i].joins <= topology.links_[i - 1].joins) {
-      reader.place("links").at(i).fail(
-          "found a level that joins \"" + std::string(name_of(topology.links_[i].joins)) +
-          "\" after one that joins \"" + std::string(name_of(topology.links_[i - 1].joins)) +
-          "\"; valid: each once, from inner to outer: " + valid_names<LinkScope>());
-    }
-  }
+  expect_nested(topology.links_, topology.devices_per_host_, reader.place("links"));
+  expect_domain(topology.domain_devices_, topology.devices_per_host_, topology.links_,
+                reader.place("domain_devices"));
 
   ObjectReader device(reader.value("device"), reader.place("device"));
+  if (device.find("gpu") != nullptr) topology.device_.gpu = device.text("gpu");
   if (device.find("compute_capability") != nullptr) {
     topology.device_.compute_capability = device.integer("compute_capability", 10, 10000);
   }
@@ -116,7 +163,7 @@ Topology Topology::from_json(const nlohmann::json& json, const JsonPlace& place)
   }
   topology.device_.memory_bandwidth =
       GBps(device.number("memory_bandwidth_gb_per_s", kBandwidthRange));
-  topology.device_.memory_gib = device.number("memory_gib", {.min = 0.0, .max = 1e9});
+  topology.device_.memory_gib = device.number("memory_gib", kMemoryRange);
   topology.device_.launch = Micros(device.number("launch_us", kLatencyRange));
   const nlohmann::json& peaks = device.value("peak_tflops");
   const JsonPlace peak_place = device.place("peak_tflops");
@@ -168,6 +215,7 @@ nlohmann::json Topology::to_json() const {
   if (!title_.empty()) json["title"] = title_;
   if (!domain_is_host_) json["domain_devices"] = domain_devices_;
   if (nics_per_host_) json["nics_per_host"] = *nics_per_host_;
+  if (!device_.gpu.empty()) json["device"]["gpu"] = device_.gpu;
   if (device_.compute_capability) {
     json["device"]["compute_capability"] = *device_.compute_capability;
   }

@@ -78,6 +78,8 @@ inline constexpr std::int64_t kDefaultComputeCapability = 90;
 inline constexpr std::int64_t kNvlsComputeCapability = 90;
 
 struct DeviceFigures {
+  // The GPU, as a shipped topology is named (h100); "": the topology's own name says it.
+  std::string gpu = {};
   // The compute capability times ten, as PyTorch gives it; absent if the file does not say.
   std::optional<std::int64_t> compute_capability;
   // Streaming multiprocessors; absent if the file does not say (Topology::multiprocessors).
@@ -97,6 +99,8 @@ class Topology {
 
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] const std::string& source() const { return source_; }
+  // The name under which figures that were fitted to this GPU are kept.
+  [[nodiscard]] const std::string& gpu() const { return device_.gpu.empty() ? name_ : device_.gpu; }
   [[nodiscard]] std::int64_t devices_per_host() const { return devices_per_host_; }
   // The devices that NVLink joins: those of a host, or more (72 on GB200 NVL72).
   [[nodiscard]] std::int64_t domain_devices() const { return domain_devices_; }

@@ -1,6 +1,7 @@
 // shardlab step: predicts how long a training step takes.
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "costmodel/base/json_enum.h"
 #include "runner/base/read_file.h"
@@ -169,7 +170,7 @@ TrainingRun run_of(const StepArguments& arguments) {
 
 RunTraits traits_of(const StepArguments& arguments, const TrainingRun& run,
                     const Topology& topology) {
-  return {{"gpu", gpu_trait_of(topology)},
+  return {{"gpu", topology.gpu()},
           {"source", arguments.source},
           {"software", arguments.software},
           {"execution", std::string(name_of(run.execution))},
@@ -276,6 +277,21 @@ std::string terms_note(const StepAssumptions& assumed) {
          printable(assumed.stack.name) + " --out FILE` fits them\n";
 }
 
+// A topology whose GPU no term is fitted to takes the terms of all GPUs.
+std::string fitted_gpus_note(const StepAssumptions& assumed) {
+  const std::string& gpu = assumed.traits.at("gpu");
+  std::set<std::string> fitted;
+  for (const StepTerm& term : step_terms_of(assumed.stack).terms) {
+    const auto of = term.when.find("gpu");
+    if (of != term.when.end()) fitted.insert(of->second);
+  }
+  if (fitted.empty() || fitted.contains(gpu)) return "";
+  const std::vector<std::string> names(fitted.begin(), fitted.end());
+  return "  note: " + printable(assumed.stack.name) + " has no terms fitted to the GPU " +
+         printable(gpu) + " and takes those of all GPUs; if it is one of " +
+         join(std::span<const std::string>(names)) + ", --set device.gpu=NAME says so\n";
+}
+
 // Why an eager step of a program may be longer than that of a built-in model.
 std::string kernels_note(const StepArguments& arguments) {
   if (!is_program(arguments) || arguments.compile) return "";
@@ -289,7 +305,7 @@ std::string gpu_note(const StepProfile& profile, const Topology& topology) {
   std::string gpu = profile.gpu;
   for (char& c : gpu) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   const std::string_view family =
-      std::string_view(topology.name()).substr(0, topology.name().find('-'));
+      std::string_view(topology.gpu()).substr(0, topology.gpu().find('-'));
   if (shipped.empty() || gpu.find(family) != std::string::npos) return "";
   return "  note: the profile is of " + printable(profile.gpu) + ", and the prediction of " +
          printable(topology.name()) + "; --topology " + std::string(shipped) +
@@ -352,8 +368,8 @@ void run_step(const StepArguments& arguments, Session& session) {
                               arguments.profile, session.style()) +
               gpu_note(*profile, topology);
     }
-    session.print(text + terms_note(step.assumed) + kernels_note(arguments) + groups_note(step) +
-                  report_line(session));
+    session.print(text + terms_note(step.assumed) + fitted_gpus_note(step.assumed) +
+                  kernels_note(arguments) + groups_note(step) + report_line(session));
   }
 }
 

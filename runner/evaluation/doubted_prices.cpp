@@ -20,7 +20,7 @@ bool is_constant(const Stack& stack) {
 
 // The shipped stack that was fitted to the topology's GPU: calibrated-h100 for h100-roce.
 std::string measured_stack(const Topology& topology) {
-  return "calibrated-" + topology.name().substr(0, topology.name().find('-'));
+  return "calibrated-" + topology.gpu().substr(0, topology.gpu().find('-'));
 }
 
 std::string_view reason_of(DoubtKind kind) {

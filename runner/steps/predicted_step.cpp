@@ -34,10 +34,6 @@ std::vector<Part> parts_of(const StepBreakdown& breakdown) {
 
 }  // namespace
 
-std::string gpu_trait_of(const Topology& topology) {
-  return topology.name() == "h100-roce" ? "h100" : std::string(topology.name());
-}
-
 StepSubject subject_of(const TrainingRun& run) {
   return {run.shape.name, run.spread.text(), run.spread.ranks(), run.tokens_per_step()};
 }

@@ -30,9 +30,6 @@ struct StepSubject {
                                        const Topology& topology);
 [[nodiscard]] std::string step_text(const StepSubject& subject, const StepPrediction& prediction,
                                     const Topology& topology, const TextStyle& style);
-// The GPU as terms name it (published_run.h): a topology that differs in its network alone has the GPU
-// of another.
-[[nodiscard]] std::string gpu_trait_of(const Topology& topology);
 // The pictured micro-batch, one thread a stream.
 void write_step_trace(std::ostream& out, const StepSubject& subject,
                       const StepPrediction& prediction);

@@ -394,7 +394,7 @@ RunTraits traits_of(const ProgramRun& run, const Program& program, const Topolog
       return node.op.find(part) != std::string::npos;
     });
   };
-  return {{"gpu", gpu_trait_of(topology)},
+  return {{"gpu", topology.gpu()},
           {"source", ""},
           {"software", ""},
           {"execution", run.compiled ? "compiled" : "eager"},

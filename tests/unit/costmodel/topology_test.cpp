@@ -52,6 +52,14 @@ TEST(Topology, ToJsonKeepsTheDomainOnlyWhereTheFileHadOne) {
   EXPECT_EQ(domain_topology(72).to_json()["domain_devices"], 72);
 }
 
+TEST(Topology, TheGpuIsTheTopologysNameUnlessTheFileSaysWhich) {
+  EXPECT_EQ(topology_with(8).gpu(), "test");
+  json value = topology_json(8);
+  value["device"]["gpu"] = "h100";
+  EXPECT_EQ(read(value).gpu(), "h100");
+  EXPECT_EQ(read(value).to_json(), value);
+}
+
 TEST(Topology, ToJsonKeepsTheTitle) {
   json value = topology_json(8);
   value["title"] = "a machine";
@@ -275,6 +283,38 @@ INSTANTIATE_TEST_SUITE_P(
                       R"({"links": [{"name": "a", "joins": "socket", "latency_us": 1,
                                      "bandwidth_gb_per_s": 1, "devices": 9}]})",
                       "t.json:/links/0/devices: found 9; valid: an integer from 1 to 8"},
+        TopologyError{"BlocksThatDoNotFillAHost",
+                      R"({"links": [{"name": "a", "joins": "pcie", "latency_us": 1,
+                                     "bandwidth_gb_per_s": 1, "devices": 3},
+                                    {"name": "b", "joins": "all", "latency_us": 1,
+                                     "bandwidth_gb_per_s": 1}]})",
+                      "t.json:/links/0/devices: found 3; valid: a divisor of 8, the devices of a "
+                      "host"},
+        TopologyError{"BlocksThatDoNotFillTheNextOnes",
+                      R"({"links": [{"name": "a", "joins": "pcie", "latency_us": 1,
+                                     "bandwidth_gb_per_s": 1, "devices": 4},
+                                    {"name": "b", "joins": "socket", "latency_us": 1,
+                                     "bandwidth_gb_per_s": 1, "devices": 2},
+                                    {"name": "c", "joins": "all", "latency_us": 1,
+                                     "bandwidth_gb_per_s": 1}]})",
+                      "t.json:/links/0/devices: found 4; valid: a divisor of 2, the devices of the "
+                      "next level"},
+        TopologyError{"TwoLevelsOfOneName",
+                      R"({"links": [{"name": "a", "joins": "host", "latency_us": 1,
+                                     "bandwidth_gb_per_s": 1},
+                                    {"name": "a", "joins": "all", "latency_us": 1,
+                                     "bandwidth_gb_per_s": 1}]})",
+                      "t.json:/links/1/name: found \"a\", the name of an inner level; valid: a "
+                      "name of its own"},
+        TopologyError{"ADomainThatNoLevelJoins", R"({"domain_devices": 72})",
+                      "t.json:/domain_devices: found 72, but no level of links joins \"domain\"; "
+                      "valid: such a level, or no domain_devices"},
+        TopologyError{
+            "ADomainOfPartsOfHosts", R"({"domain_devices": 12})",
+            "t.json:/domain_devices: found 12; valid: a multiple of devices_per_host (8), "
+            "since a domain is made of whole hosts"},
+        TopologyError{"NoMemory", R"({"device": {"memory_gib": 0}})",
+                      "t.json:/device/memory_gib: found 0; valid: a number from 1e-06 to 1e+09"},
         TopologyError{"OversubscribedBelowOne",
                       R"({"links": [{"name": "a", "joins": "all", "latency_us": 1,
                                      "bandwidth_gb_per_s": 1, "oversubscription": 0.5}]})",
