@@ -511,7 +511,9 @@ void add_regress_command(const Command& root, Session& session) {
       root.subcommand("regress",
                       "run the corpus of historical cases; with a case named, tell its story\n"
                       "  shardlab regress R03");
-  command.option("ID", arguments->ids, "IDs of cases; R03 stands for R03 and for every R03-SUFFIX");
+  command.option("ID", arguments->ids,
+                 "IDs of cases; R03 stands for R03 and for every R03-SUFFIX, and 172282 for the "
+                 "cases of that issue or pull request");
   command.option("--file", arguments->files, "a file with a case of your own; may be repeated")
       .repeatable();
   command

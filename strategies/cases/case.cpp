@@ -411,7 +411,15 @@ Case Case::parse(const nlohmann::json& json, const JsonPlace& place) {
 }
 
 bool Case::is_named(std::string_view wanted) const {
-  return id_ == wanted ||
+  const std::string_view thread = wanted.starts_with('#') ? wanted.substr(1) : wanted;
+  const auto is_thread = [&](std::string_view url) {
+    if (thread.empty()) return false;
+    if (url == thread) return true;
+    const std::size_t last = url.rfind('/');
+    return last != std::string_view::npos && url.substr(last + 1) == thread &&
+           thread.find_first_not_of("0123456789") == std::string_view::npos;
+  };
+  return is_thread(source_) || std::ranges::any_of(see_, is_thread) || id_ == wanted ||
          (id_.size() > wanted.size() && id_.starts_with(wanted) && id_[wanted.size()] == '-');
 }
 

@@ -334,6 +334,21 @@ TEST(Case, AnUnknownStackNamesItsPlace) {
                    "R99.json:/checks/0/plan/stack: no stack \"nope\"");
 }
 
+TEST(Case, IsNamedByItsThread) {
+  json document =
+      case_json(R"j([{"chunks": {"extent": 1, "chunks": 1}, "expect": {"sizes": [1]}}])j");
+  document["source"] = "https://github.com/pytorch/pytorch/pull/172282";
+  document["see"] = {"https://github.com/pytorch/pytorch/issues/168058"};
+  const Case one = parse_case(document);
+  for (const char* name :
+       {"172282", "#172282", "168058", "https://github.com/pytorch/pytorch/pull/172282"}) {
+    EXPECT_TRUE(one.is_named(name)) << name;
+  }
+  for (const char* name : {"17228", "172283", "pull", "pull/172282", "#", ""}) {
+    EXPECT_FALSE(one.is_named(name)) << name;
+  }
+}
+
 TEST(Case, IsNamedByItsNumberOrItsWholeId) {
   const Case one = parse_case(
       case_json(R"j([{"chunks": {"extent": 1, "chunks": 1}, "expect": {"sizes": [1]}}])j"));
