@@ -236,6 +236,19 @@ std::optional<DeviceMesh> mesh_of(const CalibrateArguments& arguments, const Mod
   return parse_option("--mesh", [&] { return DeviceMesh::parse(arguments.mesh); });
 }
 
+// Throws InputError for sets of different GPUs, which no one stack fits.
+void expect_one_gpu(std::span<const MeasurementSet> sets) {
+  const auto differs = [&](const MeasurementSet& set) {
+    const std::string first = gpu_model(sets.front().gpu);
+    const std::string other = gpu_model(set.gpu);
+    return !first.empty() && !other.empty() && first != other;
+  };
+  const auto other = std::ranges::find_if(sets, differs);
+  if (other == sets.end()) return;
+  throw InputError("calibrate: " + sets.front().name + " is of " + sets.front().gpu + ", and " +
+                   other->name + " of " + other->gpu + "; valid: files of one GPU");
+}
+
 Result calibrate_files(const CalibrateArguments& arguments, const Session& session) {
   const ConfigStore store = session.topology_store();
   SourceHints hints;
@@ -251,6 +264,7 @@ Result calibrate_files(const CalibrateArguments& arguments, const Session& sessi
                      "; valid: " + join(names));
   }
   result.mesh = mesh_of(arguments, *model);
+  expect_one_gpu(result.sets);
   for (const MeasurementSet& set : result.sets) {
     const std::vector<std::string> warnings = warnings_on(set);
     result.warnings.insert(result.warnings.end(), warnings.begin(), warnings.end());
@@ -276,6 +290,11 @@ Result calibrate_files(const CalibrateArguments& arguments, const Session& sessi
                                   " has " + std::to_string(devices) +
                                   "; the number in the measurement is used");
       }
+    }
+  }
+  for (const MeasurementSet& set : result.sets) {
+    if (std::string warning = faster_than_links(set, choice.topology); !warning.empty()) {
+      result.warnings.push_back(std::move(warning));
     }
   }
   result.topology = choice.topology;
@@ -451,7 +470,7 @@ void fit_gpu(const CalibrateArguments& arguments, const Session& session) {
   }
   const ConfigStore& store = session.store();
   const Topology topology = store.topology(arguments.gpu);
-  const std::string gpu = gpu_model(topology.name());
+  const std::string gpu = gpu_model(topology.gpu());
   const std::vector<MeasurementSet> sets = healthy_measurements(store);
   const std::vector<PopulationLog> logs = population_logs(store, sets);
   if (logs.empty()) throw InputError("--gpu: no healthy log is shipped that could be fitted");

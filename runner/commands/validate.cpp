@@ -17,6 +17,7 @@
 #include "runner/config/configs.h"
 #include "runner/evaluation/measurement_files.h"
 #include "runner/evaluation/nccl_table.h"
+#include "runner/evaluation/observations.h"
 #include "runner/evaluation/scoreboard.h"
 #include "runner/evaluation/validation.h"
 #include "runner/session/run_reports.h"
@@ -101,6 +102,11 @@ Validation validate(const ValidateArguments& arguments, const Session& session) 
     }
     return std::move(choice.topology);
   };
+  for (const MeasurementSet& set : out.sets) {
+    if (std::string warning = faster_than_links(set, topology_of(set)); !warning.empty()) {
+      out.warnings.push_back(std::move(warning));
+    }
+  }
   out.rows = predict(stack, topology_of, out.sets);
   out.kernels = predict_kernels(stack, topology_of, out.sets);
   return out;

@@ -1,5 +1,9 @@
 #include "runner/evaluation/observations.h"
 
+#include <optional>
+
+#include "costmodel/base/text.h"
+#include "costmodel/price_doubts.h"
 #include "runner/evaluation/validation.h"
 
 namespace shardlab {
@@ -18,6 +22,32 @@ Observations observations_of(std::span<const MeasurementSet> sets, const Topolog
     }
   }
   return out;
+}
+
+std::string faster_than_links(const MeasurementSet& set, const Topology& topology) {
+  constexpr double kTolerated = 0.95;
+  const Observations seen = observations_of({&set, 1}, topology);
+  std::size_t impossible = 0;
+  std::optional<std::size_t> worst;
+  double worst_share = kTolerated;
+  for (std::size_t i = 0; i < seen.rows.size(); ++i) {
+    const double least = least_us(seen.rows[i].query, topology);
+    const double share = least > 0.0 ? seen.rows[i].time_us / least : kTolerated;
+    if (share >= kTolerated) continue;
+    ++impossible;
+    if (share >= worst_share) continue;
+    worst_share = share;
+    worst = i;
+  }
+  if (!worst) return "";
+  const Observation& row = seen.rows[*worst];
+  return seen.labels[*worst] + ": " + std::string(to_string(row.query.kind)) + " of " +
+         format_bytes(row.query.full_bytes) + " takes " + format_double(row.time_us) +
+         " us, but the links of " + topology.name() + " need " +
+         format_fixed(least_us(row.query, topology), 1) +
+         " (rows that are too fast: " + std::to_string(impossible) + " of " +
+         std::to_string(seen.rows.size()) +
+         "); the run had another topology (--topology), or its times are wrong";
 }
 
 }  // namespace shardlab

@@ -75,6 +75,15 @@ std::vector<double> memory_errors(const std::vector<StepResult>& results) {
   return errors;
 }
 
+double device_gib(const StepResult& result) { return result.step->topology->device().memory_gib; }
+
+// The runs that are said to need more memory than their GPU has. All of them ran.
+std::int64_t said_not_to_fit(const std::vector<StepResult>& results) {
+  return std::ranges::count_if(results, [](const StepResult& result) {
+    return result.prediction.memory.peak_bytes / kBytesPerGiB > device_gib(result);
+  });
+}
+
 // Whether two rows are of one setting but for how many GPUs share it.
 bool differ_in_gpus_alone(const StepRow& a, const StepRow& b) {
   const auto setting = [](const StepRow& row) {
@@ -185,6 +194,7 @@ nlohmann::json steps_json(const LoadedSteps& loaded, const std::vector<StepResul
     out["by"][cut.name] = std::move(groups);
   }
   out["memory"] = errors_json(memory_errors(results), "rows");
+  out["memory"]["said_not_to_fit"] = said_not_to_fit(results);
   out["ratios_over_gpus"] = errors_json(ratio_errors(results), "pairs");
   out["predictions"] = nlohmann::json::array();
   for (const StepResult& result : results) {
@@ -196,6 +206,7 @@ nlohmann::json steps_json(const LoadedSteps& loaded, const std::vector<StepResul
          {"step_ms", result.prediction.step_us * 1e-3},
          {"recompute", result.prediction.recompute.text()},
          {"memory_gib", result.prediction.memory.peak_bytes / kBytesPerGiB},
+         {"device_memory_gib", device_gib(result)},
          {"published_memory_gib", or_null(result.step->row.memory_gib)}});
   }
   return out;
@@ -217,6 +228,10 @@ std::string steps_text(const LoadedSteps& loaded, const std::vector<StepResult>&
   add_line(table, "peak memory", memory_errors(results), style);
   add_line(table, "ratio of two numbers of GPUs", ratio_errors(results), style);
   text += table.text();
+  if (const std::int64_t misjudged = said_not_to_fit(results); misjudged > 0) {
+    text += "  said to need more memory than their GPU has, although they ran: " +
+            std::to_string(misjudged) + " of " + std::to_string(results.size()) + "\n";
+  }
   std::vector<const StepResult*> worst = pointers_to(results);
   std::stable_sort(worst.begin(), worst.end(), [](const StepResult* a, const StepResult* b) {
     return std::abs(a->error_percent()) > std::abs(b->error_percent());

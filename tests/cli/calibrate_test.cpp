@@ -250,6 +250,31 @@ TEST(CalibrateCommand, RowsThatAllContradictEachOtherAreNamed) {
       << result.err;
 }
 
+// 256 MiB of an all_reduce among 8 GPUs bring 7/8 of them into each, over 450 GB/s.
+TEST(CalibrateCommand, RowsThatTheLinksDoNotAllowAreSaid) {
+  const TemporaryFolder folder;
+  folder.write("log.txt", replaced(kLog, "1200.00 223.70 391.47", "300.00 894.78 1565.87"));
+  const std::string warning =
+      "log:10: all_reduce of 256 MiB takes 300 us, but the links of h100 need 522.0 (rows that are "
+      "too "
+      "fast: 1 of 5); the run had another topology (--topology), or its times are wrong";
+  EXPECT_EQ(json_of({"log.txt"}, folder)["warnings"], json::array({warning}));
+  const json validated =
+      json::parse(run_shardlab({"validate", "log.txt", "--format", "json"}, folder.path()).out);
+  EXPECT_EQ(validated["warnings"], json::array({warning}));
+}
+
+TEST(CalibrateCommand, LogsOfTwoGpusAreRefused) {
+  const TemporaryFolder folder;
+  folder.write("one.txt", kLog);
+  folder.write("two.txt", replaced(kLog, "H100-SXM5-80GB", "A100-SXM4-80GB"));
+  const ProcessResult both = run_shardlab({"calibrate", "one.txt", "two.txt"}, folder.path());
+  EXPECT_EQ(both.exit_code, 2);
+  EXPECT_EQ(both.err,
+            "shardlab: calibrate: one is of H100-SXM5-80GB, and two of A100-SXM4-80GB; valid: "
+            "files of one GPU\n");
+}
+
 TEST(CalibrateCommand, AFileNamedTwiceIsRefused) {
   const TemporaryFolder folder;
   folder.write("log.txt", kLog);

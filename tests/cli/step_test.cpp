@@ -75,6 +75,24 @@ TEST(StepCommand, SaysTheSameInWords) {
             std::string::npos);
 }
 
+// A topology of one's own takes the terms of its GPU, if it says which GPU it has.
+TEST(StepCommand, ATopologyOfOnesOwnNamesItsGpu) {
+  const json shipped = json_of(kSmall);
+  const Words renamed = with(kSmall, {"--set", "name=mine"});
+  const json out = json_of(renamed);
+  EXPECT_NE(out["step_ms"], shipped["step_ms"]);
+  const ProcessResult text = run_shardlab(renamed);
+  EXPECT_NE(
+      text.out.find("  note: steps has no terms fitted to the GPU mine and takes those of all "
+                    "GPUs; if it is one of a100, a100-40, "),
+      std::string::npos)
+      << text.out;
+  const Words named = with(renamed, {"--set", "device.gpu=h100"});
+  EXPECT_EQ(json_of(named)["step_ms"], shipped["step_ms"]);
+  EXPECT_EQ(run_shardlab(named).out.find("note:"), std::string::npos);
+  EXPECT_EQ(run_shardlab(kSmall).out.find("note:"), std::string::npos);
+}
+
 TEST(StepCommand, AStackWithoutTermsOfStepsSaysSo) {
   const std::string note = "calibrated-h100 has no terms fitted to training steps";
   Words words = kSmall;
@@ -282,6 +300,23 @@ constexpr const char* kRows =
     "c,x/z,torchtitan,llama3-8b,4,A100,8,8,4096,1,yes,full,14000,\n"
     "d,x/z,torchtitan,llama3-8b,4,MI300X,8,8,4096,1,yes,full,14000,\n";
 
+// Every published run ran, so that one which is said not to fit is misjudged.
+TEST(ValidateSteps, CountsTheRunsThatAreSaidNotToFit) {
+  const TemporaryFolder folder;
+  folder.write("rows.csv",
+               std::string(kRows) + "e,x/y,torchtitan,llama3-70b,,H100,8,8,8192,1,no,none,500,\n");
+  const Words words = {"validate", "--steps", "rows.csv"};
+  const json out = json_of(words, folder.path());
+  EXPECT_EQ(out["memory"]["said_not_to_fit"], 1);
+  const json& large = out["predictions"].back();
+  EXPECT_GT(large["memory_gib"].get<double>(), large["device_memory_gib"].get<double>());
+  const ProcessResult text = run_shardlab(words, folder.path());
+  EXPECT_NE(
+      text.out.find("  said to need more memory than their GPU has, although they ran: 1 of 4\n"),
+      std::string::npos)
+      << text.out;
+}
+
 TEST(ValidateSteps, PrintsTheKeysOfEveryGroup) {
   const TemporaryFolder folder;
   folder.write("rows.csv", kRows);
@@ -307,6 +342,7 @@ TEST(ValidateSteps, PrintsTheKeysOfEveryGroup) {
   EXPECT_EQ(out["by"]["source"]["x/y"]["rows"], 2);
   EXPECT_EQ(out["by"]["parallelism"]["fsdp"]["rows"], 3);
   EXPECT_EQ(out["memory"]["rows"], 1);
+  EXPECT_EQ(out["memory"]["said_not_to_fit"], 0);
   ASSERT_EQ(out["predictions"].size(), 3U);
   const json& first = out["predictions"][0];
   EXPECT_EQ(first["id"], "a");
