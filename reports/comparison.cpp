@@ -97,7 +97,7 @@ void add(FlipCounts& counts, const std::optional<Flip>& flip) {
   ++counts.by_verdict[to_index(flip->verdict)];
 }
 
-// Counts what the judged decisions of one candidate rest on, and what was not measured for any.
+// Counts what the priced decisions of one candidate rest on, and what was not measured for any.
 class BasisTally {
  public:
   // Counts one candidate's decision on one question.

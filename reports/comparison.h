@@ -29,7 +29,7 @@
 //   Its share is in percent of what the baseline's choices of the whole suite take.
 //
 // Basis: what the reference's judgement of a decision rests on, where its collective model has
-//   measured rows. A judged decision, one whose two choices the reference prices, is `measured` when
+//   measured rows. A priced decision, one whose two choices the reference prices, is `measured` when
 //   every communication step of the baseline's choice, of the candidate's and of the best was
 //   measured (reports/records/price_basis.h: a row of the same collective among as many ranks on as many
 //   hosts, the bytes between the smallest and the largest such row), `carried over` when one was not,
@@ -101,7 +101,7 @@ struct FlipGroup {
   FlipCounts counts;
 };
 
-// How many judged decisions rest on measured prices, on carried-over prices and on local work.
+// How many priced decisions rest on measured prices, on carried-over prices and on local work.
 struct BasisCounts {
   std::array<std::int64_t, 3> by_basis{};  // indexed by Basis
   [[nodiscard]] std::int64_t operator[](Basis basis) const { return by_basis[to_index(basis)]; }
@@ -121,7 +121,7 @@ struct BasisGroup {
 // over from what was.
 struct NotMeasured {
   std::string what;            // "all_gather of 16 ranks on 2 hosts"
-  std::int64_t decisions = 0;  // judged decisions of all candidates that it takes part in
+  std::int64_t decisions = 0;  // priced decisions of all candidates that it takes part in
   std::int64_t flips = 0;
 };
 

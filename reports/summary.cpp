@@ -86,7 +86,7 @@ std::string regret_change(const ComparisonRecord& record, const StackSummary& ba
   const std::string over = before.judged == after.judged
                                ? ""
                                : " (over " + grouped(before.judged) + " and " +
-                                     grouped(after.judged) + " judged decisions)";
+                                     grouped(after.judged) + " priced decisions)";
   const std::string from = percent(*before.mean);
   const std::string to = percent(*after.mean);
   if (from == to) return "mean regret stays at " + to + over;
@@ -113,9 +113,9 @@ std::string other_steps(const Comparison& comparison, std::size_t stack) {
               : ", which take " + duration_text(std::abs(us)) + (us < 0.0 ? " less" : " more"));
 }
 
-// "12 of 30 judged flips".
-std::string judged_part(std::int64_t part, std::int64_t total, const std::string& what) {
-  return grouped(part) + " of " + counted(total, "judged " + what, "judged " + what + "s");
+// "12 of 30 priced flips".
+std::string priced_part(std::int64_t part, std::int64_t total, const std::string& what) {
+  return grouped(part) + " of " + counted(total, "priced " + what, "priced " + what + "s");
 }
 
 // ", 1,015 of which have one candidate"; "" if all decisions have several.
@@ -191,7 +191,7 @@ std::string one_of_several(const ComparisonRecord& record, const StackSummary& c
   remark(verdicts_text(flips));
   const BasisCounts& judged = candidate.basis.flips;
   if (judged.total() > 0) {
-    remark(judged_part(judged[Basis::kMeasured], judged.total(), "flip") + " on measured groups");
+    remark(priced_part(judged[Basis::kMeasured], judged.total(), "flip") + " on measured groups");
   }
   if (candidate.name == record.reference.name) {
     remark("the reference itself");
@@ -299,8 +299,8 @@ std::string basis_sentence(const BasisGroup& basis) {
     return !has_flips && decisions[what] == 1 ? std::string(" rests on ") : " rest on ";
   };
   std::string text;
-  if (has_flips) text += judged_part(flips[Basis::kMeasured], flips.total(), "flip") + " and ";
-  text += judged_part(decisions[Basis::kMeasured], decisions.total(), "decision") +
+  if (has_flips) text += priced_part(flips[Basis::kMeasured], flips.total(), "flip") + " and ";
+  text += priced_part(decisions[Basis::kMeasured], decisions.total(), "decision") +
           rest_on(Basis::kMeasured) + "measured groups";
   if (decisions[Basis::kLocalWork] > 0) {
     text += "; ";

@@ -60,7 +60,7 @@ namespace shardlab::reports {
 // "120 better, 4 worse and 8 equal": verdicts that do not occur are left out; "" without flips.
 [[nodiscard]] std::string verdicts_text(const FlipCounts& counts);
 
-// "12 of 30 judged flips and 402 of 816 judged decisions rest on measured groups; 0 flips and 200
+// "12 of 30 priced flips and 402 of 816 priced decisions rest on measured groups; 0 flips and 200
 // decisions rest on local work alone; the prices of the others are carried over from other groups or
 // sizes".
 [[nodiscard]] std::string basis_sentence(const BasisGroup& basis);

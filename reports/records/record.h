@@ -37,7 +37,7 @@ namespace reports {
 struct ReferenceStack {
   std::string name;
   std::string label;
-  std::vector<std::string> doubtful = {};  // prices that judged a choice, with the reason
+  std::vector<std::string> doubtful = {};  // what speaks against its verdicts, a line each
   friend bool operator==(const ReferenceStack&, const ReferenceStack&) = default;
 };
 
@@ -106,11 +106,13 @@ struct Fields<reports::ReferenceStack> {
   using Self = reports::ReferenceStack;
   static constexpr std::string_view kName = "reference";
   static constexpr std::string_view kMeaning = "the stack whose prices judge the others";
-  static constexpr auto kList = std::tuple(field("name", &Self::name, ""),
-                                           field("label", &Self::label, "datasheet, not measured"),
-                                           optional_field("doubtful", &Self::doubtful,
-                                                          "prices that cannot be right, or are "
-                                                          "unlike what was measured"));
+  static constexpr auto kList = std::tuple(
+      field("name", &Self::name, ""), field("label", &Self::label, "datasheet, not measured"),
+      optional_field("doubtful", &Self::doubtful,
+                     "what speaks against its verdicts: prices "
+                     "that cannot be right or are unlike what "
+                     "was measured, and parts of a stack that "
+                     "it shares with one side alone"));
 };
 
 template <>

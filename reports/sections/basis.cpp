@@ -28,11 +28,11 @@ Table table(const std::string& caption, const std::string& of, ColumnKind kind,
   Table table;
   table.caption = caption;
   table.columns = {{of, kind},
-                   {"judged decisions", ColumnKind::kCount},
+                   {"priced decisions", ColumnKind::kCount},
                    {"measured", ColumnKind::kCount},
                    {"carried over", ColumnKind::kCount},
                    {"local work", ColumnKind::kCount},
-                   {"judged flips", ColumnKind::kCount},
+                   {"priced flips", ColumnKind::kCount},
                    {"flips measured", ColumnKind::kCount},
                    {"flips carried over", ColumnKind::kCount}};
   for (const BasisGroup& group : groups) {
@@ -84,8 +84,8 @@ Table not_measured_table(const Comparison& comparison) {
           : "What was not measured, by the decisions that it takes part in: the first " +
                 std::to_string(kMostGroups) + " of " + std::to_string(groups.size());
   table.columns = {{"collective, group and sizes", ColumnKind::kText},
-                   {"judged decisions", ColumnKind::kCount},
-                   {"judged flips", ColumnKind::kCount}};
+                   {"priced decisions", ColumnKind::kCount},
+                   {"priced flips", ColumnKind::kCount}};
   for (std::size_t i = 0; i < std::min(groups.size(), kMostGroups); ++i) {
     table.rows.push_back({Cell(groups[i].what), Cell(groups[i].decisions), Cell(groups[i].flips)});
   }
@@ -94,7 +94,7 @@ Table not_measured_table(const Comparison& comparison) {
 
 std::string definition(const ComparisonRecord& record) {
   const std::string reference = code(record.reference.name);
-  return "A decision is judged if " + reference +
+  return "A decision is priced if " + reference +
          " prices both choices. It rests on measured groups if every communication step of the "
          "baseline's choice, of the candidate's and of the best one by the reference was "
          "measured: " +

@@ -25,6 +25,7 @@
 #include "runner/evaluation/explained_flips.h"
 #include "runner/evaluation/flatten_advice_text.h"
 #include "runner/evaluation/program_steps.h"
+#include "runner/evaluation/reference_sides.h"
 #include "runner/evaluation/replica_gate.h"
 #include "runner/session/flattened_meshes.h"
 #include "runner/session/long_loop.h"
@@ -302,7 +303,9 @@ std::vector<const Question*> ask_all(const Comparison& comparison, bool checks_r
                           " questions can be asked, the first, " + first.id + ", because " +
                           first.reason);
   }
-  record.reference.doubtful = doubted.lines();
+  record.reference.doubtful = reference_sides(comparison.reference, comparison.stacks);
+  const std::vector<std::string> doubts = doubted.lines();
+  record.reference.doubtful.insert(record.reference.doubtful.end(), doubts.begin(), doubts.end());
   return questions;
 }
 

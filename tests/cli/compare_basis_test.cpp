@@ -102,7 +102,7 @@ TEST_F(CompareBasis, CountsWhatRestsOnTheRowsOfTheFit) {
       run({"compare", "--baseline", "dtensor-v3", "--candidate", "dtensor-v4", "--suite",
            "few.json", "--reference", "fitted.json", "--out", "out"});
   EXPECT_NE(
-      out.find("; 1 of 9 judged decisions rests on measured groups; 2 decisions rest on local work "
+      out.find("; 1 of 9 priced decisions rests on measured groups; 2 decisions rest on local work "
                "alone; the prices of the others are carried over from other groups or sizes.\n"),
       std::string::npos)
       << out;

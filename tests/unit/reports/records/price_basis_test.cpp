@@ -183,21 +183,21 @@ TEST(PriceBasis, TheSentenceTellsIt) {
   const ComparisonRecord told = record();
   EXPECT_TRUE(
       summary_sentence(told, compare(told))
-          .ends_with("; 1 of 4 judged flips and 1 of 5 judged decisions rest on measured groups; "
+          .ends_with("; 1 of 4 priced flips and 1 of 5 priced decisions rest on measured groups; "
                      "1 flip and 1 decision rest on local work alone; the prices of the others "
                      "are carried over from other groups or sizes."))
       << summary_sentence(told, compare(told));
   BasisGroup all;
   all.decisions = counts(7, 0, 0);
-  EXPECT_EQ(basis_sentence(all), "7 of 7 judged decisions rest on measured groups");
+  EXPECT_EQ(basis_sentence(all), "7 of 7 priced decisions rest on measured groups");
   ComparisonRecord two = told;
   two.stacks.emplace_back("third");
   for (RecordQuestion& question : two.questions) question.answers.push_back(question.answers[0]);
   const std::string sentence = summary_sentence(two, compare(two));
-  EXPECT_NE(sentence.find("1 of 4 judged flips on measured groups"), std::string::npos) << sentence;
+  EXPECT_NE(sentence.find("1 of 4 priced flips on measured groups"), std::string::npos) << sentence;
   // The third decides as the baseline does: q1 to q6 are judged; q1, q3 and q5 are measured.
   EXPECT_TRUE(sentence.ends_with(
-      "; over all candidates, 1 of 4 judged flips and 4 of 11 judged decisions rest on measured "
+      "; over all candidates, 1 of 4 priced flips and 4 of 11 priced decisions rest on measured "
       "groups; 1 flip and 2 decisions rest on local work alone; the prices of the others are "
       "carried over from other groups or sizes."))
       << sentence;
@@ -211,7 +211,7 @@ TEST(PriceBasis, TheSectionDefinesAndCountsAndIsLeftOutOtherwise) {
       section_of("basis")->render);
   const SectionContent content = render(told, compare(told));
   EXPECT_EQ(content.answer,
-            "1 of 4 judged flips and 1 of 5 judged decisions rest on measured groups; 1 flip and 1 "
+            "1 of 4 priced flips and 1 of 5 priced decisions rest on measured groups; 1 flip and 1 "
             "decision rest on local work alone; the prices of the others are carried over from "
             "other groups or sizes.");
   ASSERT_EQ(content.blocks.size(), 4U) << "definition, candidates, meshes, what was not measured";
