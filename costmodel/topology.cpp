@@ -154,7 +154,12 @@ Topology Topology::from_json(const nlohmann::json& json, const JsonPlace& place)
                 reader.place("domain_devices"));
 
   ObjectReader device(reader.value("device"), reader.place("device"));
-  if (device.find("gpu") != nullptr) topology.device_.gpu = device.text("gpu");
+  if (device.find("gpu") != nullptr) {
+    topology.device_.gpu = device.text("gpu");
+    if (topology.device_.gpu.empty()) {
+      device.place("gpu").fail("found \"\"; valid: the name of a GPU, or no such key");
+    }
+  }
   if (device.find("compute_capability") != nullptr) {
     topology.device_.compute_capability = device.integer("compute_capability", 10, 10000);
   }

@@ -169,7 +169,7 @@ struct Comparison {
   std::vector<SuiteChange> programs;  // the same for programs that suites were recorded from
   double min_share_percent = 0.0;     // see is_hidden
   bool is_weighted = false;           // some question counts more than once
-  bool tells_basis = false;           // the record says of some judged decision what it rests on
+  bool tells_basis = false;           // the record says of some priced decision what it rests on
   std::vector<NotMeasured> not_measured;  // by decisions, falling; then by name
 };
 

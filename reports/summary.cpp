@@ -86,7 +86,7 @@ std::string regret_change(const ComparisonRecord& record, const StackSummary& ba
   const std::string over = before.judged == after.judged
                                ? ""
                                : " (over " + grouped(before.judged) + " and " +
-                                     grouped(after.judged) + " priced decisions)";
+                                     grouped(after.judged) + " judged decisions)";
   const std::string from = percent(*before.mean);
   const std::string to = percent(*after.mean);
   if (from == to) return "mean regret stays at " + to + over;

@@ -11,8 +11,8 @@
 // Their model here takes the base and step latencies of the ring and sends each peer's share over
 // the links; all_to_all and all_gather inside a host may also use copy engines (CE).
 // Source: NCCL 2.27 and 2.28.3, src/graph/tuning.cc; each parameter has its own status. Valid: for
-// uniform hosts and groups that fill them; of network interfaces that devices share, each device is
-// given its share. Not: for other contention, jitter, or what a framework adds.
+// uniform hosts and groups that fill them; devices that share network interfaces have equal parts
+// of them. Not: for other contention, jitter, or what a framework adds.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -302,7 +302,8 @@ class NcclModel final : public CostModel {
     const double share = static_cast<double>(devices) * link.bandwidth.value();
     const double nics =
         std::max(1.0, std::floor(static_cast<double>(devices) * host.nics_per_device));
-    host.nic_gbps = std::min(link.bandwidth.value() / host.nics_per_device, share / nics);
+    host.nic_gbps =
+        host.nics_per_device < 1.0 ? share / nics : link.bandwidth.value() / host.nics_per_device;
     return nccl_graphs(host, devices, several);
   }
 

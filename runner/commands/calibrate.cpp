@@ -1,5 +1,6 @@
 // shardlab calibrate: fits a stack to measured times.
 #include <algorithm>
+#include <cctype>
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -236,17 +237,30 @@ std::optional<DeviceMesh> mesh_of(const CalibrateArguments& arguments, const Mod
   return parse_option("--mesh", [&] { return DeviceMesh::parse(arguments.mesh); });
 }
 
+// The GPU of a set as others write it too: its model, or what stands before a remark in brackets, in
+// lower case and without its maker; "" if the set names none.
+std::string plain_gpu(const MeasurementSet& set) {
+  if (std::string model = gpu_model(set.gpu); !model.empty()) return model;
+  std::string plain = set.gpu.substr(0, set.gpu.find('('));
+  std::ranges::transform(plain, plain.begin(), [](unsigned char c) { return std::tolower(c); });
+  for (const std::string_view maker : {"nvidia", "geforce", "amd", "instinct"}) {
+    const std::size_t at = plain.find(maker);
+    if (at != std::string::npos) plain.erase(at, maker.size());
+  }
+  std::erase(plain, ' ');
+  return plain;
+}
+
 // Throws InputError for sets of different GPUs, which no one stack fits.
 void expect_one_gpu(std::span<const MeasurementSet> sets) {
-  const auto differs = [&](const MeasurementSet& set) {
-    const std::string first = gpu_model(sets.front().gpu);
-    const std::string other = gpu_model(set.gpu);
-    return !first.empty() && !other.empty() && first != other;
-  };
-  const auto other = std::ranges::find_if(sets, differs);
-  if (other == sets.end()) return;
-  throw InputError("calibrate: " + sets.front().name + " is of " + sets.front().gpu + ", and " +
-                   other->name + " of " + other->gpu + "; valid: files of one GPU");
+  const MeasurementSet* first = nullptr;
+  for (const MeasurementSet& set : sets) {
+    if (plain_gpu(set).empty()) continue;
+    if (first == nullptr) first = &set;
+    if (plain_gpu(set) == plain_gpu(*first)) continue;
+    throw InputError("calibrate: " + first->name + " is of " + first->gpu + ", and " + set.name +
+                     " of " + set.gpu + "; valid: files of one GPU");
+  }
 }
 
 Result calibrate_files(const CalibrateArguments& arguments, const Session& session) {
@@ -293,7 +307,8 @@ Result calibrate_files(const CalibrateArguments& arguments, const Session& sessi
     }
   }
   for (const MeasurementSet& set : result.sets) {
-    if (std::string warning = faster_than_links(set, choice.topology); !warning.empty()) {
+    const Topology of_set = topology_for(store, arguments.topology, set).topology;
+    if (std::string warning = faster_than_links(set, of_set); !warning.empty()) {
       result.warnings.push_back(std::move(warning));
     }
   }

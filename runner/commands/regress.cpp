@@ -59,7 +59,7 @@ std::vector<Case> chosen_cases(const RegressArguments& arguments, const ConfigSt
     std::vector<std::string_view> valid;
     for (const Case& one : all) valid.push_back(one.id());
     throw InputError("unknown case \"" + id + "\"" + did_you_mean(id, valid) +
-                     "; valid: " + join(valid));
+                     "; valid: the number of a thread, or " + join(valid));
   }
   std::vector<Case> chosen;
   for (std::size_t i = 0; i < all.size(); ++i) {

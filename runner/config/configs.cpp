@@ -139,6 +139,24 @@ std::string how_to_write(std::string_view name) {
          (is_known ? "" : ": " + join(names));
 }
 
+// Blocks of a host of another size than the file's: those that hold all of its devices join them, and
+// those that do not fill it are left out.
+void fit_blocks(nlohmann::json& topology, std::int64_t devices_per_host) {
+  const auto links = topology.find("links");
+  if (links == topology.end() || !links->is_array()) return;
+  nlohmann::json fitting = nlohmann::json::array();
+  for (nlohmann::json& link : *links) {
+    const auto devices = link.is_object() ? link.find("devices") : link.end();
+    const bool is_block = link.is_object() && link.contains("joins") &&
+                          (link["joins"] == "pcie" || link["joins"] == "socket") &&
+                          devices != link.end() && devices->is_number_integer();
+    if (is_block && *devices > devices_per_host) *devices = devices_per_host;
+    if (is_block && *devices > 0 && devices_per_host % devices->get<std::int64_t>() != 0) continue;
+    fitting.push_back(std::move(link));
+  }
+  *links = std::move(fitting);
+}
+
 }  // namespace
 
 std::string released_stack(const std::string& name) {
@@ -321,6 +339,7 @@ Topology ConfigStore::topology(const std::string& name, std::int64_t devices_per
   if (json.is_object()) {
     json["devices_per_host"] = devices_per_host;
     json.erase("domain_devices");
+    fit_blocks(json, devices_per_host);
   }
   return Topology::from_json(with_overrides(json, "topology"), {path.string(), ""});
 }

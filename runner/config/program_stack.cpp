@@ -8,7 +8,7 @@ namespace shardlab {
 
 Stack program_stack(const ConfigStore& store, const std::string& named, const Topology& topology) {
   if (!named.empty()) return store.stack(named);
-  const std::string fitted = "calibrated-" + topology.name();
+  const std::string fitted = "calibrated-" + topology.gpu();
   const std::vector<std::string> shipped = store.names(ConfigKind::kStack);
   const bool is_fitted = std::find(shipped.begin(), shipped.end(), fitted) != shipped.end();
   return store.stack(is_fitted ? fitted : "alpha-beta");

@@ -45,7 +45,7 @@ std::string faster_than_links(const MeasurementSet& set, const Topology& topolog
          format_bytes(row.query.full_bytes) + " takes " + format_double(row.time_us) +
          " us, but the links of " + topology.name() + " need " +
          format_fixed(least_us(row.query, topology), 1) +
-         " (rows that are too fast: " + std::to_string(impossible) + " of " +
+         " us (rows that are too fast: " + std::to_string(impossible) + " of " +
          std::to_string(seen.rows.size()) +
          "); the run had another topology (--topology), or its times are wrong";
 }

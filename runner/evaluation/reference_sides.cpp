@@ -11,9 +11,10 @@ struct PricedPart {
   const char* key;  // of the stack's file
   const char* name;
 };
-constexpr std::array<PricedPart, 3> kPricedParts = {{{"transitions", "transitions"},
+constexpr std::array<PricedPart, 4> kPricedParts = {{{"transitions", "transitions"},
                                                      {"collective_model", "collective model"},
-                                                     {"compute_model", "compute model"}}};
+                                                     {"compute_model", "compute model"},
+                                                     {"straggler", "straggler"}}};
 
 // Whether code prices or decides in place of what the stack's file says.
 bool has_code(const Stack& stack) { return !stack.cost_function.empty() || stack.decisions; }
@@ -27,7 +28,7 @@ std::string value_text(const nlohmann::json& value) {
 
 std::vector<std::string> reference_sides(const Stack& reference, std::span<const Stack> stacks) {
   std::vector<std::string> lines;
-  const nlohmann::json judge = reference.to_json();
+  const nlohmann::json of_reference = reference.to_json();
   const nlohmann::json baseline = stacks.front().to_json();
   for (const Stack& candidate : stacks.subspan(1)) {
     if (candidate.name == reference.name || stacks.front().name == reference.name) continue;
@@ -39,18 +40,20 @@ std::vector<std::string> reference_sides(const Stack& reference, std::span<const
       std::string shared;
       std::string differs;
       for (const PricedPart& part : kPricedParts) {
-        const nlohmann::json& value = judge.at(part.key);
+        const nlohmann::json& value = of_reference.at(part.key);
         if (side.at(part.key) != value || other.at(part.key) == value) continue;
         shared += (shared.empty() ? "" : " and the ") + std::string(part.name) + " (" +
                   value_text(value) + ")";
-        differs += (differs.empty() ? "" : ", ") + value_text(other.at(part.key));
+        const bool same_name = value_text(other.at(part.key)) == value_text(value);
+        differs += (differs.empty() ? "" : ", ") + value_text(other.at(part.key)) +
+                   (same_name ? " with other parameters" : "");
       }
       if (shared.empty()) continue;
-      const Stack& friendly = with_candidate ? candidate : stacks.front();
-      const Stack& stranger = with_candidate ? stacks.front() : candidate;
-      lines.push_back("shares the " + shared + " of " + friendly.name + ", but not of " +
-                      stranger.name + " (" + differs +
-                      "), so it sides with what follows from them; ask another --reference too");
+      const Stack& same_side = with_candidate ? candidate : stacks.front();
+      const Stack& other_side = with_candidate ? stacks.front() : candidate;
+      lines.push_back("shares the " + shared + " of " + same_side.name + ", but not of " +
+                      other_side.name + " (" + differs +
+                      "): its verdict on what follows from this alone is no evidence");
     }
   }
   return lines;

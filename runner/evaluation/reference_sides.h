@@ -2,7 +2,7 @@
 // side changed right, because it counts the same, so a verdict on it is no evidence of its own.
 //
 //   record.reference.doubtful = reference_sides(reference, stacks);
-//   // "shares the transitions (v-compute) of dtensor-v-compute, but not those of dtensor-v3 (v3): ..."
+//   // "shares the transitions (v-compute) of dtensor-v-compute, but not of dtensor-v3 (v3): its ..."
 #pragma once
 
 #include <span>
@@ -13,9 +13,9 @@
 
 namespace shardlab {
 
-// A line for each candidate that differs from the baseline in its transitions, collective model or compute
-// model, if the reference has what one of the two has. `stacks` are the baseline and the candidates. None
-// where one of them is the reference itself, or is priced or decided by code.
+// A line for each candidate that differs from the baseline in its transitions, collective model, compute
+// model or straggler, if the reference has what one of the two has. `stacks` are the baseline and the candidates. No line
+// where the baseline or the candidate is the reference, or where code prices or decides for one of the three.
 [[nodiscard]] std::vector<std::string> reference_sides(const Stack& reference,
                                                        std::span<const Stack> stacks);
 

@@ -313,6 +313,18 @@ StackVerdict stack_verdict(const Releases& releases, const StackChoice& stack,
   return result;
 }
 
+// The number of an issue or pull request, as "172282", "#172282", "pytorch/pytorch#172282" or an address
+// ends with it; "" for any other text.
+std::string_view thread_of(std::string_view text) {
+  const bool is_address = text.starts_with("https://");
+  if (is_address) text = text.substr(0, text.find('#'));
+  while (text.ends_with('/')) text.remove_suffix(1);
+  const std::size_t before = text.find_last_of("#/");
+  const std::string_view number = before == std::string_view::npos ? text : text.substr(before + 1);
+  const bool is_number = number.find_first_not_of("0123456789") == std::string_view::npos;
+  return is_number ? number : std::string_view();
+}
+
 }  // namespace
 
 namespace case_checks {
@@ -411,13 +423,9 @@ Case Case::parse(const nlohmann::json& json, const JsonPlace& place) {
 }
 
 bool Case::is_named(std::string_view wanted) const {
-  const std::string_view thread = wanted.starts_with('#') ? wanted.substr(1) : wanted;
+  const std::string_view thread = thread_of(wanted);
   const auto is_thread = [&](std::string_view url) {
-    if (thread.empty()) return false;
-    if (url == thread) return true;
-    const std::size_t last = url.rfind('/');
-    return last != std::string_view::npos && url.substr(last + 1) == thread &&
-           thread.find_first_not_of("0123456789") == std::string_view::npos;
+    return !thread.empty() && thread_of(url) == thread;
   };
   return is_thread(source_) || std::ranges::any_of(see_, is_thread) || id_ == wanted ||
          (id_.size() > wanted.size() && id_.starts_with(wanted) && id_[wanted.size()] == '-');

@@ -162,8 +162,8 @@ class Case {
   [[nodiscard]] const std::vector<std::string>& story() const { return story_; }
   [[nodiscard]] std::string setup_text() const;
 
-  // Whether `wanted` names this case: "R03" names R03 and R03-anything, and "172282", "#172282" or the
-  // thread's URL name all cases of that issue or pull request.
+  // Whether `wanted` names this case: "R03" names R03 and R03-anything, and "172282",
+  // "pytorch/pytorch#172282" or the address name all cases of that issue or pull request.
   [[nodiscard]] bool is_named(std::string_view wanted) const;
 
   // `stack` names the stack that replaces the setup's, and that is given a verdict too. Throws ConfigError for stacks and topologies

@@ -106,6 +106,16 @@ Scene Scene::read(ObjectReader& reader, const Scene& outer) {
   return scene;
 }
 
+std::string differing_hosts(const Scene& scene, const Scene& setup) {
+  std::string out;
+  if (scene.topology != setup.topology) out += ", " + scene.topology;
+  if (scene.devices_per_host != setup.devices_per_host && scene.devices_per_host) {
+    const std::int64_t devices = *scene.devices_per_host;
+    out += ", " + std::to_string(devices) + (devices == 1 ? " device" : " devices") + " per host";
+  }
+  return out;
+}
+
 const DeviceMesh& mesh_of(const Scene& scene, const JsonPlace& place) {
   if (!scene.mesh) place.fail("found no \"mesh\" here or in the setup");
   return *scene.mesh;

@@ -38,6 +38,9 @@ struct Scene {
   [[nodiscard]] static Scene read(ObjectReader& reader, const Scene& outer);
 };
 
+// What a check's topology is where it differs from the setup's: ", 8 devices per host"; "" where it
+// does not.
+[[nodiscard]] std::string differing_hosts(const Scene& scene, const Scene& setup);
 [[nodiscard]] std::vector<std::string> read_texts(const nlohmann::json& json,
                                                   const JsonPlace& place);
 // The mesh of the scene. Throws ConfigError if there is none.

@@ -116,13 +116,14 @@ class PlanCheck final : public Check {
                                    "\"; valid: " + valid_names<PlannerKind>());
     }
     check->planner_ = planner;
+    check->hosts_ = differing_hosts(source.scene, source.setup);
     reader.finish();
     return check;
   }
 
   [[nodiscard]] std::string label() const override {
     return "plan " + meta_.text() + " " + from_.text() + "->" + to_.text() + " on " + mesh_.text() +
-           (planner_.empty() ? "" : ", " + planner_);
+           hosts_ + (planner_.empty() ? "" : ", " + planner_);
   }
 
   [[nodiscard]] Observation observe(Bench& bench,
@@ -146,6 +147,7 @@ class PlanCheck final : public Check {
   Layout to_;
   PlanOptions options_;
   std::string planner_;
+  std::string hosts_;  // differing_hosts
 };
 
 class StepsCheck final : public Check {

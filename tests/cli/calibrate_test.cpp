@@ -255,7 +255,8 @@ TEST(CalibrateCommand, RowsThatTheLinksDoNotAllowAreSaid) {
   const TemporaryFolder folder;
   folder.write("log.txt", replaced(kLog, "1200.00 223.70 391.47", "300.00 894.78 1565.87"));
   const std::string warning =
-      "log:10: all_reduce of 256 MiB takes 300 us, but the links of h100 need 522.0 (rows that are "
+      "log:10: all_reduce of 256 MiB takes 300 us, but the links of h100 need 522.0 us (rows that "
+      "are "
       "too "
       "fast: 1 of 5); the run had another topology (--topology), or its times are wrong";
   EXPECT_EQ(json_of({"log.txt"}, folder)["warnings"], json::array({warning}));
@@ -264,8 +265,26 @@ TEST(CalibrateCommand, RowsThatTheLinksDoNotAllowAreSaid) {
   EXPECT_EQ(validated["warnings"], json::array({warning}));
 }
 
+// Each log has its own hosts: those of two GPUs have a quarter of the interfaces of those of eight.
+TEST(CalibrateCommand, EveryLogIsHeldAgainstItsOwnHosts) {
+  const std::string one_host = "h100_1x2_all_reduce_digitalocean-guide";
+  const std::string two_hosts = "h100_2x8_all_reduce_aws-p5-readme";
+  const TemporaryFolder folder;
+  for (const Words& order : {Words{one_host, two_hosts}, Words{two_hosts, one_host}}) {
+    const std::string warnings = json_of(order, folder)["warnings"].dump();
+    EXPECT_EQ(warnings.find("too fast"), std::string::npos) << warnings;
+  }
+}
+
 TEST(CalibrateCommand, LogsOfTwoGpusAreRefused) {
   const TemporaryFolder folder;
+  for (const Words& words :
+       {Words{"calibrate", "rtx2080ti_1x2_all_gather_autodl", "h100_1x8_all_reduce_dgxc"},
+        Words{"calibrate", "h100_1x8_all_reduce_dgxc", "rtx2080ti_1x2_all_gather_autodl"}}) {
+    const ProcessResult mixed = run_shardlab(words);
+    EXPECT_EQ(mixed.exit_code, 2) << mixed.out;
+    EXPECT_NE(mixed.err.find("valid: files of one GPU"), std::string::npos) << mixed.err;
+  }
   folder.write("one.txt", kLog);
   folder.write("two.txt", replaced(kLog, "H100-SXM5-80GB", "A100-SXM4-80GB"));
   const ProcessResult both = run_shardlab({"calibrate", "one.txt", "two.txt"}, folder.path());

@@ -313,6 +313,8 @@ INSTANTIATE_TEST_SUITE_P(
             "ADomainOfPartsOfHosts", R"({"domain_devices": 12})",
             "t.json:/domain_devices: found 12; valid: a multiple of devices_per_host (8), "
             "since a domain is made of whole hosts"},
+        TopologyError{"AGpuWithoutAName", R"({"device": {"gpu": ""}})",
+                      "t.json:/device/gpu: found \"\"; valid: the name of a GPU, or no such key"},
         TopologyError{"NoMemory", R"({"device": {"memory_gib": 0}})",
                       "t.json:/device/memory_gib: found 0; valid: a number from 1e-06 to 1e+09"},
         TopologyError{"OversubscribedBelowOne",

@@ -55,7 +55,7 @@ TEST(SummarySentence, TellsTheSmallRecord) {
   EXPECT_EQ(sentence(small_record()),
             "It flips 6 of 7 decisions (85.7 %): 1 of them is an improvement, 2 are regressions, 1 "
             "costs as much as before and 2 cannot be judged; mean regret rises from 12.5 % to 15.0 "
-            "% (over 6 and 5 priced decisions).");
+            "% (over 6 and 5 judged decisions).");
 }
 
 TEST(SummarySentence, CountsTheChoicesThatCannotRun) {
@@ -125,7 +125,7 @@ TEST(SummarySentence, OneFlipIsNamedAsOne) {
             "from 1.0 % to 0.0 %.");
   EXPECT_EQ(sentence(record_of(10, 0, 0, 0, 1)),
             "It flips 1 of 10 decisions (10.0 %): the flip cannot be judged; mean regret stays at "
-            "0.0 % (over 10 and 9 priced decisions).");
+            "0.0 % (over 10 and 9 judged decisions).");
 }
 
 TEST(SummarySentence, FlipsOfOneVerdictAreAllOrBoth) {

@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "costmodel/base/error.h"
+#include "runner/config/program_stack.h"
 #include "tests/support/reference_messages.h"
 
 namespace shardlab {
@@ -125,6 +126,31 @@ TEST_F(Configs, ATopologyMayBeAskedForOtherHosts) {
   EXPECT_EQ(one.devices_per_host(), 1);
   EXPECT_EQ(one.domain_devices(), 1);
   EXPECT_EQ(store().topology("gb200").domain_devices(), 72);
+}
+
+// Blocks of 4 of 8 devices: hosts of 2 lie in one block, hosts of 6 fill none.
+TEST_F(Configs, BlocksOfAHostFollowItsDevices) {
+  json value = json::parse(std::ifstream(kRoot / "topologies/h100.json"));
+  value["links"].insert(value["links"].begin(), json{{"name", "switch"},
+                                                     {"joins", "pcie"},
+                                                     {"devices", 4},
+                                                     {"latency_us", 1.0},
+                                                     {"bandwidth_gb_per_s", 25.0}});
+  const std::string path = write("blocks.json", value);
+  EXPECT_EQ(store().topology(path, 8).links().front().devices, 4);
+  EXPECT_EQ(store().topology(path, 2).links().front().devices, 2);
+  EXPECT_EQ(store().topology(path, 6).links().front().name, "nvlink");
+}
+
+TEST_F(Configs, ProgramsTakeTheStackOfTheTopologysGpu) {
+  const auto stack_on = [&](const std::string& topology, const std::vector<std::string>& sets) {
+    const ConfigStore configs = store(sets);
+    return program_stack(configs, "", configs.topology(topology)).name;
+  };
+  EXPECT_EQ(stack_on("h100", {}), "calibrated-h100");
+  EXPECT_EQ(stack_on("h100-roce", {}), "calibrated-h100") << "its device.gpu";
+  EXPECT_EQ(stack_on("h100", {"name=mine"}), "alpha-beta");
+  EXPECT_EQ(stack_on("h100", {"name=mine", "device.gpu=h100"}), "calibrated-h100");
 }
 
 TEST_F(Configs, ErrorsInAFileNameTheFile) {

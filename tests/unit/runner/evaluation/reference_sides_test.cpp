@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "runner/config/configs.h"
 
 namespace shardlab {
@@ -20,21 +22,41 @@ using Lines = std::vector<std::string>;
 TEST(ReferenceSides, ACandidateWithTheReferencesPartsIsSaid) {
   EXPECT_EQ(sides("alpha-beta", {"dtensor-v3", "dtensor-v-compute"}),
             Lines{"shares the transitions (v-compute) and the compute model (roofline) of "
-                  "dtensor-v-compute, but not of dtensor-v3 (v3, none), so it sides with what "
-                  "follows from them; ask another --reference too"});
+                  "dtensor-v-compute, but not of dtensor-v3 (v3, none): its verdict on what "
+                  "follows from this alone is no evidence"});
 }
 
 TEST(ReferenceSides, SoIsABaseline) {
   EXPECT_EQ(sides("alpha-beta", {"dtensor-v-compute", "dtensor-v3"}),
             Lines{"shares the transitions (v-compute) and the compute model (roofline) of "
-                  "dtensor-v-compute, but not of dtensor-v3 (v3, none), so it sides with what "
-                  "follows from them; ask another --reference too"});
+                  "dtensor-v-compute, but not of dtensor-v3 (v3, none): its verdict on what "
+                  "follows from this alone is no evidence"});
 }
 
 TEST(ReferenceSides, PartsThatBothOrNeitherHaveAreNot) {
   EXPECT_EQ(sides("alpha-beta", {"dtensor-v3", "dtensor-v4"}), Lines{});
   EXPECT_EQ(sides("calibrated-h100", {"alpha-beta", "nccl"}), Lines{});
   EXPECT_EQ(sides("alpha-beta", {"dtensor-v3", "alpha-beta"}), Lines{}) << "the reference itself";
+}
+
+TEST(ReferenceSides, AModelWithOtherParametersIsAnotherOne) {
+  const ConfigStore store(configs_root(), {});
+  nlohmann::json without_pat = {{"base", "nccl"},
+                                {"name", "nccl-nopat"},
+                                {"collective_model", {{"name", "nccl"}, {"params", {{"pat", 0}}}}}};
+  const std::vector<Stack> stacks = {
+      store.stack("dtensor-v3"),
+      Stack::from_json(without_pat, {"test.json", ""},
+                       [&](const std::string& name) { return store.stack(name).to_json(); })};
+  Stack reference = store.stack("nccl");
+  const Lines lines = reference_sides(reference, stacks);
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_EQ(lines[0].find("collective model"), std::string::npos) << lines[0];
+  const std::vector<Stack> both = {store.stack("nccl"), stacks[1]};
+  reference.name = "judge";
+  EXPECT_EQ(reference_sides(reference, both),
+            Lines{"shares the collective model (nccl) of nccl, but not of nccl-nopat (nccl with "
+                  "other parameters): its verdict on what follows from this alone is no evidence"});
 }
 
 TEST(ReferenceSides, EachCandidateHasItsLine) {

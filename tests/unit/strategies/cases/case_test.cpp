@@ -334,17 +334,31 @@ TEST(Case, AnUnknownStackNamesItsPlace) {
                    "R99.json:/checks/0/plan/stack: no stack \"nope\"");
 }
 
+TEST(Case, AChecksHostsAreSaidWhereTheyAreNotTheSetups) {
+  const CaseReport report = report_of(R"j([
+      {"plan": {"from": "S(0)", "to": "R"}, "expect": {"to": "R"}},
+      {"plan": {"from": "S(0)", "to": "R", "devices_per_host": 8}, "expect": {"to": "R"}}])j");
+  ASSERT_EQ(report.checks.size(), 2U);
+  EXPECT_TRUE(report.checks[0].check.starts_with("plan f32[4,8] S(0)->R on 2, dtensor"))
+      << report.checks[0].check;
+  EXPECT_TRUE(report.checks[1].check.starts_with("plan f32[4,8] S(0)->R on 2, 8 devices per host"))
+      << report.checks[1].check;
+}
+
 TEST(Case, IsNamedByItsThread) {
   json document =
       case_json(R"j([{"chunks": {"extent": 1, "chunks": 1}, "expect": {"sizes": [1]}}])j");
   document["source"] = "https://github.com/pytorch/pytorch/pull/172282";
   document["see"] = {"https://github.com/pytorch/pytorch/issues/168058"};
   const Case one = parse_case(document);
-  for (const char* name :
-       {"172282", "#172282", "168058", "https://github.com/pytorch/pytorch/pull/172282"}) {
+  for (const char* name : {"172282", "#172282", "168058", "pytorch/pytorch#172282",
+                           "https://github.com/pytorch/pytorch/issues/172282/",
+                           "https://github.com/pytorch/pytorch/pull/172282#issuecomment-1",
+                           "https://github.com/pytorch/pytorch/pull/172282"}) {
     EXPECT_TRUE(one.is_named(name)) << name;
   }
-  for (const char* name : {"17228", "172283", "pull", "pull/172282", "#", ""}) {
+  for (const char* name :
+       {"17228", "172283", "pull", "https://github.com/pytorch/pytorch", "#", ""}) {
     EXPECT_FALSE(one.is_named(name)) << name;
   }
 }
