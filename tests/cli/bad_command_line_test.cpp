@@ -729,7 +729,8 @@ INSTANTIATE_TEST_SUITE_P(
                    "compare: --out: found \"\"; valid: a text that is not empty"},
         BadCommand{"UnknownCase",
                    {"regress", "R99"},
-                   "unknown case \"R99\" (did you mean \"R09\"?); valid: {cases}"}),
+                   "unknown case \"R99\" (did you mean \"R09\"?); valid: the number of a thread, "
+                   "or {cases}"}),
     name_of);
 
 }  // namespace bad_command_line_test
