@@ -278,7 +278,7 @@ std::string terms_note(const StepAssumptions& assumed) {
 }
 
 // A topology whose GPU no term is fitted to takes the terms of all GPUs.
-std::string fitted_gpus_note(const StepAssumptions& assumed, bool is_shipped) {
+std::string fitted_gpus_note(const StepAssumptions& assumed, bool is_known) {
   const std::string& gpu = assumed.traits.at("gpu");
   std::set<std::string> fitted;
   for (const StepTerm& term : step_terms_of(assumed.stack).terms) {
@@ -289,9 +289,9 @@ std::string fitted_gpus_note(const StepAssumptions& assumed, bool is_shipped) {
   const std::vector<std::string> names(fitted.begin(), fitted.end());
   return "  note: " + printable(assumed.stack.name) + " has no terms fitted to the GPU " +
          printable(gpu) + " and takes those of all GPUs" +
-         (is_shipped ? "\n"
-                     : "; if it is one of " + join(std::span<const std::string>(names)) +
-                           ", --set device.gpu=NAME says so\n");
+         (is_known ? "\n"
+                   : "; if it is one of " + join(std::span<const std::string>(names)) +
+                         ", --set device.gpu=NAME says so\n");
 }
 
 // Why an eager step of a program may be longer than that of a built-in model.
@@ -365,14 +365,15 @@ void run_step(const StepArguments& arguments, Session& session) {
     session.print(json);
   } else if (!session.summary) {
     const std::vector<std::string> shipped = store.names(ConfigKind::kTopology);
-    const bool is_shipped = std::ranges::find(shipped, topology.name()) != shipped.end();
+    // A shipped topology's GPU is known, and none of those that have terms.
+    const bool is_known = std::ranges::find(shipped, topology.gpu()) != shipped.end();
     std::string text = step_text(step.subject, step.prediction, topology, session.style());
     if (profile) {
       text += comparison_text(compared_parts(step.prediction, *profile), *profile,
                               arguments.profile, session.style()) +
               gpu_note(*profile, topology);
     }
-    session.print(text + terms_note(step.assumed) + fitted_gpus_note(step.assumed, is_shipped) +
+    session.print(text + terms_note(step.assumed) + fitted_gpus_note(step.assumed, is_known) +
                   kernels_note(arguments) + groups_note(step) + report_line(session));
   }
 }
