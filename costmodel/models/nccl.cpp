@@ -298,7 +298,7 @@ class NcclModel final : public CostModel {
     host.nics_per_device = static_cast<double>(topology_.nics_per_host()) /
                            static_cast<double>(topology_.devices_per_host());
     // Devices that share an interface share it with the other groups of the mesh as well, which run
-    // the same collective at the same time: a group has no more than its own devices' share.
+    // the same collective at the same time, so that a group has its own devices' share.
     const double share = static_cast<double>(devices) * link.bandwidth.value();
     const double nics =
         std::max(1.0, std::floor(static_cast<double>(devices) * host.nics_per_device));

@@ -139,8 +139,8 @@ std::string how_to_write(std::string_view name) {
          (is_known ? "" : ": " + join(names));
 }
 
-// Blocks of a host of another size than the file's: those that hold all of its devices join them, and
-// those that do not fill it are left out.
+// Fits the blocks of a topology to hosts of another size than its file says: a block that is larger
+// than a host joins the whole host, and a block that does not fill hosts is left out.
 void fit_blocks(nlohmann::json& topology, std::int64_t devices_per_host) {
   const auto links = topology.find("links");
   if (links == topology.end() || !links->is_array()) return;

@@ -51,8 +51,8 @@ Shape resized(const OpCall& call, const TensorMeta& in, const std::vector<std::i
 
 struct Pooled {
   Shape output;
-  // By spatial dim: how many rows of the input a row of the output reads that no other row reads. It is 0
-  // where windows overlap.
+  // For each spatial dim, the number of rows of the input that one row of the output reads and no other
+  // row does; 0 where windows overlap.
   std::int64_t blocks[kSpatial] = {0, 0};
 };
 
