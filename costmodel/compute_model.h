@@ -82,14 +82,14 @@ struct KernelQuery {
   double flops = 0.0;  // multiply and add count as two
   DType dtype = DType::kF32;
   bool strided = false;  // a strided copy, as in a reshuffle
-  // The shapes of a GEMM and of attention, if the caller knows them. `flops` are theirs in any case:
-  // attention counts all pairs of queries and keys there, causal or not.
+  // The shapes of a GEMM and of attention, if the caller knows them. `flops` are theirs in any
+  // case: attention counts all pairs of queries and keys there, causal or not.
   std::optional<GemmShape> gemm = {};
   std::optional<AttentionShape> attention = {};
   Tf32 tf32 = Tf32::kAsMatmul;
   // Bytes of its tensors that the kernel neither reads nor writes, and the part of `bytes` that is
-  // written to inputs. AutoParallel counts each tensor once, so that its model, ap_roofline, adds the
-  // former and subtracts the latter.
+  // written to inputs. AutoParallel counts each tensor once, so that its model, ap_roofline, adds
+  // the former and subtracts the latter.
   Bytes unmoved_bytes = 0.0;
   Bytes overwritten_bytes = 0.0;
 };

@@ -9,8 +9,8 @@
 //   kernels.price(query, 3.0);        // as if the launch floor were three times as high
 //   kernels.threshold(query);         // the factor from which the floor hides this kernel's work
 //
-// Both scale the parts of a price (cost_model.h), so that they work on every model. With factors of 1
-// they return the model's own prices, to the last digit.
+// Both scale the parts of a price (cost_model.h), so that they work on every model. With factors of
+// 1 they return the model's own prices, to the last digit.
 #pragma once
 
 #include <memory>

@@ -77,12 +77,13 @@ class CostModel {
   [[nodiscard]] virtual std::vector<Alternative> alternatives(const CollectiveQuery&) const {
     return {};
   }
-  // The standard deviation of ln t over clusters like those that the model was fitted to: how unlike they
-  // are, and how few rows there were. Nothing for a model that does not know its error.
+  // The standard deviation of ln t over clusters like those that the model was fitted to: how
+  // unlike they are, and how few rows there were. Nothing for a model that does not know its error.
   [[nodiscard]] virtual std::optional<double> log_error(const CollectiveQuery&) const {
     return std::nullopt;
   }
-  // How alike the errors of two prices are on one cluster, from -1 to 1: of what both log_error() tell.
+  // How alike the errors of two prices are on one cluster, from -1 to 1: of what both log_error()
+  // tell.
   [[nodiscard]] virtual double error_correlation(const CollectiveQuery& a,
                                                  const CollectiveQuery& b) const {
     return a == b ? 1.0 : 0.0;

@@ -23,10 +23,10 @@ namespace shardlab {
 [[nodiscard]] double real_operations(const KernelQuery& query);
 
 inline constexpr std::int64_t kMostRowMultiple = 64;
-// The greatest power of two, up to kMostRowMultiple, that divides all `lengths`: those of the rows of
-// a product's operands and of its result in memory, in elements. Rows of one element may have any
-// length, since a matrix of one column is one row as well. 0 if a length is 0 or no whole number,
-// as where it is not known.
+// The greatest power of two, up to kMostRowMultiple, that divides all `lengths`: those of the rows
+// of a product's operands and of its result in memory, in elements. Rows of one element may have
+// any length, since a matrix of one column is one row as well. 0 if a length is 0 or no whole
+// number, as where it is not known.
 [[nodiscard]] double row_multiple(std::span<const double> lengths);
 
 // The pairs of a query and a key of one head that the mask lets see each other. The last query of a

@@ -3,7 +3,7 @@
 //
 //   const MeasuredRanges measured(model->measured());
 //   measured.gap({Collective::kAllGather, 1 << 20, {.ranks = 8}})   // nothing: it was measured
-//   measured.gap(query)->text()                    // "all_gather of 8 ranks on 1 host below 32 MiB"
+//   measured.gap(query)->text()                   // "all_gather of 8 ranks on 1 host below 32 MiB"
 //
 // A query counts as measured if there are rows for the same collective among the same numbers of
 // ranks and hosts, at sizes from the smallest of these rows to the largest, both included. Between

@@ -1,5 +1,5 @@
-// What the links of a topology let a collective take: the curve that the model `population` corrects
-// by measured factors.
+// What the links of a topology let a collective take: the curve that the model `population`
+// corrects by measured factors.
 //
 //   const PhysicalGroup group = physical_group(query.kind, query.group, topology);
 //   const PhysicalCurve curve = physical_curve(group);
@@ -7,8 +7,9 @@
 //
 //   t(S) = a (1 + (S / (a b))^p)^(1/p),  p = 0.7,  bend = ln S - ln(a b)
 //   S the full_bytes of the collective; a the floor in us; b the plateau in bytes/us
-//   inside a domain     a = 10 l^0.5,      b = 0.8 host / v; in place of 0.8, 1.06 on Hopper and 0.96
-//                       later for an all_reduce of 8 and more GPUs on NVSwitch that adds up (NVLS)
+//   inside a domain     a = 10 l^0.5,      b = 0.8 host / v; in place of 0.8, 1.06 on Hopper and
+//                       0.96 later for an all_reduce of 8 and more GPUs on NVSwitch that adds up
+//                       (NVLS)
 //   between domains     a = 24 l^0.7 r,    b = min(0.85 network / v, 0.8 host / ring); in place of
 //                       0.8, 1.04 between two domains for an all_reduce of 8 and more GPUs in each,
 //                       on NVSwitch that adds up, because their tree has one level
@@ -25,22 +26,23 @@
 //
 // SHARP: each device's link carries S / g up to the switches and S / g of the sum down, at the same
 // time, however many domains there are; between more than two, a ring or tree sends up to twice as
-// much. In a domain of g devices a chain carries all partial sums to the device with the link and the
-// sum back: (g - 1) / g of S each way through each device (status: derived). NCCL's own estimate of
-// CollNet's latency with NVSwitch, 31 us + 7.4 + 0.8 (g - 1), is that of a tree with protocol LL on
-// eight hosts, from which the 3 levels are (src/graph/tuning.cc of NCCL 2.27; status: derived; no
-// public log has small messages with SHARP). Only all_reduce gains: in an all_gather each domain has
-// to receive (d - 1) / d of S, and in a reduce_scatter it has to send that much, with SHARP as
-// without.
+// much. In a domain of g devices a chain carries all partial sums to the device with the link and
+// the sum back: (g - 1) / g of S each way through each device (status: derived). NCCL's own
+// estimate of CollNet's latency with NVSwitch, 31 us + 7.4 + 0.8 (g - 1), is that of a tree with
+// protocol LL on eight hosts, from which the 3 levels are (src/graph/tuning.cc of NCCL 2.27;
+// status: derived; no public log has small messages with SHARP). Only all_reduce gains: in an
+// all_gather each domain has to receive (d - 1) / d of S, and in a reduce_scatter it has to send
+// that much, with SHARP as without.
 //
 // Source: the shape is that of curve.h. The constants are round values near the medians of
 // configs/measurements (status: fitted); the volumes are derived. The shares are those of a link's
 // nominal bandwidth that large messages reach. With NVSwitch, an all_reduce among 8 H100s a host
 // has a bus bandwidth of 480 GB/s on one host and on two, 366 on four and 321 on eight, where 450
-// is nominal. With SHARP, two logs have 8 GiB in 44.0 ms on twelve hosts of 8 H100s (this curve says
-// 42.4) and in 104 ms on four hosts of 8 A100s with 100 GB/s a host (102), where a ring at the full
-// rate of the network would need 129. The job file of the former names the algorithm COLLNETCHAIN;
-// NVLS inside the hosts together with SHARP could be faster, but no public log shows it.
+// is nominal. With SHARP, two logs have 8 GiB in 44.0 ms on twelve hosts of 8 H100s (this curve
+// says 42.4) and in 104 ms on four hosts of 8 A100s with 100 GB/s a host (102), where a ring at the
+// full rate of the network would need 129. The job file of the former names the algorithm
+// COLLNETCHAIN; NVLS inside the hosts together with SHARP could be faster, but no public log shows
+// it.
 // Valid: as a base for corrections; used alone it is off by 20 to 50 %.
 #pragma once
 

@@ -6,14 +6,14 @@
 //
 // A point holds a bend of the physical curve, the ratio of the time to that curve there, and the
 // standard deviation of ln t of a cluster's times about the product. Between points, ln of the
-// ratio and the variance are linear, as they are for a random walk; beyond the outermost points they
-// are level. `measured` holds the hosts, the smallest and the largest bytes of the rows of the same
-// collective and group that the row was fitted to; it is absent if there were none.
-// `network_delay` says for which network the row is: how many times as long as on InfiniBand one step
-// takes there (physical_curve.h). A row without it is for every network. One collective and group may
-// have several rows, for different networks.
-// `by_launch` says how the floor changes where a process drives several GPUs: the launch_of for
-// which the points are, and how fast ln of the floor rises with it. It is absent if it does not.
+// ratio and the variance are linear, as they are for a random walk; beyond the outermost points
+// they are level. `measured` holds the hosts, the smallest and the largest bytes of the rows of the
+// same collective and group that the row was fitted to; it is absent if there were none.
+// `network_delay` says for which network the row is: how many times as long as on InfiniBand one
+// step takes there (physical_curve.h). A row without it is for every network. One collective and
+// group may have several rows, for different networks. `by_launch` says how the floor changes where
+// a process drives several GPUs: the launch_of for which the points are, and how fast ln of the
+// floor rises with it. It is absent if it does not.
 #pragma once
 
 #include <cstdint>

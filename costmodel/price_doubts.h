@@ -1,21 +1,23 @@
 // Which prices of a model cannot be right, or are unlike anything that was measured on such a GPU.
 //
-//   const PriceDoubts doubts(*model, topology, {.name = "calibrated-h100", .model = measured.get()});
+//   const PriceDoubts doubts(*model, topology,
+//                            {.name = "calibrated-h100", .model = measured.get()});
 //   if (const auto doubt = doubts.of(query)) print(doubt->text());
 //
 // A price is doubted for the first of these reasons that holds:
 //
-//   faster than the links    less time than the bytes need that must reach one rank, or one host, at
-//                            the full rates of the topology's links. Per rank: S of a broadcast, S/n
-//                            of a scatter, S of a send_recv, otherwise S (n-1)/n. Per host with g of
-//                            the n ranks, on all of its interfaces together: S (1 - g/n) of an
-//                            all_gather, g times that of an all_to_all, S/h of a reduce_scatter
-//                            on h hosts, and S of a broadcast. An all_reduce brings 2 S (h-1)/h
-//                            into some host, or S where the network reduces (SHARP), since every
-//                            element of the sum depends on other hosts. S is full_bytes. Source:
-//                            the lower bounds of Chan et al., Collective communication: theory,
-//                            practice, and experience, 2007, section 3; those of ranks leave the
-//                            reductions to the switches (NVLink SHARP).
+//   faster than the links    less time than the bytes need that must reach one rank, or one domain
+//                            (NVLink's, which is a host or larger), at the full rates of the
+//                            topology's links. Per rank: S of a broadcast, S/n of a scatter, S of a
+//                            send_recv, otherwise S (n-1)/n. Per domain with g of the n ranks, on
+//                            all of its interfaces together: S (1 - g/n) of an all_gather, g times
+//                            that of an all_to_all, S/d of a reduce_scatter on d domains, and S of
+//                            a broadcast. An all_reduce brings 2 S (d-1)/d into some domain, or S
+//                            where the network reduces (SHARP), since every element of the sum
+//                            depends on other domains. S is full_bytes. Source: the lower bounds of
+//                            Chan et al., Collective communication: theory, practice, and
+//                            experience, 2007, section 3; those of ranks leave the reductions to
+//                            the switches (NVLink SHARP).
 //   below an all_gather      an all_reduce of at least kBandwidthBound bytes that takes less time
 //                            than this model's own all_gather of the same buffer, though every
 //                            rank has to receive as much and has to send its summands too. Not
@@ -51,8 +53,8 @@ struct PriceDoubt {
   double other_us = 0.0;   // the bound, the all_gather's price, or the measured model's
   std::string other_name;  // kUnlikeMeasured: of the measured model
 
-  // "all_gather of 128 ranks on 16 hosts, 512 MiB: 49,990 us is 13 times what calibrated-a100 says,
-  // 3,721 us".
+  // "all_gather of 128 ranks on 16 hosts, 512 MiB: 49990 us is 13 times what calibrated-a100 says,
+  // 3721 us".
   [[nodiscard]] std::string text() const;
   // The factor by which the two figures differ: at least 1.
   [[nodiscard]] double ratio() const;

@@ -1,12 +1,13 @@
-// What one more process group costs a program: the time in which NCCL makes its communicator, once, and
-// the memory of each GPU that the communicator keeps.
+// What one more process group costs a program: the time in which NCCL makes its communicator, once,
+// and the memory of each GPU that the communicator keeps.
 //
 //   spread_of(process_group_times()).median   // seconds
 //
-// Both come from what has been published. The figures differ more between clusters than between numbers
-// of ranks: eight ranks take 0.24 s on one and 4.5 s on another. All groups of one mesh dim are made at
-// the same time, so that a flattened mesh costs this once. The time to load NCCL's kernels is left out
-// where a log tells it, since only the first communicator of a process spends it.
+// Both come from what has been published. The figures differ more between clusters than between
+// numbers of ranks: eight ranks take 0.24 s on one and 4.5 s on another. All groups of one mesh dim
+// are made at the same time, so that a flattened mesh costs this once. The time to load NCCL's
+// kernels is left out where a log tells it, since only the first communicator of a process spends
+// it.
 #pragma once
 
 #include <cstdint>

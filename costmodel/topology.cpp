@@ -41,8 +41,8 @@ void settle_reduction(LinkLevel& level, std::int64_t capability, const JsonPlace
                                : "found true on a level of kind \"" + kind + "\"" + valid);
 }
 
-// Levels stand once each, from inner to outer, under names of their own. Blocks fill whole hosts and
-// the blocks of the next level, and a domain is made of whole hosts that a level joins.
+// Levels stand once each, from inner to outer, under names of their own. Blocks fill whole hosts
+// and the blocks of the next level, and a domain is made of whole hosts that a level joins.
 void expect_nested(const std::vector<LinkLevel>& links, std::int64_t devices_per_host,
                    const JsonPlace& place) {
   const auto joins = [](const LinkLevel& level) {

@@ -65,8 +65,8 @@ struct LinkLevel {
   double oversubscription = 1.0;
   bool kind_is_given = false;
   // The switches of this level add up what an all_reduce sends through them: NVLink SHARP (NVLS) of
-  // NVSwitch, SHARP of an InfiniBand network. If the file does not say, only NVSwitch of GPUs with a
-  // compute capability of 90 or more does.
+  // NVSwitch, SHARP of an InfiniBand network. If the file does not say, only NVSwitch of GPUs with
+  // a compute capability of 90 or more does.
   bool reduces = false;
   bool reduces_is_given = false;
 };
@@ -110,8 +110,8 @@ class Topology {
   // The rate of products of f32 whose operands the tensor cores round to TF32; nothing for a device
   // that has no such format, or whose file does not say.
   [[nodiscard]] std::optional<Tflops> tf32_peak() const;
-  // The device's streaming multiprocessors. If the file does not say, those of the datacenter GPU of
-  // that compute capability: 80 of V100, 108 of A100, 132 of H100 SXM, 148 of B200.
+  // The device's streaming multiprocessors. If the file does not say, those of the datacenter GPU
+  // of that compute capability: 80 of V100, 108 of A100, 132 of H100 SXM, 148 of B200.
   [[nodiscard]] std::int64_t multiprocessors() const;
 
   // The network interfaces of a host; by default one per device.

@@ -34,8 +34,8 @@ class CostStacks final : public StackSource {
     return stacks;
   }
 
-  // `answer` takes one question of the worker's request `prices` as JSON text, and returns {"ok"} or
-  // {"error"} (python/torch_worker/README.md).
+  // `answer` takes one question of the worker's request `prices` as JSON text, and returns {"ok"}
+  // or {"error"} (python/torch_worker/README.md).
   void add(const std::string& name, const std::string& base, int parameters, py::function answer) {
     const auto function =
         std::shared_ptr<py::function>(new py::function(std::move(answer)), [](py::function* owned) {

@@ -1,4 +1,5 @@
-// Layouts that change, as one cell of a table says them: "`w1` S(0)R to RR, `w2` S(0)R to RR and 5 more".
+// Layouts that change, as one cell of a table says them: "`w1` `S(0)R` to `RR`, `w2` `S(0)R` to
+// `RR`, `w3` `S(0)R` to `RR` and 5 more".
 #pragma once
 
 #include <algorithm>

@@ -53,8 +53,8 @@ Flip judge(const ComparisonRecord& record, std::size_t question, std::size_t sta
   return flip;
 }
 
-// A choice that cannot run outweighs any time, so these flips come first. Then comes the time that is
-// saved or lost; then what nobody can judge, and what changes nothing.
+// A choice that cannot run outweighs any time, so these flips come first. Then comes the time that
+// is saved or lost; then what nobody can judge, and what changes nothing.
 int reading_place(const Flip& flip) {
   if (flip.verdict == Verdict::kUndecided) return 2;
   if (flip.verdict == Verdict::kEqual) return 3;

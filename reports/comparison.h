@@ -1,43 +1,46 @@
-// What a record shows: what each candidate does to the time of each suite, which decisions it flips,
-// what the reference says of them, and how much each stack loses by its choices.
+// What a record shows: what each candidate does to the time of each suite, which decisions it
+// flips, what the reference says of them, and how much each stack loses by its choices.
 //
 //   const Comparison comparison = compare(record);
 //   comparison.suites[0].percent();         // how much the time of the first suite changes
 //   comparison.stacks[1].flips.total;       // decisions the first candidate takes otherwise
-//   comparison.flips.front().delta_us;      // the flip that saves or loses most comes first
+//   comparison.flips.front().delta_us;      // the largest in size, unless a choice cannot run
 //
 // Flip: a question that the candidate answers with another choice than the baseline does.
-// Best: the cheapest known choice by the reference. That is the record's best, or an answer that the
-//   reference prices lower still (rule sets differ between stacks: one may choose what another never
-//   lists).
+// Best: the cheapest known choice by the reference. That is the record's best, or an answer that
+//   the reference prices lower still (rule sets differ between stacks: one may choose what another
+//   never lists).
 // A choice that cannot run, since no collective does one of its steps (PyTorch's executor refuses
 //   P(sum)->P(max), for one), is worse than any that runs, whatever the prices: a flip to one that
 //   runs is better, with no gain in microseconds. It has no regret, and is never the best.
-// Regret of an answer: (its reference price - best) / best, a fraction that is never negative. Where
-//   best is 0, the regret of a choice that is free as well is 0; a choice that costs something has no
-//   ratio and counts as unbounded, with its microseconds.
-// Undecided: a flip that the reference cannot judge, since it has no price for one of the choices, or
-//   since its own error is larger than the difference. The error of the difference is the root of the
-//   summed squares of the two intervals' half widths, as if the two errors had nothing in common; on one
-//   cluster they have, so that this errs on the side of doubt.
+// Regret of an answer: (its reference price - best) / best, a fraction that is never negative.
+//   Where best is 0, the regret of a choice that is free as well is 0; a choice that costs
+//   something has no ratio and counts as unbounded, with its microseconds.
+// Undecided: a flip that the reference cannot judge, since it has no price for one of the choices,
+//   or since its own error is larger than the difference. The error of the difference is the one
+//   that the record states (StackAnswer::reference_gain_error_us). If the record states none, it is
+//   the root of the summed squares of the two intervals' half widths, as if the two errors had
+//   nothing in common; on one cluster they have, so that this errs on the side of doubt.
 // Gain of a flip: the baseline's reference price minus the candidate's, so that positive is better;
 //   gain_percent is in percent of the baseline's price. Prices that differ by less than 1e-9 of
 //   their size are equal, since DTensor compares sums of doubles.
 //
-// Delta of a flip: the candidate's reference price minus the baseline's, times the question's count, so
-//   that negative is better. It is empty unless both choices have a time (reports/suite_change.h).
-//   Its share is in percent of what the baseline's choices of the whole suite take.
+// Delta of a flip: the candidate's reference price minus the baseline's, times the question's
+//   count, so that negative is better. It is empty unless both choices have a time
+//   (reports/suite_change.h). Its share is in percent of what the baseline's choices of the whole
+//   suite take.
 //
 // Basis: what the reference's judgement of a decision rests on, where its collective model has
-//   measured rows. A priced decision, one whose two choices the reference prices, is `measured` when
-//   every communication step of the baseline's choice, of the candidate's and of the best was
-//   measured (reports/records/price_basis.h: a row of the same collective among as many ranks on as many
-//   hosts, the bytes between the smallest and the largest such row), `carried over` when one was not,
-//   and `local work` when none of the three communicates.
+//   measured rows. A priced decision, one whose two choices the reference prices, is `measured`
+//   when every communication step of the baseline's choice, of the candidate's and of the best was
+//   measured (reports/records/price_basis.h: a row of the same collective among as many ranks on as
+//   many hosts, the bytes between the smallest and the largest such row), `carried over` when one
+//   was not, and `local work` when none of the three communicates.
 //
 // Nothing is run here. A comparison indexes into its record and is meaningless without it.
 // Cost: one pass and a sort per stack; 20,000 questions x 8 stacks take some 0.1 s.
-// Tested by tests/unit/reports/comparison_test.cpp and price_basis_test.cpp.
+// Tested by tests/unit/reports/comparison_test.cpp and
+// tests/unit/reports/records/price_basis_test.cpp.
 #pragma once
 
 #include <array>
@@ -61,8 +64,8 @@ inline constexpr std::array<Verdict, 4> kVerdicts = {Verdict::kBetter, Verdict::
 // "better", "worse", "equal", "undecided".
 [[nodiscard]] std::string_view verdict_text(Verdict verdict);
 
-// Bands of the size of a question's largest tensor: "<1MB", "1-64MB", ">=64MB". They are decimal, as
-// in `validate`.
+// Bands of the size of a question's largest tensor: "<1MB", "1-64MB", ">=64MB". They are decimal,
+// as in `validate`.
 inline constexpr std::array<std::string_view, 3> kSizeBands = {"<1MB", "1-64MB", ">=64MB"};
 [[nodiscard]] std::size_t size_band(double bytes);  // an index into kSizeBands
 
@@ -77,8 +80,8 @@ struct Flip {
   std::optional<Basis> basis;           // empty if undecided, or if the record does not tell
 };
 
-// The half width of the 95 % interval of a flip's gain, in microseconds; 0 where the reference does not
-// know its error.
+// The half width of the 95 % interval of a flip's gain, in microseconds; 0 where the reference does
+// not know its error.
 [[nodiscard]] double gain_error_us(const ComparisonRecord& record, const Flip& flip);
 // Why the reference cannot judge an undecided flip; "" for the others.
 [[nodiscard]] std::string undecided_reason(const ComparisonRecord& record, const Flip& flip);
@@ -162,8 +165,9 @@ struct StackSummary {
 
 struct Comparison {
   std::vector<StackSummary> stacks;  // in the order of record.stacks, so the baseline comes first
-  // The flips of all candidates: those that take a choice which can run for one which cannot, or the
-  // reverse; then by |delta_us|, falling; then the undecided ones, and those that change nothing.
+  // The flips of all candidates: those that take a choice which can run for one which cannot, or
+  // the reverse; then by |delta_us|, falling; then the undecided ones, and those that change
+  // nothing.
   std::vector<Flip> flips;
   std::vector<SuiteChange> suites;    // for each suite, a change for each candidate
   std::vector<SuiteChange> programs;  // the same for programs that suites were recorded from
@@ -180,9 +184,9 @@ struct Comparison {
 // The cheapest known choice by the reference.
 [[nodiscard]] std::optional<double> best_known_us(const RecordQuestion& question);
 
-// What the judgement of one candidate's decision rests on: the bases of the baseline's choice, of its
-// own and of the best known one. Empty where the reference does not price both choices, or where the
-// record does not tell. The pointers point into `question`.
+// What the judgement of one candidate's decision rests on: the bases of the baseline's choice, of
+// its own and of the best known one. Empty where the reference does not price both choices, or
+// where the record does not tell. The pointers point into `question`.
 [[nodiscard]] std::vector<const PriceBasis*> bases_of(const RecordQuestion& question,
                                                       std::size_t stack);
 // The least measured of several bases; empty if there are none.
@@ -206,9 +210,9 @@ struct ComparisonOptions {
 // How many flips are hidden.
 [[nodiscard]] std::size_t hidden_flips(const Comparison& comparison);
 
-// The stack with the lowest mean regret, and the first of several that are equal. The reference itself
-// is left out, since its regret is 0 by its own prices. Points into `comparison`; null where no stack
-// has a mean.
+// The stack with the lowest mean regret, and the first of several that are equal. The reference
+// itself is left out, since its regret is 0 by its own prices. Points into `comparison`; null where
+// no stack has a mean.
 [[nodiscard]] const StackSummary* lowest_regret(const ComparisonRecord& record,
                                                 const Comparison& comparison);
 

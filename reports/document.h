@@ -1,6 +1,6 @@
 // What a section says, free of any output format: blocks of text, figures, tables, charts and
-// pictures (picture.h) that each writer sets in its own way. Adding an output format touches no section; adding a section
-// touches no writer.
+// pictures (picture.h) that each writer sets in its own way. Adding an output format touches no
+// section; adding a section touches no writer.
 //
 //   SectionContent content;
 //   content.blocks.push_back(Paragraph{"Regret is ..."});
@@ -124,8 +124,8 @@ struct Facet {
 };
 
 // A long table. A reader can sort it, filter it and open its rows where the medium allows that; a
-// writer that has to cut it says so. Its rows come in the order in which they are to be kept: a writer
-// takes as many as fit and shows them by `place`.
+// writer that has to cut it says so. Its rows come in the order in which they are to be kept: a
+// writer takes as many as fit and shows them by `place`.
 struct Browser {
   std::string id;  // unique in its document: "flips"
   std::string caption;

@@ -1,11 +1,12 @@
 // The layers of a program, found where its ops repeat: exported graphs number their nodes and name
 // no layers.
 //
-//   layers_of({"a", "b", "c", "b", "c", "d"})     -> before, 1, 1, 2, 2, after
+//   layers_of({"x", "a", "b", "c", "d", "a", "b", "c", "d", "y"})
+//       -> before, 1, 1, 1, 1, 2, 2, 2, 2, after
 //
-// The layers are the longest stretch of a phase's ops that repeats one sequence at least twice, where
-// that stretch is at least half of the ops. Of several sequences that cover as much, the shortest is
-// taken. Cost: quadratic in the number of ops, some 10 ms for 4,000.
+// The layers are the longest stretch of a phase's ops that repeats one sequence of at least four
+// ops at least twice, where that stretch is at least half of the ops. Of several sequences that
+// cover as much, the shortest is taken. Cost: quadratic in the number of ops, some 10 ms for 4,000.
 // Tested by tests/unit/reports/layers_test.cpp.
 #pragma once
 

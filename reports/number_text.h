@@ -4,7 +4,8 @@
 //
 //   grouped(1204)             "1,204"          percent(0.1096)     "11.0 %"
 //   fixed(22.8185, 2)         "22.82"          percent(0.0004)     "<0.1 %"
-//   fixed(1234567.891, 2)     "1,234,567.89"   bytes_text(6.71e7)  "67.1 MB", where 1 MB = 1e6 bytes
+//   fixed(1234567.891, 2)     "1,234,567.89"   bytes_text(6.71e7)  "67.1 MB", where 1 MB = 1e6
+//                                                                  bytes
 //
 // Records keep every digit instead (exact). Tested by tests/unit/reports/number_text_test.cpp.
 #pragma once
@@ -34,8 +35,8 @@ namespace shardlab::reports {
 [[nodiscard]] std::string percent(double fraction);
 
 // A change in percent with its sign and as many digits as it takes to see it: "-2.09 %", "+12.3 %",
-// "-0.001 %"; two digits after the point where the change is 0.1 or more, one where it is 10 or more.
-// No change is "0 %", and one below a millionth of a percent "+<0.000001 %".
+// "-0.001 %"; two digits after the point where the change is 0.1 or more, one where it is 10 or
+// more. No change is "0 %", and one below a millionth of a percent "+<0.000001 %".
 [[nodiscard]] std::string change_percent(double percent);
 // The same without its sign: "2.09 %".
 [[nodiscard]] std::string size_percent(double percent);
@@ -43,7 +44,7 @@ namespace shardlab::reports {
 // "512 B", "1.05 MB", "8.59 GB": three significant digits, decimal units.
 [[nodiscard]] std::string bytes_text(double bytes);
 
-// "12.35 us", "1.33 s": four significant digits, the unit that needs the fewest.
+// "12.35 us", "1.330 s": four significant digits, the unit that needs the fewest.
 [[nodiscard]] std::string duration_text(double us);
 
 // "12.35 us to 20.11 us on 95 % of clusters like those measured"; "" without bounds.

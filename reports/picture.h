@@ -1,5 +1,6 @@
 // Pictures: what a section draws to scale, free of any output format. The HTML writer draws them as
-// SVG (writers/picture_svg.h), Markdown writes the tables of picture_table().
+// SVG (writers/picture_svg.h, and writers/layouts_html.h for layouts). Markdown writes the tables
+// of picture_table(), and layouts as text.
 //
 //   Timeline     what runs when: a lane for each stream, a bar for each task
 //   HostPicture  the ranks of a mesh in boxes of hosts, with the groups of its dims
@@ -26,7 +27,8 @@ struct Bar {
   double start = 0.0, end = 0.0;
   std::size_t series = 0;  // bars of one series look alike
   bool waits = false;
-  // How long tasks run in it, if it stands for several with gaps in between; otherwise all the time.
+  // How long tasks run in it, if it stands for several with gaps in between; otherwise all the
+  // time.
   std::optional<double> busy = {};
 };
 struct Lane {

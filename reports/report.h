@@ -2,7 +2,8 @@
 //
 //   const ReportFiles files = write_report(record);   // report.html, report.md, report.json
 //
-// The same record gives the same bytes on every machine. Writing them to disk is left to the caller.
+// The same record gives the same bytes on every machine. Writing them to disk is left to the
+// caller.
 // Throws ContractError for a record that contradicts itself (check_record). Cost: 20,000
 // questions on 2 stacks take about half a second. Tested by tests/unit/reports/report_test.cpp.
 #pragma once
@@ -27,8 +28,8 @@ struct ReportFiles {
 // The JSON alone: what `compare --format json` prints.
 [[nodiscard]] std::string report_json(const ComparisonRecord& record);
 
-// The sentence, the time and the collectives of each suite, a row per stack and the first flips in less
-// than 4 KB of Markdown, for a comment on a pull request.
+// The sentence, the time and the collectives of each suite, a row per stack and the first flips in
+// less than 4 KB of Markdown, for a comment on a pull request.
 [[nodiscard]] std::string summary_markdown(const ComparisonRecord& record,
                                            const ComparisonOptions& options = {});
 

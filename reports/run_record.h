@@ -3,10 +3,10 @@
 //   const RunRecord record = parse_run_record(text, "record.json");
 //   const ReportFiles files = write_report(record);      // report.html, report.md, report.json
 //
-// A comparison has a record of its own (reports/records/record.h). The records of the other commands
-// hold the JSON that the command printed under "result", which is checked key by key when it is read.
-// A new kind needs a record in a file like reports/records/ties_record.h, an alternative below, and
-// sections that take it.
+// A comparison has a record of its own (reports/records/record.h). The records of the other
+// commands hold the JSON that the command printed under "result", which is checked key by key when
+// it is read. A new kind needs a record in a file like reports/records/ties_record.h, an
+// alternative below, and sections that take it.
 // Tested by tests/unit/reports/run_record_test.cpp.
 #pragma once
 
@@ -28,8 +28,8 @@ namespace shardlab::reports {
 using RunRecord = std::variant<ComparisonRecord, TiesRecord, ValidationRecord, SolutionRecord,
                                SimulationRecord, StepRecord, PlanRecord>;
 
-// Throws ConfigError, naming `file` and the JSON pointer or the line, for text that is no record or a
-// damaged one.
+// Throws ConfigError, naming `file` and the JSON pointer or the line, for text that is no record or
+// a damaged one.
 [[nodiscard]] RunRecord parse_run_record(std::string_view text, std::string_view file);
 
 // Makes the record of what a command printed. Throws ConfigError as the readers do.

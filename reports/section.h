@@ -3,14 +3,14 @@
 //   REPORT_SECTION(ties){         // in reports/sections/ties.cpp, inside namespace shardlab
 //       .id = "ties",
 //       .title = "Ties and order dependence",
-//       .question = "Which choices rest on a coin toss?",
-//       .order = 40,
-//       .render = render,
+//       .question = "Which choices do the prices not decide?",
+//       .order = 50,
+//       .render = ties_section::render,
 //   };
 //
 // The table of all sections is generated from the folder by cmake/registry.cmake; render_report
-// sorts it by `order`, which is the section's place in the report. A section opens with its question
-// and ends with its answer; a section without blocks and answer is left out.
+// sorts it by `order`, which is the section's place in the report. A section opens with its
+// question and ends with its answer; a section without blocks and answer is left out.
 #pragma once
 
 #include <span>
@@ -33,8 +33,8 @@ namespace shardlab {
 
 namespace reports {
 
-// The record that a section takes says which reports it stands in; one that takes RunHeader stands in
-// all of them.
+// The record that a section takes says which reports it stands in; one that takes RunHeader stands
+// in all of them.
 using Render =
     std::variant<SectionContent (*)(const ComparisonRecord&, const Comparison&),
                  SectionContent (*)(const TiesRecord&), SectionContent (*)(const ValidationRecord&),

@@ -20,8 +20,8 @@ namespace shardlab::reports {
 
 [[nodiscard]] std::optional<double> maximum(std::span<const double> values);
 
-// As costmodel/base/percentile.h defines it: percentile({1, 2, 4}, 0.75) is 3. Assumes that p is from
-// 0 to 1.
+// As costmodel/base/percentile.h defines it: percentile({1, 2, 4}, 0.75) is 3. Assumes that p is
+// from 0 to 1.
 [[nodiscard]] std::optional<double> percentile(std::span<const double> values, double p);
 
 // percentile(values, 0.5).

@@ -1,18 +1,19 @@
 // What a candidate does to a suite as a whole: its time by the reference, and its collectives.
 //
 //   const std::vector<SuiteChange> changes = change_by_suite(record);
-//   changes[0].baseline_us;                  // what the baseline's choices take, in microseconds
-//   changes[0].percent();                    // -0.04: the candidate's choices take 0.04 % less
-//   changes[0].collectives[0].candidate;     // how many all_gathers the candidate runs, and of what bytes
+//   changes[0].baseline_us;               // what the baseline's choices take, in microseconds
+//   changes[0].percent();                 // -0.04: the candidate's choices take 0.04 % less
+//   changes[0].collectives[0].candidate;  // how many all_gathers the candidate runs, of what bytes
 //
-// Time of a suite: the sum over its timed questions of the reference's price of the choice times the
-// question's count, which is how often the program asks it. A question is timed if the reference
-// prices the choices of both stacks and both can run. Times and collectives of both stacks are taken
-// over the same questions; those of one candidate are therefore not always those of another.
-// A stack can change the time of a question without flipping it: the choice stays, and other steps
-// lead to it (`other_steps`).
+// Time of a suite: the sum over its timed questions of the reference's price of the choice times
+// the question's count, which is how often the program asks it. A question is timed if the
+// reference prices the choices of both stacks and both can run. Times and collectives of both
+// stacks are taken over the same questions; those of one candidate are therefore not always those
+// of another. A stack can change the time of a question without flipping it: the choice stays, and
+// other steps lead to it (`other_steps`).
 //
-// Microseconds and bytes; the bytes of a collective are those of the larger of one rank's two buffers.
+// Microseconds and bytes; the bytes of a collective are those of the larger of one rank's two
+// buffers.
 // Cost: one pass for each candidate. Tested by tests/unit/reports/suite_change_test.cpp.
 #pragma once
 
@@ -51,8 +52,8 @@ struct SuiteChange {
   bool tells_collectives = false;  // false for a record without them
   std::vector<CollectiveChange> collectives;  // the kinds that either stack runs, by name
 
-  // The change in percent of the baseline's time. Empty if nothing is timed, or if the baseline takes
-  // no time and the candidate some.
+  // The change in percent of the baseline's time. Empty if nothing is timed, or if the baseline
+  // takes no time and the candidate some.
   [[nodiscard]] std::optional<double> percent() const;
   [[nodiscard]] bool is_nothing() const;  // timed, and less than kNothingPercent
   // All kinds together.
@@ -72,8 +73,8 @@ struct OtherSteps {
 // both can run.
 [[nodiscard]] bool is_timed(const RecordQuestion& question, std::size_t stack);
 
-// Returns the changes of all candidates for the first suite, then those for the next one. Suites come
-// in the order in which the questions name them.
+// Returns the changes of all candidates for the first suite, then those for the next one. Suites
+// come in the order in which the questions name them.
 [[nodiscard]] std::vector<SuiteChange> change_by_suite(const ComparisonRecord& record);
 // The same for the programs that suites were recorded from.
 [[nodiscard]] std::vector<SuiteChange> change_by_program(const ComparisonRecord& record);

@@ -62,9 +62,9 @@ std::string judgement(const FlipCounts& flips) {
   return listed(parts);
 }
 
-// "mean regret falls from 3.2 % to 1.1 %"; "" if neither mean is known. A stack that is judged by its
-// own prices has no regret, whatever its prices are worth: "by the prices of `alpha-beta`, which is
-// itself the reference, `dtensor-v3` has a mean regret of 10.8 %".
+// "mean regret falls from 3.2 % to 1.1 %"; "" if neither mean is known. A stack that is judged by
+// its own prices has no regret, whatever its prices are worth: "by the prices of `alpha-beta`,
+// which is itself the reference, `dtensor-v3` has a mean regret of 10.8 %".
 std::string regret_change(const ComparisonRecord& record, const StackSummary& baseline,
                           const StackSummary& candidate) {
   const RegretSummary& before = baseline.regret;
@@ -94,8 +94,8 @@ std::string regret_change(const ComparisonRecord& record, const StackSummary& ba
          from + " to " + to + over;
 }
 
-// "; 12 decisions keep their choice and reach it by other steps, which take 14.57 ms less"; "" if none
-// does.
+// "; 12 decisions keep their choice and reach it by other steps, which take 14.57 ms less"; "" if
+// none does.
 std::string other_steps(const Comparison& comparison, std::size_t stack) {
   std::int64_t count = 0;
   double us = 0.0;
@@ -150,8 +150,8 @@ std::string unused_collectives(const ComparisonRecord& record, const Comparison&
          ", which no choice runs";
 }
 
-// "It flips 132 of 1,204 decisions (11.0 %): 120 of them are improvements ...; mean regret falls from
-// 3.2 % to 1.1 %."
+// "It flips 132 of 1,204 decisions (11.0 %): 120 of them are improvements ...; mean regret falls
+// from 3.2 % to 1.1 %."
 std::string one_candidate(const ComparisonRecord& record, const Comparison& comparison) {
   const StackSummary& baseline = comparison.stacks[0];
   const StackSummary& candidate = comparison.stacks[1];

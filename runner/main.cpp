@@ -29,7 +29,8 @@ void keep_freed_memory() {
 
 int run(int argc, char** argv, Session& session) {
   session.takes_interrupts = true;
-  // A file that passes the limit of `ulimit -f` is an error that says so, not the end of the program.
+  // A file that passes the limit of `ulimit -f` is an error that says so, not the end of the
+  // program.
   std::signal(SIGXFSZ, SIG_IGN);
   const int exit_code = run_command_line({argv + 1, argv + argc}, session);
   std::cout.flush();

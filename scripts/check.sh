@@ -95,7 +95,14 @@ check_format() {
     return
   fi
   local report=$LOGS/format-diagnostics.log
-  $clang_format --dry-run --Werror "${sources[@]}" &> "$report" && return
+  local verdict=0
+  # clang-format leaves comments as they are, so their width is checked here.
+  LC_ALL=C.UTF-8 grep -HnP '^(?=.{101})[^"]*//' "${sources[@]}" > "$LOGS/wide-comments.log" || true
+  if [[ -s $LOGS/wide-comments.log ]]; then
+    sed 's/^\([^:]*:[0-9]*\):.*/\1: a comment is wider than 100 columns/' "$LOGS/wide-comments.log"
+    verdict=1
+  fi
+  $clang_format --dry-run --Werror "${sources[@]}" &> "$report" && return $verdict
   sed -n 's/^\([^ :]*\):[0-9]*:[0-9]*: error: .*/\1/p' "$report" | sort | uniq -c |
     awk '{print $2 ": " $1 " places to format"} END {print "scripts/check.sh --fix format does it"}'
   return 1

@@ -48,8 +48,8 @@ class WithAllToAllPenalty final : public SemanticsUpon {
     const bool is_strided = step.from.is_strided() || step.to.is_strided();
     if (!step.from.cuts() || !step.to.cuts() || !result.price.is_possible()) return result;
     if (is_strided && !base()->prices_strided_shards()) return result;
-    // A penalty that the base has already added cannot be taken off again without rounding. Versions
-    // with a penalty price nothing but the collective, so that it is asked once more.
+    // A penalty that the base has already added cannot be taken off again without rounding.
+    // Versions with a penalty price nothing but the collective, so that it is asked once more.
     if (own_penalty_ != Micros()) {
       result.price = models.collectives.price({result.collective, result.full_bytes, step.group});
     }

@@ -1,5 +1,5 @@
-// Semantics with another penalty on an all-to-all, the microseconds that a version of DTensor's cost
-// function adds to the price of S->S': 1 before v4, 0 since.
+// Semantics with another penalty on an all-to-all, the microseconds that a version of DTensor's
+// cost function adds to the price of S->S': 1 before v4, 0 since.
 //
 //   auto semantics = with_all_to_all_penalty(edge_semantics("v3"), Micros(0.0));  // prices as v4
 //   all_to_all_penalty_given(*semantics)   // 0; nothing for the semantics of edge_semantics()

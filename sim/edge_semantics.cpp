@@ -171,8 +171,8 @@ class V3 : public V2 {
   }
 };
 
-// A planner may turn a shard into a P(sum) that the target asks for: each rank puts its shard into a
-// tensor of zeros. The cost function, which knows only communication, does not offer this to
+// A planner may turn a shard into a P(sum) that the target asks for: each rank puts its shard into
+// a tensor of zeros. The cost function, which knows only communication, does not offer this to
 // strategies.
 class V3WithSumsOfShards final : public V3 {
  public:

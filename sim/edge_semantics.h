@@ -105,8 +105,8 @@ class EdgeSemantics {
   // The price of R->P, if it is a parameter of these semantics.
   [[nodiscard]] virtual std::optional<Micros> replicate_to_partial() const { return std::nullopt; }
 
-  // Whether the graph planner may turn a shard into a P(sum) that the target asks for, at no cost to
-  // its search. The plan's price is infinite all the same, so no strategy contains such a step.
+  // Whether the graph planner may turn a shard into a P(sum) that the target asks for, at no cost
+  // to its search. The plan's price is infinite all the same, so no strategy contains such a step.
   [[nodiscard]] virtual bool plans_sums_of_shards() const { return false; }
 
   // The price of an edge, if it is known without looking at the steps. Assumes that the layouts

@@ -12,13 +12,14 @@
 // found by index (local_rows), and partial contributions are combined in double precision.
 //
 // A result is verified when no element is further from the truth than rounding explains. Integers
-// must be equal. For floating point the bound is the sum over the steps of (n + 2) u A, where n is
-// the number of ranks in the step's group, u the dtype's unit roundoff, and A the largest sum of
-// magnitudes of one element's contributions. Source: Higham 2002, Accuracy and Stability of
-// Numerical Algorithms, 4.2: summing n terms in any order has an error of at most (n - 1) u / (1 -
-// (n - 1) u) times that sum; scaling and the rounding of the contributions themselves add one u
-// each. Steps with norm partials allow (n + 8) u A, because they raise to two powers. What the
-// made-up contributions lost by rounding is added to the bound.
+// must be equal. For floating point the bound is the sum over the steps of (n + 2) (u A + e), where
+// n is the number of ranks in the step's group, u the dtype's unit roundoff, A the largest sum of
+// magnitudes of one element's contributions, and e the dtype's underflow error. Source: Higham
+// 2002, Accuracy and Stability of Numerical Algorithms, 4.2: summing n terms in any order has an
+// error of at most (n - 1) u / (1 - (n - 1) u) times that sum; scaling and the rounding of the
+// contributions themselves add one u each. Steps with norm partials allow (n + 8) (u A + e),
+// because they raise to two powers. What the made-up contributions lost by rounding is added to the
+// bound.
 //
 // Memory: the tensor, its global value and the results of one step are held at the same time;
 // replicas share one buffer. Threads work on different groups of a step. The result does not depend

@@ -60,8 +60,8 @@ HeldPart held_part(const TensorMeta& meta, const Layout& layout, const DeviceMes
   HeldPart held;
   const std::optional<Layout> decoded =
       layout.has_strided() ? decode_strided_as_order(layout, mesh) : std::nullopt;
-  // Where an extent does not divide evenly, the decoded layout has the same parts in the same order,
-  // but not of the same sizes.
+  // Where an extent does not divide evenly, the decoded layout has the same parts in the same
+  // order, but not of the same sizes.
   const Layout& ordered = decoded ? *decoded : layout;
   for (int d = 0; d < meta.ndim(); ++d) {
     for (const int m : ordered.mesh_dims_of(d)) {

@@ -1,13 +1,13 @@
-// What one device holds of a distributed tensor, in terms that can be drawn: which part it is, where
-// the part lies in the global tensor, and whether its values are final.
+// What one device holds of a distributed tensor, in terms that can be drawn: which part it is,
+// where the part lies in the global tensor, and whether its values are final.
 //
 //   const HeldPart held = held_part(meta, Layout::parse("S(0)P", 2), mesh, coordinate);
 //   held.part, held.parts     // 1 of 2 parts, counted from 0
 //   held.ranges[0]            // the rows [4096, 8192) of tensor dim 0
 //   held.summands             // the second of four contributions to a sum
 //
-// Parts are numbered in the order in which they lie in the tensor, tensor dim by tensor dim. Strided
-// shards that encode a shard order are numbered in that order; others are numbered by mesh
+// Parts are numbered in the order in which they lie in the tensor, tensor dim by tensor dim.
+// Strided shards that encode a shard order are numbered in that order; others are numbered by mesh
 // coordinate. The cost is one range for each piece of a strided shard, however long the tensor is.
 // Tested by tests/unit/sim/held_part_test.cpp, against local_rows().
 #pragma once

@@ -1,9 +1,10 @@
 // Device meshes and their layout algebra.
 //
-//   DeviceMesh mesh = DeviceMesh::parse("dp=2,pp=3,tp=4");     // 24 ranks, row-major
-//   DeviceMesh sub = mesh.slice({"dp", "tp"});                 // the root's strides: 2:12, 4:1
-//   DeviceMesh with = mesh.flatten({"dp", "pp"}, "dp_pp");     // registers a flattened mesh
-//   with.find_flattened({0, 1})                                // looked up by layout, not by name
+//   DeviceMesh mesh = DeviceMesh::parse("dp=2,pp=3,tp=4");       // 24 ranks, row-major
+//   using Names = std::vector<std::string>;
+//   DeviceMesh sub = mesh.slice(Names{"dp", "tp"});              // the root's strides: 2:12, 4:1
+//   DeviceMesh with = mesh.flatten(Names{"dp", "pp"}, "dp_pp");  // registers a flattened mesh
+//   with.find_flattened(std::vector{0, 1})                       // looked up by layout, not name
 //
 // A mesh dim is described by a layout over the ranks of the root mesh, as in CuTe: pairs
 // size:stride, outermost first. A dim with more than one pair is nested; it is still a legal 1-D

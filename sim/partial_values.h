@@ -18,11 +18,11 @@ namespace shardlab {
 
 using Coordinate = std::vector<std::int64_t>;
 
-// The elements of made-up tensors. They depend on the seed, and on the layout only where a dtype has
-// too few digits for numbers that its averages divide.
+// The elements of made-up tensors. They depend on the seed, and on the layout only where a dtype
+// has too few digits for numbers that its averages divide.
 enum class DataValues : std::uint8_t {
-  // Small whole numbers, whose sums are exact in every dtype. Averages and partitions are exact where
-  // the dtype has enough digits, which bf16 has not on a mesh of 2x5.
+  // Small whole numbers, whose sums are exact in every dtype. Averages and partitions are exact
+  // where the dtype has enough digits, which bf16 has not on a mesh of 2x5.
   kWholeNumbers,
   kUniform,  // floating point: any value in (-1, 1), so that sums round; integers: as above
 };

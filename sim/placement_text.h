@@ -3,8 +3,8 @@
 //   parse_layout_of("(Shard(dim=-1), Replicate())", 2, 3)     // of a tensor of 3 dims: S(2)R
 //   torch_text(Layout::parse("S(0)R", 2))                     // "(Shard(dim=0), Replicate())"
 //
-// Placement::parse and Layout::parse read the same names; only a negative dim needs the tensor. They
-// read what PyTorch prints for a placement, in either of its two forms:
+// Placement::parse and Layout::parse read the same names; only a negative dim needs the tensor.
+// They read what PyTorch prints for a placement, in either of its two forms:
 //
 //   repr                                                         str              here
 //   Shard(dim=0)                                                 S(0)             S(0)
@@ -39,8 +39,8 @@ namespace shardlab {
 // What PyTorch's repr() writes; Layout::parse reads it back as the same value. A mask knows the
 // extent of its own dim alone, so the dims before it are written as 1.
 [[nodiscard]] std::string torch_text(const Placement& placement);
-// The tuple of all placements, with the shard order behind it where that is not the default one. With
-// `always_order`, an order is written wherever a tensor dim is sharded more than once.
+// The tuple of all placements, with the shard order behind it where that is not the default one.
+// With `always_order`, an order is written wherever a tensor dim is sharded more than once.
 [[nodiscard]] std::string torch_text(const Layout& layout, bool always_order = false);
 
 }  // namespace shardlab

@@ -1,14 +1,14 @@
-// How sure a fitted price is: the interval in which the times of 95 of 100 clusters lie that are like
-// those that the model was fitted to.
+// How sure a fitted price is: the interval in which the times of 95 of 100 clusters lie that are
+// like those that the model was fitted to.
 //
 //   const auto interval = interval_of(plan, evaluator.on(mesh), evaluator.collective_model());
 //   if (interval) interval->low_us, interval->high_us
 //
 // A collective of price t lies between t exp(-1.96 s) and t exp(1.96 s), where s is the model's own
-// standard deviation of ln t (CostModel::log_error). The steps of a plan run on one cluster, which is
-// faster or slower than others in all of them alike, so the bounds of a plan are the sums of the bounds
-// of its steps. Local steps have no error. Status: derived; reports/scoreboard.md says how many measured
-// times lie within.
+// standard deviation of ln t (CostModel::log_error). The steps of a plan run on one cluster, which
+// is faster or slower than others in all of them alike, so the bounds of a plan are the sums of the
+// bounds of its steps. Local steps have no error. Status: derived; reports/scoreboard.md says how
+// many measured times lie within.
 #pragma once
 
 #include <cstdint>
@@ -55,9 +55,9 @@ struct UnsurePrice {
 // Adds those of the plan's steps.
 void add_unsure_prices(std::vector<UnsurePrice>& prices, const Plan& plan,
                        const Redistributor& redistributor, const CostModel& model);
-// How far the difference between the sums of two lists of prices may be off on one cluster: half the width
-// of its interval. What both lists have in common cancels, and so does, in part, what is off alike
-// (CostModel::error_correlation).
+// How far the difference between the sums of two lists of prices may be off on one cluster: half
+// the width of its interval. What both lists have in common cancels, and so does, in part, what is
+// off alike (CostModel::error_correlation).
 [[nodiscard]] double error_of_difference_us(std::span<const UnsurePrice> a,
                                             std::span<const UnsurePrice> b, const CostModel& model);
 

@@ -260,8 +260,8 @@ void Redistributor::costs_us(const TensorMeta& meta, const Layout& from, std::sp
   };
   // All lookups come first, because a separate search ends the exploration.
   std::vector<std::size_t> alone;
-  // Targets whose path leads over a partial that only other targets have, by the reduce ops of their
-  // own partials. Those with the same ops have one exploration more.
+  // Targets whose path leads over a partial that only other targets have, by the reduce ops of
+  // their own partials. Those with the same ops have one exploration more.
   std::map<unsigned, std::vector<std::size_t>> again;
   // Writes the price of the path to a target. Returns false if that path is not the target's own.
   const auto look_up = [&](std::size_t i) {

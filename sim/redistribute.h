@@ -10,10 +10,10 @@
 // (sim/edge_semantics.h): 0 for an equal layout and, where the semantics say so, for a fully
 // replicated source; infinite for what is impossible; otherwise the sum over the planner's steps,
 // each priced from the bytes that the step before it leaves. The planner is the greedy one unless
-// another is asked for. Layouts with strided shards or a shard order other than the default are
-// always planned by the graph planner. Source: PyTorch 2.13.0, redistribute_cost and
-// _gen_transform_infos. Every thread needs a redistributor of its own, because the graph planner
-// keeps a workspace.
+// another is asked for. Layouts with a shard order other than the default, or with strided shards
+// that encode one, are always planned by the graph planner. Source: PyTorch 2.13.0,
+// redistribute_cost and _gen_transform_infos. Every thread needs a redistributor of its own,
+// because the graph planner keeps a workspace.
 #pragma once
 
 #include <memory>
@@ -148,8 +148,9 @@ class Redistributor {
   TransitionPricer pricer_;
   bool follows_plan_;           // a copy of what the semantics say, for speed
   bool plans_cost_as_planned_;  // whether no plan has a price below what it costs the graph planner
-  // The price of the path to each layout that an exploration reached: that of the path to the layout
-  // before it, and of one step more. Paths share their beginnings, so each step is priced once.
+  // The price of the path to each layout that an exploration reached: that of the path to the
+  // layout before it, and of one step more. Paths share their beginnings, so each step is priced
+  // once.
   struct PathPrice {
     Micros sum;
     Bytes local_bytes = 0.0;

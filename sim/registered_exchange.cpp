@@ -9,8 +9,8 @@
 namespace shardlab {
 namespace {
 
-// How a placement cuts a tensor: rows of `extent` that each stand for `inner` elements, `outer` times
-// over.
+// How a placement cuts a tensor: rows of `extent` that each stand for `inner` elements, `outer`
+// times over.
 struct Cut {
   std::int64_t outer = 1;
   std::int64_t extent = 1;

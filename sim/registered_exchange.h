@@ -1,12 +1,12 @@
-// The collectives of registered placements among the virtual ranks of one group: they move the elements
-// that registered_placement.h says each rank holds.
+// The collectives of registered placements among the virtual ranks of one group: they move the
+// elements that registered_placement.h says each rank holds.
 //
-//   gather_parts(memory, members, Placement::parse("RG(0:1,3)"), {8, 4})    // [8, 4] of [2, 4] and [6, 4]
-//   cut_part(memory, whole, Placement::parse("RG(0:1,3)"), 2, 1)            // its last 6 rows
+//   gather_parts(memory, members, Placement::parse("RG(0:1,3)"), {8, 4})   // 2 rows and 6 become 8
+//   cut_part(memory, whole, Placement::parse("RG(0:1,3)"), 2, 1)           // its last 6 rows
 //   elements_kept(Placement::parse("RG(0:1,3)"), Placement::shard(1), {8, 4}, 2)
 //
-// `whole` is the shape of the tensor that the members hold together. Placements are registered ones, S(d)
-// and R. A part is a list of stretches of the tensor's elements in row-major order.
+// `whole` is the shape of the tensor that the members hold together. Placements are registered
+// ones, S(d) and R. A part is a list of stretches of the tensor's elements in row-major order.
 #pragma once
 
 #include <cstdint>

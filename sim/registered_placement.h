@@ -1,11 +1,12 @@
-// Placements beside those that placement.h lists: each is one file that says how it is written, which
-// part of a tensor each rank holds, and which changes to other placements it allows. Everything else
-// follows from that: plans, prices, simulations, runs on virtual ranks, and rules.
+// Placements beside those that placement.h lists: each is one file that says how it is written,
+// which part of a tensor each rank holds, and which changes to other placements it allows.
+// Everything else follows from that: plans, prices, simulations, runs on virtual ranks, and rules.
 //
 //   PLACEMENT(ragged_shard){.name = "ragged_shard", .form = "RG(DIMS:UNITS)", ..., .parse = parse};
 //
-// stands in sim/placements/ragged_shard.cpp and is registered by being there (cmake/registry.cmake).
-// A program or a test that is linked to the library registers an entry of its own:
+// stands in sim/placements/ragged_shard.cpp and is registered by being there
+// (cmake/registry.cmake). A program or a test that is linked to the library registers an entry of
+// its own:
 //
 //   const PlacementEntry kEntry = {.name = "block_cyclic", ..., .parse = parse};
 //   register_placement(kEntry);                   // before the first text is read
@@ -21,11 +22,11 @@
 // Prices. Parts may be unequal, and the cost models price equal ones. An all_gather and a
 // reduce_scatter are priced like those of equal parts whose ranks receive as many bytes as the
 // busiest one here, which holds the smallest part: (W - smallest) n/(n-1) for a tensor of W bytes
-// among n ranks, which is W where parts are equal. Source: PyTorch runs collectives of unequal parts
-// as one group of broadcasts or reductions, one per rank, without padding (ProcessGroupNCCL,
-// NVIDIA/nccl#773, pytorch/pytorch#198344), so each rank receives whatever it lacks. Status: derived;
-// that a group of n broadcasts takes no longer to start than one all-gather is assumed. An all_to_all
-// counts the largest part of either side, as it does for shards.
+// among n ranks, which is W where parts are equal. Source: PyTorch runs collectives of unequal
+// parts as one group of broadcasts or reductions, one per rank, without padding (ProcessGroupNCCL,
+// NVIDIA/nccl#773, pytorch/pytorch#198344), so each rank receives whatever it lacks. Status:
+// derived; that a group of n broadcasts takes no longer to start than one all-gather is assumed. An
+// all_to_all counts the largest part of either side, as it does for shards.
 #pragma once
 
 #include <cstdint>
@@ -74,8 +75,8 @@ class RegisteredPlacement {
   // The same as Python writes it, for --torch-names.
   [[nodiscard]] virtual std::string torch_text() const { return text(); }
 
-  // What forbids to cut so many rows among so many ranks, as a sentence's end: "has 3 units, which do
-  // not divide 16 rows; valid: ..."; empty when nothing does.
+  // What forbids to cut so many rows among so many ranks, as a sentence's end: "has 3 units, which
+  // do not divide 16 rows; valid: ..."; empty when nothing does.
   [[nodiscard]] virtual std::string why_not(std::int64_t /*extent*/, std::int64_t /*ranks*/) const {
     return "";
   }
@@ -125,8 +126,8 @@ struct PlacementEntry {
   // Reads what follows the opening, up to and with the closing parenthesis. Throws TextError.
   std::unique_ptr<const RegisteredPlacement> (*parse)(TextCursor& cursor,
                                                       std::string_view opening) = nullptr;
-  // Placements that can cut a tensor of this shape among so many ranks, for proofs and contract tests;
-  // none where the shape allows none.
+  // Placements that can cut a tensor of this shape among so many ranks, for proofs and contract
+  // tests; none where the shape allows none.
   std::vector<Placement> (*samples)(const Shape& shape, std::int64_t ranks) = nullptr;
 };
 
@@ -135,9 +136,9 @@ struct PlacementEntry {
 // Those, and then all that were registered, in that order.
 [[nodiscard]] std::vector<const PlacementEntry*> registered_entries();
 [[nodiscard]] const PlacementEntry* find_placement_entry(std::string_view name);
-// Adds an entry, which must outlive every use. Adding it again changes nothing. Throws ContractError
-// for a second entry of a name or an opening, for an opening that built-in placements have, and for
-// one without parse().
+// Adds an entry, which must outlive every use. Adding it again changes nothing. Throws
+// ContractError for a second entry of a name or an opening, for an opening that built-in placements
+// have, and for one without parse().
 void register_placement(const PlacementEntry& entry);
 
 // Reads a registered placement if one begins here; returns false, and reads nothing, if none does.

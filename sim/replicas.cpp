@@ -10,8 +10,8 @@
 namespace shardlab {
 namespace {
 
-// This has for each place of a domain one rank there that the mesh dims reach from rank 0, or -1 if they
-// reach none.
+// This has for each place of a domain one rank there that the mesh dims reach from rank 0, or -1 if
+// they reach none.
 using Reached = std::vector<std::int64_t>;
 
 void reach(Reached& reached, const MeshLayout& layout) {
@@ -29,8 +29,8 @@ void reach(Reached& reached, const MeshLayout& layout) {
   }
 }
 
-// How a group lies on domains: for each member, the number of its domain in the order in which the group
-// first reaches them. Equal digests stand for equal places.
+// How a group lies on domains: for each member, the number of its domain in the order in which the
+// group first reaches them. Equal digests stand for equal places.
 std::uint64_t place_digest(const std::vector<std::int64_t>& offsets, std::int64_t first,
                            std::int64_t domain_devices) {
   std::map<std::int64_t, std::uint64_t> number;

@@ -1,5 +1,5 @@
-// Semantics that change a part of others: a class derived from this one answers what it overrides, and
-// the semantics below answer everything else.
+// Semantics that change a part of others: a class derived from this one answers price_step(),
+// bound_to() and whatever else it overrides, and the semantics below answer everything else.
 #pragma once
 
 #include <memory>

@@ -172,8 +172,8 @@ class Repetition {
     int kernel;
     std::int64_t first_member;
   };
-  // A collective of one group that shares links. Whenever its speed changes, it plans its next event
-  // anew; events of former plans are void.
+  // A collective of one group that shares links. Whenever its speed changes, it plans its next
+  // event anew; events of former plans are void.
   struct Transfer {
     int kernel = 0;
     std::int64_t first_member = 0;

@@ -14,17 +14,18 @@
 // one.
 //
 // With `contention`, collectives that run at once share the bandwidth of their links
-// (sim/flows/mesh_flows.h): those of different streams on one rank, and those of different ranks that
-// have a network interface in common. A collective first spends what is not its transfer, which
-// nothing slows down, and then transfers at its fair share. A collective that meets no other takes its
-// price to the digit. Kernels of one rank, and what a slow link leaves to others, are no part of it.
+// (sim/flows/mesh_flows.h): those of different streams on one rank, and those of different ranks
+// that have a network interface in common. A collective first spends what is not its transfer,
+// which nothing slows down, and then transfers at its fair share. A collective that meets no other
+// takes its price to the digit. Kernels of one rank, and what a slow link leaves to others, are no
+// part of it.
 //
 // Ranks that the slowdown treats alike stay in lockstep. One rank then stands for all of them
-// (folding), so that simulating a million ranks takes as long as simulating one; with contention the
-// mesh dims must fill the hosts evenly for that. Otherwise every rank has clocks of its own, within a
-// bound on memory. Every repetition draws its own random numbers, and repetitions may run on several
-// threads. The result does not depend on threads. Nor does it depend on folding, but for a few
-// picoseconds of rounding under contention.
+// (folding), so that simulating a million ranks takes as long as simulating one; with contention
+// the mesh dims must fill the hosts evenly for that. Otherwise every rank has clocks of its own,
+// within a bound on memory. Every repetition draws its own random numbers, and repetitions may run
+// on several threads. The result does not depend on threads. Nor does it depend on folding, but for
+// a few picoseconds of rounding under contention.
 #pragma once
 
 #include <cstdint>

@@ -90,10 +90,10 @@ void put_rows(const HostTensor& from, HostTensor& to, int dim, std::span<const s
 // Sets out[i] = op(out[i], in[i]) for `count` elements. avg combines like sum.
 void combine(ReduceOp op, DType dtype, std::byte* out, const std::byte* in, std::int64_t count);
 // What a collective does to each contribution before it combines them, and to the result after it.
-// These functions change nothing unless the reduction is avg. Floating point contributions to an avg
-// are first multiplied by 1/n, rounded to the dtype (NCCL's ncclAvg is a pre-multiplied sum). Integer
-// results are divided by n at the end, towards zero, and with `divide_last` floating point results
-// are divided at the end too.
+// These functions change nothing unless the reduction is avg. Floating point contributions to an
+// avg are first multiplied by 1/n, rounded to the dtype (NCCL's ncclAvg is a pre-multiplied sum).
+// Integer results are divided by n at the end, towards zero, and with `divide_last` floating point
+// results are divided at the end too.
 void scale_contribution(ReduceOp op, DType dtype, std::byte* values, std::int64_t count,
                         std::int64_t ranks, bool divide_last);
 void finish_reduction(ReduceOp op, DType dtype, std::byte* values, std::int64_t count,

@@ -94,10 +94,10 @@ struct EnumNames<StridedVariant> {
 [[nodiscard]] std::int64_t strided_size(std::int64_t extent, std::int64_t factor,
                                         std::int64_t chunks, std::int64_t index);
 
-// Registered placements (registered_placement.h). A layout may have one of them, on tensor dims that
-// no other mesh dim cuts, and no strided shard beside it. Says what forbids the layout for a tensor
-// of this shape, or nothing when it is allowed; without a mesh, whether the placement can cut the
-// extent among the ranks is left open.
+// Registered placements (registered_placement.h). A layout may have one of them, on tensor dims
+// that no other mesh dim cuts, and no strided shard beside it. Says what forbids the layout for a
+// tensor of this shape, or nothing when it is allowed; without a mesh, whether the placement can
+// cut the extent among the ranks is left open.
 [[nodiscard]] std::string why_not_registered(const Shape& shape, const Placements& placements,
                                              const DeviceMesh* mesh);
 // Throws InputError with that reason. Layouts without registered placements always pass.
@@ -105,8 +105,8 @@ void expect_registered(const TensorMeta& meta, const Layout& layout, const Devic
 // The shape in which the dims that a registered placement cuts together are one dim. The elements
 // stay in the same order. It is `shape` itself for every other layout.
 [[nodiscard]] Shape viewed_shape(const Shape& shape, const Placements& placements);
-// The bytes of the fullest rank's part as prices count them: the bytes of the tensor over the number
-// of its shards, times the largest share of a registered placement.
+// The bytes of the fullest rank's part as prices count them: the bytes of the tensor over the
+// number of its shards, times the largest share of a registered placement.
 [[nodiscard]] Bytes held_bytes(const TensorMeta& meta, const Placements& placements,
                                const DeviceMesh& mesh);
 
@@ -120,8 +120,8 @@ void expect_registered(const TensorMeta& meta, const Layout& layout, const Devic
                                         const DeviceMesh& mesh);
 // The number of elements as prices count them, which is not exact past 2^53.
 [[nodiscard]] double element_count(const Shape& shape);
-// The rows of tensor dim `dim` that the rank at `coordinate` holds, as global indices. Assumes that no
-// registered placement cuts the dim together with others.
+// The rows of tensor dim `dim` that the rank at `coordinate` holds, as global indices. Assumes that
+// no registered placement cuts the dim together with others.
 [[nodiscard]] std::vector<std::int64_t> local_rows(const Shape& shape, int dim,
                                                    const Layout& layout, const DeviceMesh& mesh,
                                                    std::span<const std::int64_t> coordinate);

@@ -25,10 +25,10 @@ struct CsvTable {
   [[nodiscard]] std::string_view field(const CsvRecord& record, std::string_view column) const;
 };
 
-// Blanks around fields and inside quotes at their ends are dropped, empty lines are skipped, and a byte
-// order mark is ignored. Lines end with LF, CRLF or CR. Throws ConfigError with the line for
-// an empty file, a column that stands there twice, a quote that is not closed, and a record with more or
-// fewer fields than there are columns.
+// Blanks around fields and inside quotes at their ends are dropped, empty lines are skipped, and a
+// byte order mark is ignored. Lines end with LF, CRLF or CR. Throws ConfigError with the line for
+// an empty file, a column that stands there twice, a quote that is not closed, and a record with
+// more or fewer fields than there are columns.
 [[nodiscard]] CsvTable read_csv(std::string_view text, std::string_view file);
 
 }  // namespace shardlab

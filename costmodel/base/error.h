@@ -6,7 +6,7 @@
 //   throw ConfigError("h200.json", "/links/1/bandwith_gb_per_s", "unknown key; valid: ...");
 //
 // runner/main.cpp maps them to exit codes: TextError and InputError 2 (command line) or 3 (file),
-// ConfigError 3, EnvironmentError 4, anything else 5.
+// LimitError and ConfigError 3, EnvironmentError 4, anything else 5.
 #pragma once
 
 #include <cstddef>

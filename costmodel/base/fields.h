@@ -4,7 +4,7 @@
 //   struct Step { std::string collective; std::optional<double> us; std::string refused; };
 //   template <>
 //   struct Fields<Step> {
-//     static constexpr std::string_view kName = "step";   // the name of its definition in the schema
+//     static constexpr std::string_view kName = "step";   // its definition in the schema
 //     static constexpr auto kList = std::tuple(
 //         field("collective", &Step::collective, "which collective ran"),
 //         field("us", &Step::us, "its price in microseconds; null: impossible"),
@@ -53,8 +53,8 @@ struct FieldOptions {
 // A size or another number that is not negative: field("bytes", &Step::bytes, "", kAmount).
 inline constexpr FieldOptions kAmount = {.is_amount = true};
 
-// Numbers that are read are 0, or between these sizes, whatever their sign. No time or size comes near
-// them, and what is computed from a few such numbers is finite.
+// Numbers that are read are 0, or between these sizes, whatever their sign. No time or size comes
+// near them, and what is computed from a few such numbers is finite.
 inline constexpr double kLeastNumber = 1e-60;
 inline constexpr double kMostNumber = 1e60;
 // Integers are at most this large, so that sums of some hundred of them still fit into 64 bits.

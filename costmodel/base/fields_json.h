@@ -15,7 +15,8 @@
 // std::vector and std::map<std::string, ...> of all these. Any other type needs a JsonForm of its
 // own.
 //
-// Only source files include this header. Tested by tests/unit/costmodel/base/fields_test.cpp.
+// Only source files include this header, and headers that only source files include. Tested by
+// tests/unit/costmodel/base/fields_test.cpp.
 #pragma once
 
 #include <map>

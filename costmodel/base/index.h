@@ -1,5 +1,5 @@
-// Indexes containers with the signed integers and enumerators that the domain counts in, and computes
-// with them.
+// Indexes containers with the signed integers and enumerators that the domain counts in, and
+// computes with them.
 //
 //   latency_us[to_index(mesh_dim)]          // in place of static_cast<std::size_t>(mesh_dim)
 //   to_real(tokens) * flops_per_token       // in place of static_cast<double>(tokens)

@@ -18,8 +18,8 @@ namespace shardlab {
 
 // Calls make(), which returns a pointer to the state of one thread, once on each thread, and
 // work(*state, i) for every i below `count`. If items throw, the first exception is rethrown, and
-// the items that have not begun are skipped. Once `*stop` is set, no further item begins. Returns how
-// many items are done.
+// the items that have not begun are skipped. Once `*stop` is set, no further item begins. Returns
+// how many items are done.
 template <class Make, class Work>
 std::size_t parallel_for(std::size_t count, int threads, Make&& make, Work&& work,
                          const std::atomic<bool>* stop = nullptr) {

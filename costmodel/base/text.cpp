@@ -17,8 +17,8 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
-// How many letters to insert, delete or replace, or neighbours to swap: the optimal string alignment
-// distance.
+// How many letters to insert, delete or replace, or neighbours to swap: the optimal string
+// alignment distance.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> above(b.size() + 1);  // the row before the last one
   std::vector<std::size_t> last(b.size() + 1);
@@ -131,7 +131,8 @@ std::string_view nearest_word(std::string_view word, std::span<const std::string
     }
   }
   if (best.empty() && longest_part.empty()) return the_one_that_begins_with(folded, valid);
-  // One wrong letter is a typo. Otherwise a valid word with more behind it is meant: H100-SXM5-80GB.
+  // One wrong letter is a typo. Otherwise a valid word with more behind it is meant:
+  // H100-SXM5-80GB.
   return best_distance > 1 && !longest_part.empty() ? longest_part : best;
 }
 

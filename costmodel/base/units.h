@@ -1,6 +1,6 @@
 // Quantities with their unit in the type. Time is in microseconds, sizes in bytes, bandwidth in
-// decimal GB/s (1 GB = 1e9 bytes), compute in TFLOP/s. This is the only file that converts between
-// them.
+// decimal GB/s (1 GB = 1e9 bytes), compute in TFLOP/s. transfer_time() and compute_time() turn
+// bytes or operations, and a rate, into a time.
 //
 // Bytes are a plain double, which holds the exact quotient of a split: published DTensor figures
 // depend on it. A model that needs whole bytes rounds down itself.

@@ -4,15 +4,16 @@
 //   fit.choice()       // the model as a stack names it
 //   fit.parameters     // what was fitted, with intervals
 //
-// Errors are relative (predicted over measured time), and outliers count little (huber.h).
-// Intervals are those of Huber's M-estimator with Student's t (student_t.h).
+// Errors are relative (predicted over measured time), and outliers count little (huber.h). The
+// intervals of constants are those of Huber's M-estimator with Student's t (student_t.h).
 //
-// A parameter that the rows do not determine stays at a prior (the model's default or the
-// topology's figure) and is listed. Rows that contradict each other are refused and listed. If the
-// fitted model cannot even predict the rows that it was fitted to, calibrate() throws InputError.
+// A parameter that the rows do not determine stays at a prior (the model's default, the topology's
+// figure or what other curves say) and is listed. Rows that contradict each other are refused and
+// listed. If the fitted model cannot even predict the rows that it was fitted to, calibrate()
+// throws InputError.
 //
-// The headers constants_calibration.h, curve_calibration.h and kernel_calibration.h say how each
-// family of models is fitted.
+// The headers constants_calibration.h, curve_calibration.h, kernel_calibration.h and
+// population_calibration.h say how each family of models is fitted.
 #pragma once
 
 #include <span>

@@ -32,15 +32,17 @@ double prior_of(const ModelEntry& model, const ParamSpec& spec, const Topology& 
   return model.prior(spec.name, topology, rows.front().query.group);
 }
 
-// If the rows ask more questions than this, the model prices only some of them, so that a fit of 100,000
-// rows takes seconds: one price takes a microsecond, and a fit needs every price up to a thousand times.
+// If the rows ask more questions than this, the model prices only some of them, so that a fit of
+// 100,000 rows takes seconds: one price takes a microsecond, and a fit needs every price up to a
+// thousand times.
 constexpr std::size_t kMostQuestions = 8192;
 constexpr std::size_t kLeastSizes = 32;  // of one collective and group that are priced
 
-// What the rows ask, each question once: repeated rows are priced once in each step of a fit. If there are
-// too many questions, each collective and group keeps evenly spaced sizes, the smallest and the largest among
-// them, and a row between two kept sizes gets the price on the straight line between their prices. Models' prices
-// are straight lines in the bytes wherever the algorithm stays the same.
+// What the rows ask, each question once: repeated rows are priced once in each step of a fit. If
+// there are too many questions, each collective and group keeps evenly spaced sizes, the smallest
+// and the largest among them, and a row between two kept sizes gets the price on the straight line
+// between their prices. Models' prices are straight lines in the bytes wherever the algorithm stays
+// the same.
 class Questions {
  public:
   explicit Questions(std::span<const Observation> rows) {

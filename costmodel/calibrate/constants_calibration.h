@@ -7,9 +7,9 @@
 // constant that the rows do not determine stays at its prior: the model's default, or the
 // topology's figure.
 //
-// Cost: a fit needs the prices of all sizes up to a thousand times. Beyond 8,192 sizes, each collective and
-// group keeps evenly spaced ones, and the rows between them get interpolated prices; all rows count. It
-// takes four seconds for 100,000 rows of distinct sizes.
+// Cost: a fit needs the prices of all sizes up to a thousand times. Beyond 8,192 sizes, each
+// collective and group keeps evenly spaced ones, and the rows between them get interpolated prices;
+// all rows count. It takes four seconds for 100,000 rows of distinct sizes.
 #pragma once
 
 #include <span>

@@ -88,8 +88,8 @@ struct SizeGroup {
   Eigen::Index rows = 0;
 };
 
-// The rows of each distinct size. Of too many sizes, those whose ln S lies in the same of kMostSizes
-// equal intervals make one group.
+// The rows of each distinct size. Of too many sizes, those whose ln S lies in the same of
+// kMostSizes equal intervals make one group.
 std::vector<SizeGroup> size_groups(const VectorXd& sizes) {
   const double first = sizes[0];
   const double range = sizes[sizes.size() - 1] - first;
@@ -158,9 +158,9 @@ RobustFit fit_smooth(Collective kind, const LogRows& rows, const CurvePrior& pri
 }
 
 // Chooses the standard deviations of departures and of noise: the most likely ones of the grid,
-// given the residuals of the smooth curve and the usual values. The rows of a group differ from each
-// other by noise alone, so that their likelihood is that of their mean, whose variance is the noise's
-// divided by their number, and that of their distances from the mean.
+// given the residuals of the smooth curve and the usual values. The rows of a group differ from
+// each other by noise alone, so that their likelihood is that of their mean, whose variance is the
+// noise's divided by their number, and that of their distances from the mean.
 void choose_deviations(CurveFit& fit, const GroupedMisses& misses, const MatrixXd& trend,
                        const MatrixXd& correlations) {
   double best = -std::numeric_limits<double>::infinity();

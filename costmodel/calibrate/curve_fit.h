@@ -1,7 +1,8 @@
 // The curve of one collective and group, fitted to measured times, with intervals for its
 // predictions.
 //
-//   const CurveFit fit = fit_curve(Collective::kAllReduce, {{1024, 12.1}, {1 << 20, 30.0}}, prior);
+//   const std::vector<SizedTime> rows = {{1024, 12.1}, {1 << 20, 30.0}};
+//   const CurveFit fit = fit_curve(Collective::kAllReduce, rows, prior);
 //   fit.curve                      // a smooth curve with kinks (curve.h)
 //   fit.at(1 << 16).low_95         // us
 //
@@ -10,10 +11,10 @@
 // correlated over sizes as exp(-|ln S - ln S'| / 4). The standard deviations of departures and of
 // noise are the most likely ones of a grid.
 //
-// Rows of the same size enter as their mean with less noise, which gives the same curve as the rows one
-// by one. Of more than kMostSizes distinct sizes, neighbours are taken together in the same way; sizes
-// are then so close that a curve hardly changes between them. Cost: linear in the rows and cubic in
-// the distinct sizes, up to kMostSizes of them: a second for 100,000 rows.
+// Rows of the same size enter as their mean with less noise, which gives the same curve as the rows
+// one by one. Of more than kMostSizes distinct sizes, neighbours are taken together in the same
+// way; sizes are then so close that a curve hardly changes between them. Cost: linear in the rows
+// and cubic in the distinct sizes, up to kMostSizes of them: a second for 100,000 rows.
 #pragma once
 
 #include <array>

@@ -3,11 +3,12 @@
 //   Calibration fit = calibrate_kernels(set.kernels, topology);
 //   fit.choice()       // {"name": "roofline", "params": {"copy_efficiency": 0.91, ...}}
 //
-// Every kind of kernel has a start-up in us and an efficiency from 0 to 1; GEMMs have one
-// efficiency for each width of dtype. Their values minimise the sum of Huber's function (huber.h)
-// of ln(predicted / measured). The launch floor is the median of the empty launches. Rates above
-// the topology's figures are not believed: an efficiency is at most 1. A parameter that no row
-// determines stays at the model's default and is listed.
+// Every kind of kernel but attention, whose rows are refused, has a start-up in us and an
+// efficiency from 0 to 1; GEMMs have one efficiency for each width of dtype, and one for TF32.
+// Their values minimise the sum of Huber's function (huber.h) of ln(predicted / measured). The
+// launch floor is the median of the empty launches. Rates above the topology's figures are not
+// believed: an efficiency is at most 1. A parameter that no row determines stays at the model's
+// default and is listed.
 #pragma once
 
 #include <optional>

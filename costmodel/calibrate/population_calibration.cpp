@@ -30,13 +30,13 @@ constexpr int kBendStepOfNetworks = 2;
 constexpr double kLeastGap = 0.01;  // between two points
 constexpr double kNearBend = 0.3;   // an own row this near replaces a point
 constexpr std::size_t kAdvised = 3;
-// Between own rows, times near the floor have heavier tails than a normal distribution: few logs have
-// a kink there, which no other log shows. Their deviation grows by a share of it, and by more in
-// squares, both times the share of the floor. Status: fitted, to a coverage of 95 %.
+// Between own rows, times near the floor have heavier tails than a normal distribution: few logs
+// have a kink there, which no other log shows. Their deviation grows by a share of it, and by more
+// in squares, both times the share of the floor. Status: fitted, to a coverage of 95 %.
 constexpr double kFloorTailShare = 0.2;
 constexpr double kFloorTail = 0.07;  // standard deviation of ln t
-// Clusters that are unlike all others are more frequent than a normal distribution has them. Status:
-// fitted, as above.
+// Clusters that are unlike all others are more frequent than a normal distribution has them.
+// Status: fitted, as above.
 constexpr double kUnknownTail = 1.1;     // multiplies the deviation where few rows are known
 constexpr double kOwnCurveWeight = 0.4;  // of the curve of the own rows alone. Status: fitted.
 
@@ -62,7 +62,8 @@ GroupSpan span_of(std::int64_t ranks, std::int64_t domains, const Topology& topo
   return span;
 }
 
-// Groups inside a domain, and equal parts of several domains: of each domain one device, a host or all.
+// Groups inside a domain, and equal parts of several domains: of each domain one device, a host or
+// all.
 std::vector<GroupSpan> usual_groups(const Topology& topology) {
   const std::int64_t host = topology.devices_per_host();
   const std::int64_t domain = std::max(host, topology.domain_devices());
@@ -78,9 +79,9 @@ std::vector<GroupSpan> usual_groups(const Topology& topology) {
   return spans;
 }
 
-// The groups that a stack for all clusters has besides. A group in between takes its prices from the
-// nearest ones (models/population.cpp), so these also have hosts of which two or four devices take part,
-// as on hosts of four.
+// The groups that a stack for all clusters has besides. A group in between takes its prices from
+// the nearest ones (models/population.cpp), so these also have hosts of which two or four devices
+// take part, as on hosts of four.
 std::vector<GroupSpan> groups_in_between(const Topology& topology) {
   const std::int64_t host = topology.devices_per_host();
   const std::int64_t domain = std::max(host, topology.domain_devices());
@@ -189,8 +190,8 @@ void keep_distinct(std::vector<double>& bends) {
       bends.end());
 }
 
-// The bends at which a row has points. Of many own rows, as many points are kept as the fit uses rows,
-// evenly spaced: each point costs as much as a row of the fit.
+// The bends at which a row has points. Of many own rows, as many points are kept as the fit uses
+// rows, evenly spaced: each point costs as much as a row of the fit.
 std::vector<double> bends_of(const PhysicalCurve& physical, std::span<const Observation> own,
                              int step) {
   std::vector<double> own_bends;
@@ -211,8 +212,8 @@ std::vector<double> bends_of(const PhysicalCurve& physical, std::span<const Obse
   return bends;
 }
 
-// How fast ln of the floor of a curve rises with the launch of its calls. The covariance is a product
-// of both launches, so that the rise is the same everywhere.
+// How fast ln of the floor of a curve rises with the launch of its calls. The covariance is a
+// product of both launches, so that the rise is the same everywhere.
 double floor_by_launch(const PopulationPosterior& posterior, const PhysicalCurve& physical,
                        CollectiveQuery curve) {
   curve.full_bytes = std::exp(kFirstBend - physical.bend(0.0));
@@ -225,8 +226,8 @@ double floor_by_launch(const PopulationPosterior& posterior, const PhysicalCurve
   return (log_us[1] - log_us[0]) / (launch_of(shared) * floor_share);
 }
 
-// Replaces times between the sizes of the own rows by their mean with those of a curve of these rows
-// alone. What the two differ by adds to the variance, as for a mixture of both.
+// Replaces times between the sizes of the own rows by their mean with those of a curve of these
+// rows alone. What the two differ by adds to the variance, as for a mixture of both.
 void blend_own_curve(PopulationPosterior::Figures& figures,
                      std::span<const CollectiveQuery> queries, std::span<const Observation> own,
                      const PhysicalCurve& physical, const PopulationCurve& row) {

@@ -6,16 +6,17 @@
 //
 // The result has a row for each of the six collectives of the shipped logs and each of many groups,
 // and for every collective and group of the cluster's own rows. With own rows, the parameters
-// `network_bandwidth_gb_per_s`, `network_latency_us` and `network_reduces` are those of the topology,
-// so that the prices stay what was measured on whatever topology they are asked for.
+// `network_bandwidth_gb_per_s`, `network_latency_us` and `network_reduces` are those of the
+// topology, so that the prices stay what was measured on whatever topology they are asked for.
 //
 // Between the sizes of at least kRowsOfOwnCurve own rows of one collective and group, the times are
 // the weighted geometric mean of what the population and a curve of these rows alone (curve_fit.h)
 // say. Their errors are alike only in part, so that the mean is off by less: over left out sources
 // with six rows, 7.3 % from 1 to 64 MB instead of 7.6 % by the population alone.
 //
-// Rows of a process that drives several GPUs, as with `-g 8` of nccl-tests, tell about a process for
-// each GPU, which is what the result prices unless it is asked for the former (population_curve.h).
+// Rows of a process that drives several GPUs, as with `-g 8` of nccl-tests, tell about a process
+// for each GPU, which is what the result prices unless it is asked for the former
+// (population_curve.h).
 //
 // The intervals are those of the normal distribution, since the covariance is known
 // (population_kernel.h). The advice on sizes is greedy: the second size is the best one after a row
@@ -63,7 +64,7 @@ struct PopulationPoints {
                                                PopulationPoints points = {});
 
 // Which of `candidates` to measure next, one after the other, so that the mean variance of what is
-// predicted for all of them falls fastest. `known` and `taken` are not changed; at most `count`.
+// predicted for all of them falls fastest; at most `count` of them.
 [[nodiscard]] std::vector<NextSize> choose_next_sizes(const PopulationPosterior& posterior,
                                                       std::span<const CollectiveQuery> candidates,
                                                       std::size_t count);

@@ -23,8 +23,8 @@ constexpr int kOwn = -1;  // no cluster and no log of the population has this nu
 Index size_of(const auto& container) { return static_cast<Index>(container.size()); }
 
 // NVIDIA's generations are 0 Volta, 1 Ampere, 2 Hopper and 3 Blackwell. AMD's are 30 for MI300X and
-// MI325X and 31 for MI350X and MI355X: the gap is so wide that logs of both vendors share only what all
-// logs share. A file of an AMD GPU need not state a compute capability, so the names decide.
+// MI325X and 31 for MI350X and MI355X: the gap is so wide that logs of both vendors share only what
+// all logs share. A file of an AMD GPU need not state a compute capability, so the names decide.
 int generation_of(const PopulationSystem& system) {
   constexpr int kMi300 = 30;
   const std::string_view device = system.device;

@@ -8,9 +8,9 @@
 // The method is kriging: the departures of ln t from the physical curve (physical_curve.h) are
 // jointly normal with the covariance of population_kernel.h, and what is known is conditioned on.
 // A curve that departs from what the other sources predict for it by more than
-// kUsualDepartureOfCurves in the median counts less (population_kernel.h). Units: ln of microseconds. Cost: cubic in the rows of the logs, of which
-// each curve gives at most kRowsOfLogs; about a second for the shipped ones. Assumes times above 0
-// and at least two ranks.
+// kUsualDepartureOfCurves in the median counts less (population_kernel.h). Units: ln of
+// microseconds. Cost: cubic in the rows of the logs, of which each curve gives at most kRowsOfLogs;
+// about a second for the shipped ones. Assumes times above 0 and at least two ranks.
 #pragma once
 
 #include <Eigen/Dense>
@@ -78,8 +78,8 @@ class PopulationFit {
 
 class PopulationPosterior {
  public:
-  // Keeps a reference to `fit`. At most kRowsOfCluster rows of each curve are used, evenly spaced, and
-  // fewer if all curves together would give more than kMostRowsOfCluster.
+  // Keeps a reference to `fit`. At most kRowsOfCluster rows of each curve are used, evenly spaced,
+  // and fewer if all curves together would give more than kMostRowsOfCluster.
   PopulationPosterior(const PopulationFit& fit, PopulationSystem system,
                       std::span<const Observation> rows);
 

@@ -1,7 +1,7 @@
 // How alike the times of collectives are, over sizes, collectives, groups, GPUs and clusters: the
 // covariance of ln(t / t0), where t0 is the physical curve (physical_curve.h).
 //
-//   const PopulationPlace a = place_of(group, generation, device, bytes);
+//   const PopulationPlace a = place_of(group, generation, bytes);
 //   population_covariance(a, b)
 //
 // It is a sum of independent departures from the physical curve, each shared by fewer logs than
@@ -17,8 +17,8 @@
 // GH200, H200, B200, B300, GB200 and GB300 in configs/measurements; the clock's speed is the median
 // of the neighbouring rows' departures (status: fitted). There are many figures and few sources, so
 // each is the geometric mean of five fits, to all sources or some of them: a single fit to half of
-// the sources lowers their error and raises that of the other half. The logs of AMD's GPUs, to which
-// no figure was fitted, are predicted with the same ones.
+// the sources lowers their error and raises that of the other half. The logs of AMD's GPUs, to
+// which no figure was fitted, are predicted with the same ones.
 #pragma once
 
 #include <Eigen/Dense>

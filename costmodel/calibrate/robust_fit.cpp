@@ -124,8 +124,8 @@ RobustFit fit_robustly(const Residuals& residuals, VectorXd start, Eigen::Index 
     const double own = fixed_scale ? *fixed_scale * *fixed_scale : variance;
     information += tail.transpose() * tail / std::max(own, 1e-18);
   }
-  // A direction that no row determines gets a variance that is large, but not so large beside the others
-  // that their variances drown in its rounding errors.
+  // A direction that no row determines gets a variance that is large, but not so large beside the
+  // others that their variances drown in its rounding errors.
   information.diagonal().array() += std::max(1e-12, 1e-14 * information.diagonal().maxCoeff());
   fit.covariance = information.ldlt().solve(MatrixXd::Identity(x.size(), x.size()));
   fit.loss = huber_sum(r.head(rows), scale) * scale * scale;

@@ -1,6 +1,8 @@
 // Nonlinear least squares whose result a few bad rows hardly change, with its covariance.
 //
-//   const Residuals residuals = [&](const Eigen::VectorXd& x) { return predicted(x) - measured; };
+//   const Residuals residuals = [&](const Eigen::VectorXd& x) -> Eigen::VectorXd {
+//     return predicted(x) - measured;
+//   };
 //   const RobustFit fit = fit_robustly(residuals, start, 0);
 //   fit.x, fit.covariance
 //

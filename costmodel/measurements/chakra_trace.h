@@ -10,10 +10,13 @@
 // It reads these attributes:
 //   comm_type            the collective
 //   comm_size            the bytes of one rank's input
-//   ranks, group_size    the group; without both, pg_name must be "", "0" or "default_pg", which
-//                        name all ranks of the run, and calls of other groups are left out
+//   comm_src, comm_dst   the two ranks of a send or a receive
+//   ranks, group_size    the group of another call; without both, pg_name must be "", "0" or
+//                        "default_pg", which name all ranks of the run, and calls of other groups
+//                        are left out
 // The element type is that of inputs.types, or else u8. `full_bytes` and `duration_us` are
-// attributes that shardlab adds, since Chakra's own figures are rounded to whole numbers.
+// attributes that shardlab adds, since Chakra's own figures are rounded to whole numbers; so are
+// `first_rank` and `rank_stride`, for groups that are too large to list.
 //
 // Sources: mlcommons/chakra, schema/protobuf/et_def.proto (field numbers, types), and
 // src/converter/pytorch_converter.py (attributes); astra-sim/astra-sim, Ring.cc (comm_size is the

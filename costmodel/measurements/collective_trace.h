@@ -13,8 +13,8 @@
 // One row holds all collectives of one kind, dtype and size. Its time is the median, since the
 // first calls of a run set up connections. One set holds all groups with the same number of ranks
 // on the same number of hosts; if a run has several sets, their names end in hosts x GPUs per host.
-// The kernels of all ranks are joined in one set, as of one rank; if the run has other sets, too, its
-// name ends in _kernels.
+// The kernels of all ranks are joined in one set, as of one rank; if the run has other sets, too,
+// its name ends in _kernels.
 #pragma once
 
 #include <map>

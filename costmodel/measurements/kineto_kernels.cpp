@@ -21,8 +21,8 @@ constexpr double kMostElements = 1e18;
 constexpr std::string_view kDeviceCopy = "Memcpy DtoD";
 constexpr std::string_view kPeerCopy = "Memcpy PtoP";  // between GPUs
 
-// Whole numbers of a list; nothing if the list holds anything else, or if their product is too large
-// for a tensor.
+// Whole numbers of a list; nothing if the list holds anything else, or if their product is too
+// large for a tensor.
 std::optional<std::vector<std::int64_t>> extents_of(const json& list) {
   std::vector<std::int64_t> out;
   double product = 1.0;

@@ -74,8 +74,8 @@ struct MeasuredKernel {
   std::int64_t rows = 0;     // rows of the matrix; m of a GEMM
   std::int64_t columns = 0;  // columns of the matrix; n of a GEMM
   std::int64_t inner = 0;    // k of a GEMM; for a reshuffle, the columns of one contiguous piece
-  // GemmShape::row_multiple of a GEMM whose layout in memory is known. 0: it is not, and the rows are
-  // taken to be n and k elements long.
+  // GemmShape::row_multiple of a GEMM whose layout in memory is known. 0: it is not, and the rows
+  // are taken to be n and k elements long.
   std::int64_t row_multiple = 0;
   std::optional<AttentionShape> attention = {};  // set for attention, and for it alone
   Bytes bytes = 0.0;                             // read plus written
@@ -94,8 +94,8 @@ inline constexpr std::string_view kLaunchedKernels =
 inline constexpr std::string_view kMeasuredKernels =
     "gemm copy reshuffle elementwise reduction launch attention";
 
-// The shape of a kernel: "96 of 8192x4096x1024" (batch, m, n, k) of a GEMM, with ", rows of 2" if its
-// rows in memory are multiples of two elements and not of 16 bytes; "8192x4096" of another
+// The shape of a kernel: "96 of 8192x4096x1024" (batch, m, n, k) of a GEMM, with ", rows of 2" if
+// its rows in memory are multiples of two elements and not of 16 bytes; "8192x4096" of another
 // matrix, "16x32x4096x128 on 8x4096, causal" (batch, heads, queries, head dim; heads of the keys,
 // keys) of attention; "none" where it is not known.
 [[nodiscard]] std::string kernel_shape_text(const MeasuredKernel& kernel);
@@ -161,8 +161,8 @@ struct MeasurementSet {
 inline constexpr std::string_view kMeasurementsSchema = "shardlab/measurements/1";
 inline constexpr std::int64_t kMaxRanks = std::int64_t{1} << 40;
 
-// The name of a set that a file holds: "run-1" for "a/b/run-1.json" and "run-1.json.gz", "run.0" for
-// "run.0.et" and "run.0.et.json".
+// The name of a set that a file holds: "run-1" for "a/b/run-1.json" and "run-1.json.gz", "run.0"
+// for "run.0.et" and "run.0.et.json".
 [[nodiscard]] std::string set_name_of(std::string_view file_name);
 
 }  // namespace shardlab

@@ -7,11 +7,12 @@
 // The text of every version is read: with and without the columns redop and root, with the old
 // column `error` or the new `#wrong`, with columns per iteration (-I) and timestamps (-S), with
 // MPI's or srun's tags in front of lines, with NCCL's log between and within rows, with several
-// tables in one file, and cut off within a row. Lines of the form `# key: value` state what the tool does not print; the keys are gpu,
-// nodes, gpus_per_node, gpus_per_process, ranks, collective, interconnect_intra,
-// interconnect_inter, nccl_version, health, source, date, settings and notes. Without them, ranks
-// and hosts come from the tool's list of devices, or else from the hints; the GPUs of a process
-// from the tool's line "nThread 1 nGpus 8", a command line, or the processes in that list.
+// tables in one file, and cut off within a row. Lines of the form `# key: value` state what the
+// tool does not print; the keys are gpu, nodes, gpus_per_node, gpus_per_process, ranks, collective,
+// interconnect_intra, interconnect_inter, nccl_version, health, source, date, settings, command and
+// notes. Without them, ranks and hosts come from the tool's list of devices, or else from the
+// hints; the GPUs of a process from the tool's line "nThread 1 nGpus 8", a command line, or the
+// processes in that list.
 //
 // Source of the formats: NVIDIA/nccl-tests, src/util.cu and src/common.cu (versions 2.0 to 2.18),
 // doc/PERFORMANCE.md (bus bandwidth factors, 1 GB = 1e9 bytes).
@@ -39,11 +40,11 @@ struct SourceHints {
 };
 
 // Throws ConfigError with the file, the line, what was found and what is valid. A line that has the
-// shape of a row but a size or count that cannot be read is an error; other text, such as the tables
-// of ib_write_bw, is skipped. Bus
-// bandwidths that contradict the collective or the ranks that the file names are an error too
-// (nccl_tests_busbw.h). Rows with wrong results, rows whose columns contradict each other, and rows
-// that a line of NCCL's log cuts are listed in `refused`; what was left out or assumed is listed in `warnings`.
+// shape of a row but a size or count that cannot be read is an error; other text, such as the
+// tables of ib_write_bw, is skipped. Bus bandwidths that contradict the collective or the ranks
+// that the file names are an error too (nccl_tests_busbw.h). Rows with wrong results, rows whose
+// columns contradict each other, and rows that a line of NCCL's log cuts are listed in `refused`;
+// what was left out or assumed is listed in `warnings`.
 [[nodiscard]] MeasurementSet read_nccl_tests_text(std::string_view text, const SourceHints& hints,
                                                   std::string_view file_name);
 

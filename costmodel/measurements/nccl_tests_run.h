@@ -39,9 +39,9 @@ struct Run {
 [[nodiscard]] std::string layout_text(const Devices& devices);
 
 // Fills in the set's ranks, hosts, gpus_per_host and gpus_per_process, and the name of the GPU if
-// the set has none. The GPUs of a process are counted in the list of devices if nothing states them.
-// If the file and the hints differ, the set gets a warning. If these figures can't be determined,
-// calls `fail` with a message; `fail` must throw.
+// the set has none. The GPUs of a process are counted in the list of devices if nothing states
+// them. If the file and the hints differ, the set gets a warning. If these figures can't be
+// determined, calls `fail` with a message; `fail` must throw.
 void settle(const Run& run, const SourceHints& hints, MeasurementSet& set,
             const std::function<void(const std::string&)>& fail);
 

@@ -100,8 +100,8 @@ std::size_t time_size(std::string_view text) {
 }
 
 // The length of what else stands in front of the tool's own lines: "[pod/run-0/nccl] ",
-// "[2025-03-01 10:11:12] ", "worker-0  | ", "> ". Behind it a line of the tool begins, with "#" or a
-// digit.
+// "[2025-03-01 10:11:12] ", "worker-0  | ", "> ". Behind it a line of the tool begins, with "#" or
+// a digit.
 std::size_t prefix_size(std::string_view text) {
   std::size_t end = 0;
   if (text.starts_with('[')) {
@@ -587,8 +587,8 @@ class TextReader {
       }
       return;
     }
-    // Two numbers above all tables, and three ahead of fewer or more than a row's columns, belong to
-    // another tool: ib_write_bw prints "65536 5000 92.42 92.40 0.176230".
+    // Two numbers above all tables, and three ahead of fewer or more than a row's columns, belong
+    // to another tool: ib_write_bw prints "65536 5000 92.42 92.40 0.176230".
     if (words.size() == 2 && !layout_.is_known) return;
     if (words.size() > 2 && !has_rows_length(words) && starts_like_a_number(words[2])) return;
     if (cut_) fail_at(cut_->first, cut_->second);

@@ -10,7 +10,8 @@
 //   copy         copy_ of one dtype and one order of elements
 //   reshuffle    copy_ of one dtype into another order of elements
 //   elementwise  pointwise operators, copy_ into another dtype, and TorchInductor's triton_poi_*
-//   reduction    norms, softmax, sums and the like, and TorchInductor's triton_red_* and triton_per_*
+//   reduction    norms, softmax, sums and the like, and TorchInductor's triton_red_* and
+//                triton_per_*
 //
 // Bytes are those that the operator must read and write if nothing is in a cache: each input once,
 // without the elements that a stride of 0 repeats, and each output once. An argument that a kernel
@@ -50,8 +51,8 @@ struct ProfiledOperator {
   std::vector<ProfiledArgument> arguments;
 };
 
-// The row of the operator's kernel, without a time. Returns nothing for operators that are none of the
-// kinds above, and for arguments that lack a shape which is needed, or that have no elements.
+// The row of the operator's kernel, without a time. Returns nothing for operators that are none of
+// the kinds above, and for arguments that lack a shape which is needed, or that have no elements.
 // `launched` is the name of a kernel that the operator launched; it tells TF32 from f32.
 [[nodiscard]] std::optional<MeasuredKernel> kernel_of(const ProfiledOperator& op,
                                                       std::string_view launched = {});

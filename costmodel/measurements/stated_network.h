@@ -7,9 +7,10 @@
 // Bandwidths are read from texts such as "8 x 400 Gb/s per node", "HDR 200 Gb/s, 8 NICs/node", "one
 // 400 Gb/s NIC per GPU" and "100 Gb/s per node". Slingshot-11 and ConnectX-8 without a rate have
 // 200 and 400 Gb/s a port (their data sheets). All links of a host count, also where there are more
-// than devices; a device that runs alone on its host uses one of up to eight. The network adds up if
-// the text names SHARP, as in "SHARP manifest", but not as in "no SHARP", "without SHARP", "SHARP off"
-// or "NVLink SHARP". CollNet alone does not count: NCCL falls back where SHARP is not set up.
+// than devices; a device that runs alone on its host uses one of up to eight. The network adds up
+// if the text names SHARP, as in "SHARP manifest", but not as in "no SHARP", "without SHARP",
+// "SHARP off" or "NVLink SHARP". CollNet alone does not count: NCCL falls back where SHARP is not
+// set up.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +25,8 @@ namespace shardlab {
 struct StatedNetwork {
   std::optional<GBps> bandwidth_of_device;  // nothing if the text states none
   // How many times as long as on InfiniBand or RoCE one step takes: 2.2 on AWS's EFA, 20 on
-  // GPUDirect-TCPX, 3 on TCPXO and other TCP, 1.2 on Slingshot, 1.5 on the RoCE of Google's A3 Ultra and
-  // A4 (its plugin is called gIB), 1 elsewhere. Source: ratios of small messages in
+  // GPUDirect-TCPX, 3 on TCPXO and other TCP, 1.2 on Slingshot, 1.5 on the RoCE of Google's A3
+  // Ultra and A4 (its plugin is called gIB), 1 elsewhere. Source: ratios of small messages in
   // configs/measurements. Status: fitted, to few clusters.
   double delay = 1.0;
   bool reduces = false;  // SHARP: the switches of the network add up

@@ -4,17 +4,17 @@
 //   profile.step_us, profile.gemm_us, profile.idle_us
 //
 // The steps are those that torch.profiler marks (ProfilerStep#3, where the program calls
-// profiler.step()). What the host launched from the start of the first to the end of the last belongs
-// to them, whenever it ran, and they take as long as the host's marks or as the GPU's work, whichever
-// is longer. A trace without marks is taken for one step, from the start of its first kernel to the
-// end of its last one. All times are microseconds of one step.
+// profiler.step()). What the host launched from the start of the first to the end of the last
+// belongs to them, whenever it ran, and they take as long as the host's marks or as the GPU's work,
+// whichever is longer. A trace without marks is taken for one step, from the start of its first
+// kernel to the end of its last one. All times are microseconds of one step.
 //
 // A kernel belongs to the operator that launched it: products (mm, addmm, bmm, ...) and
 // convolutions are GEMMs, and operators whose names hold "attention" or "attn" are attention. Where
-// the operator is none of these, the name of the kernel decides ("gemm", "nvjet", "cutlass", "Cijk_"
-// of AMD's Tensile; "flash", "fmha", "attn"). Pointwise kernels and reductions of TorchInductor are
-// other kernels, whatever they are named after. Copies between GPUs and the kernels of symmetric
-// memory (symm_mem) are collectives.
+// the operator is none of these, the name of the kernel decides ("gemm", "nvjet", "cutlass",
+// "xmma", "Cijk_" of AMD's Tensile, "triton_tem" of TorchInductor's templates; "flash", "fmha",
+// "attn"). Pointwise kernels and reductions of TorchInductor are other kernels, whatever they are
+// named after. Copies between GPUs and the kernels of symmetric memory (symm_mem) are collectives.
 //
 // Source: as in kineto_kernels.h.
 #pragma once
@@ -37,8 +37,8 @@ struct StepProfile {
   double other_us = 0.0;        // all other kernels, with copies and fills inside the device
   double collectives_us = 0.0;  // all of them
   double exposed_us = 0.0;      // of collectives, beside which no kernel runs
-  // Without a kernel, a collective or a copy inside the device. Copies from and to the host are idle
-  // time.
+  // Without a kernel, a collective or a copy inside the device. Copies from and to the host are
+  // idle time.
   double idle_us = 0.0;
 };
 

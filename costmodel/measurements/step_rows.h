@@ -4,9 +4,9 @@
 //   const std::vector<StepRow> rows = read_step_rows(text, "rows.csv");
 //   rows[0].id, rows[0].tokens_per_s_per_gpu, rows[0].memory_gib
 //
-// The file is CSV (RFC 4180) with a line of column names. Columns may stand in any order; `id`, `model`,
-// `gpu`, `gpus`, `seq`, `micro_batch` and `tokens_per_s_per_gpu` are required, other columns of
-// the data may be absent, and columns of other names are ignored. An empty field is not
+// The file is CSV (RFC 4180) with a line of column names. Columns may stand in any order; `id`,
+// `model`, `gpu`, `gpus`, `seq`, `micro_batch` and `tokens_per_s_per_gpu` are required, other
+// columns of the data may be absent, and columns of other names are ignored. An empty field is not
 // known. The columns are described in configs/steptimes/README.md.
 #pragma once
 

@@ -5,9 +5,9 @@
 //   (collective.h); alpha the latency of one step, in us, and beta the bandwidth of one rank, in
 //   GB/s, on the slowest level that the group crosses
 // A group with g ranks on each of its hosts drives g network links at once, up to the bandwidth
-// inside the host: beta = min(beta_inner, g * beta_network). In an all-to-all each rank sends bytes of
-// its own to each other rank, (n - g) / n of S through its own network link and (g - 1) / n inside the
-// host at the same time; the longer of the two counts.
+// inside the host: beta = min(beta_inner, g * beta_network). In an all-to-all each rank sends bytes
+// of its own to each other rank, (n - g) / n of S through its own network link and (g - 1) / n
+// inside the host at the same time; the longer of the two counts.
 // Source: Hockney 1994, "The communication challenge for MPP"; volume factors of NCCL Tests,
 // doc/PERFORMANCE.md. Valid: for uniform link levels and large messages. Not: where NCCL switches
 // to LL, LL128, trees or NVLS; switches that reduce (LinkLevel::reduces) change nothing for a ring.

@@ -3,8 +3,8 @@
 //
 //   t    = max(launch, startup + max(bytes / (bandwidth * efficiency), arithmetic))
 //   GEMM   arithmetic = max(flops / (peak * sustained * rows), min over tiles and splits of
-//          2 tm tn (waves * k / splits / rows + (1 + later * (waves - 1)) * k_half) / (rate * tile / SMs)
-//          + splitting), where waves = ceil(tiles * splits / SMs)
+//          2 tm tn (waves * k / splits / rows + (1 + later * (waves - 1)) * k_half) / (rate * tile
+//          / SMs) + splitting), where waves = ceil(tiles * splits / SMs)
 //   attention = ceil(blocks / SMs) / (blocks / SMs) * batch * heads
 //          * (pairs + masked + queries * half_keys) * (operations + softmax) / (peak * efficiency)
 //   t, launch and startup in us; bytes read plus written; bandwidth, peak and SMs from the topology
@@ -18,15 +18,15 @@
 // No shape computes faster than `sustained`, the share of the peak that the device's power allows
 // large products.
 // Without a shape, arithmetic is flops / (peak * sustained). Wide loads, and the tensor memory
-// accelerator of Hopper and later, need rows that are multiples of 16 bytes in memory. Products of 16
-// bits with other rows run Ampere's kernels on every GPU of NVIDIA, with Ampere's constants and at a
-// share of the peak, and at the rate `rows` of the contracted dim: one where rows are multiples of 4 or
-// 8 bytes, and a lower one where they have an odd number of elements.
+// accelerator of Hopper and later, need rows that are multiples of 16 bytes in memory. Products of
+// 16 bits with other rows run Ampere's kernels on every GPU of NVIDIA, with Ampere's constants and
+// at a share of the peak, and at the rate `rows` of the contracted dim: one where rows are
+// multiples of 4 or 8 bytes, and a lower one where they have an odd number of elements.
 //
-// Products of f32 that round to TF32 have a tile efficiency and a k_half of their own, fitted to XLA's
-// products of f32 on sm_90 and sm_100, which reach 0.81 and 0.77 of TF32's peak rate. Convolutions, which
-// have no shape here, take the share of the peak that large products sustain, and attention of f32 the
-// constants of 16 bits: assumptions, since no table of them was found.
+// Products of f32 that round to TF32 have a tile efficiency and a k_half of their own, fitted to
+// XLA's products of f32 on sm_90 and sm_100, which reach 0.81 and 0.77 of TF32's peak rate.
+// Convolutions, which have no shape here, take the share of the peak that large products sustain,
+// and attention of f32 the constants of 16 bits: assumptions, since no table of them was found.
 //
 // Attention. The mask saves pairs, but a block of queries computes its last block of keys whole
 // (masked), each block starts and ends once (half_keys), and each pair costs a softmax beside the
@@ -38,10 +38,10 @@
 // holds the errors on their rows. Tiles and waves: NVIDIA, "Matrix Multiplication Background";
 // stream-K splits: Osama et al. 2023; alignment: the same guide of NVIDIA, "Tensor Core
 // Requirements", and NVIDIA/cutlass issue 847. Valid: dense GEMMs and attention of 16 and 8 bits on
-// compute capability 80 to 103, dense GEMMs of TF32 on 90 and 100, and dense GEMMs of 16 bits on AMD's
-// gfx942 and gfx950, which are capability 94 and 95 in PyTorch. Not: what runs beside other kernels or
-// on a throttled device; small or odd kernels of eager models, which take longer (the rows
-// "profile-..." of the same tables say by how much).
+// compute capability 80 to 103, dense GEMMs of TF32 on 90 and 100, and dense GEMMs of 16 bits on
+// AMD's gfx942 and gfx950, which are capability 94 and 95 in PyTorch. Not: what runs beside other
+// kernels or on a throttled device; small or odd kernels of eager models, which take longer (the
+// rows "profile-..." of the same tables say by how much).
 // Status: fitted to public measurements of single kernels.
 #include <algorithm>
 #include <array>
@@ -54,8 +54,8 @@
 namespace shardlab {
 namespace {
 
-// The rates of Ampere's kernels where rows are multiples of 4 or 8 bytes, and where they have an odd
-// number of elements, beside those of aligned rows.
+// The rates of Ampere's kernels where rows are multiples of 4 or 8 bytes, and where they have an
+// odd number of elements, beside those of aligned rows.
 constexpr double kEvenRowRate = 0.641;
 constexpr double kOddRowRate = 0.317;
 
@@ -157,8 +157,8 @@ struct Gemm {
   double split_us;
   std::array<Tile, 5> tiles;
 };
-// A contracted dim is split into kMostSplits parts at most, or into as many as have kDeepSplit elements
-// each. Status: assumed.
+// A contracted dim is split into kMostSplits parts at most, or into as many as have kDeepSplit
+// elements each. Status: assumed.
 constexpr double kMostSplits = 8.0;
 constexpr double kDeepSplit = 16384.0;
 constexpr double kTileBytes = 128.0;      // of the contracted dim that one step of the loop reads
@@ -174,8 +174,8 @@ struct Direction {
 struct Generation {
   std::int64_t capability;  // from this compute capability on
   Gemm gemm;
-  // The share of the peak rate that Ampere's kernels reach, beside the share on Ampere itself. 0: such
-  // kernels do not run, and products are priced as if they were aligned.
+  // The share of the peak rate that Ampere's kernels reach, beside the share on Ampere itself. 0:
+  // such kernels do not run, and products are priced as if they were aligned.
   double ampere_share;
   Direction flash;
   Direction flash_backward;
@@ -183,14 +183,15 @@ struct Generation {
   Direction cudnn_backward;
 };
 // Tiles: fitted to XLA's tables of bf16 products on sm_90, sm_100, gfx942 and gfx950, and to the
-// products of EleutherAI's cookbook on A100, whose times are the slowest of 200. Shares of the peak:
-// the best of many shapes in Bekman's ml-engineering (H100, B200, B300; H200 for 8 bits), the best
-// in XLA's tables (gfx942, gfx950), and the cookbook (A100). Rates of products that are not aligned:
-// fitted to the cookbook (A100). cuBLAS runs the kernels of Ampere for them on Hopper (NVIDIA/cutlass
-// issue 847; the names of such kernels in profiles), so their tiles are priced there, at 0.44 of the
-// share of the peak, which is fitted to five profiled products on H100; FlashAttention-2, whose
-// instructions are Ampere's too, reaches 0.54. Blackwell's 0.22 is an assumption: the share halves, as
-// FlashAttention-2's is taken to. No table of such products on AMD's GPUs was found.
+// products of EleutherAI's cookbook on A100, whose times are the slowest of 200. Shares of the
+// peak: the best of many shapes in Bekman's ml-engineering (H100, B200, B300; H200 for 8 bits), the
+// best in XLA's tables (gfx942, gfx950), and the cookbook (A100). Rates of products that are not
+// aligned: fitted to the cookbook (A100). cuBLAS runs the kernels of Ampere for them on Hopper
+// (NVIDIA/cutlass issue 847; the names of such kernels in profiles), so their tiles are priced
+// there, at 0.44 of the share of the peak, which is fitted to five profiled products on H100;
+// FlashAttention-2, whose instructions are Ampere's too, reaches 0.54. Blackwell's 0.22 is an
+// assumption: the share halves, as FlashAttention-2's is taken to. No table of such products on
+// AMD's GPUs was found.
 constexpr Gemm kAmpereGemm = {
     .startup_us = 5.0,
     .flops_efficiency = 0.805,
@@ -422,8 +423,8 @@ class Kernels final : public ComputeModel {
     return is_8_bit_float(dtype) ? gemm.f8_flops_efficiency : gemm.flops_efficiency;
   }
 
-  // The arithmetic of a product by kernels with these constants. `rows` is their rate for its rows in
-  // memory, beside aligned ones.
+  // The arithmetic of a product by kernels with these constants. `rows` is their rate for its rows
+  // in memory, beside aligned ones.
   [[nodiscard]] double gemm_us(const KernelQuery& query, const Gemm& gemm, double peak,
                                double rows) const {
     const GemmShape& shape = *query.gemm;
@@ -474,9 +475,9 @@ class Kernels final : public ComputeModel {
     if (is_8_bit) rate *= f8_attention_speedup_;
     if (std::max(shape.key_dim, shape.value_dim) > 128.0) rate *= direction.wide;
     if (shape.kernel == AttentionKernel::kEfficient) rate *= efficient_share_;
-    // FlashAttention-2 computes sequences that end inside a tile to its end, but has other tiles for a
-    // few queries, as in decoding. The figures of cuDNN's kernels were fitted without that, and fit
-    // worse with it.
+    // FlashAttention-2 computes sequences that end inside a tile to its end, but has other tiles
+    // for a few queries, as in decoding. The figures of cuDNN's kernels were fitted without that,
+    // and fit worse with it.
     AttentionShape tiled = shape;
     if (!is_cudnn && shape.queries >= kQueryTile) {
       tiled.queries = std::ceil(shape.queries / kQueryTile) * kQueryTile;

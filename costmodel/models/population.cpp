@@ -8,8 +8,8 @@
 //   other groups                        the mean of ln f over the rows of the collective on the
 //                                       same side of the boundary of domains, weighed by 1 over
 //                                       the fourth power of the distance in (ln ranks, ln domains,
-//                                       4 ln delay), so that the nearest rows decide; the delay is that
-//                                       of the network, and counts where rows say theirs
+//                                       4 ln delay), so that the nearest rows decide; the delay is
+//                                       that of the network, and counts where rows say theirs
 //   collectives without rows there      f = 1; scatter without rows of its own uses those of
 //                                       broadcast
 // Where one process drives several GPUs, as `-g 8` of nccl-tests does, the floor is that of
@@ -129,8 +129,8 @@ class Population final : public CostModel {
     return price;
   }
 
-  // The error of a group without a row is the root of the mean of the rows' squared errors, weighed as
-  // their factors are.
+  // The error of a group without a row is the root of the mean of the rows' squared errors, weighed
+  // as their factors are.
   [[nodiscard]] std::optional<double> log_error(const CollectiveQuery& query) const override {
     if (query.kind == Collective::kLocal || query.group.ranks <= 1) return std::nullopt;
     const PhysicalGroup group = physical_group(query.kind, query.group, topology_, network_);

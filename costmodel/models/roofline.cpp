@@ -6,10 +6,10 @@
 //   dtype or of TF32, from the topology; efficiencies from 0 to 1
 // Kinds of kernels may have start-ups and efficiencies of their own. Start-ups exist because
 // filling and draining a device takes time that no traffic hides (Hockney's n_1/2, the size at
-// which a kernel reaches half its rate). A view is free, and a product of complex numbers takes four
-// real ones. Source: Williams, Waterman, Patterson 2009, "Roofline"; the efficiency 0.70 is
-// AutoParallel's figure. Valid: for kernels that are bound by one of the three. Not: for small GEMMs
-// with odd shapes or fused kernels. Status: derived; figures assumed until calibrated.
+// which a kernel reaches half its rate). A view is free, and a product of complex numbers takes
+// four real ones. Source: Williams, Waterman, Patterson 2009, "Roofline"; the efficiency 0.70 is
+// AutoParallel's figure. Valid: for kernels that are bound by one of the three. Not: for small
+// GEMMs with odd shapes or fused kernels. Status: derived; figures assumed until calibrated.
 #include <algorithm>
 
 #include "costmodel/kernel_work.h"

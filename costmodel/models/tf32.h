@@ -1,19 +1,19 @@
 // TF32 in compute models: which products round their operands of f32 to it, at which rate.
 //
 //   const Tf32Settings tf32(input);
-//   const std::optional<Tflops> rate = tf32.peak_of(query);   // nothing: the rate of the dtype holds
+//   const std::optional<Tflops> rate = tf32.peak_of(query);   // nothing: its dtype's rate holds
 //
-// Tensor cores multiply f32 only after rounding it to TF32, which has 10 bits of mantissa; products of
-// complex numbers of f32 are rounded, too. PyTorch lets cuDNN do so in convolutions by default
+// Tensor cores multiply f32 only after rounding it to TF32, which has 10 bits of mantissa; products
+// of complex numbers of f32 are rounded, too. PyTorch lets cuDNN do so in convolutions by default
 // (torch.backends.cudnn.allow_tf32), and matrix products and FlexAttention only where
 // torch.backends.cuda.matmul.allow_tf32 or torch.set_float32_matmul_precision asks for it. Its
-// efficient attention always multiplies f32 in three products of TF32 (OpMultiplyAddFastF32), whatever
-// the settings are. A topology that states no rate of TF32 has no such products: all take the rate of
-// the dtype.
+// efficient attention always multiplies f32 in three products of TF32 (OpMultiplyAddFastF32),
+// whatever the settings are. A topology that states no rate of TF32 has no such products: all take
+// the rate of the dtype.
 //
 // Source: PyTorch 2.13.0, docs/source/notes/numerical_accuracy.rst; the same release,
-// ATen/native/transformers/cuda/mem_eff_attention/gemm_kernel_utils.h. Status: ported defaults; rates
-// from the topology.
+// ATen/native/transformers/cuda/mem_eff_attention/gemm_kernel_utils.h. Status: ported defaults;
+// rates from the topology.
 #pragma once
 
 #include <optional>

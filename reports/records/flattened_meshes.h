@@ -1,6 +1,6 @@
-// Which flattened meshes are worth registering for a program, in the records of `solve` and `compare`:
-// strategies/steps/flatten_advice.h says how they are found, and costmodel/process_group.h what a process
-// group costs.
+// Which flattened meshes are worth registering for a program, in the records of `solve` and
+// `compare`: strategies/steps/flatten_advice.h says how they are found, and
+// costmodel/process_group.h what a process group costs.
 #pragma once
 
 #include <cstdint>

@@ -3,7 +3,7 @@
 // questions take only the memory of their text.
 //
 //   JsonObjectText text;
-//   text.value("schema", "shardlab/record/1");
+//   text.value("schema", nlohmann::ordered_json("shardlab/record/1"));
 //   text.begin_array("questions");
 //   for (...) text.element(question_json);
 //   text.end_array();

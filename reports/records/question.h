@@ -62,8 +62,8 @@ struct StackAnswer {
   std::string cannot_run;
   std::string replicas_may_differ = {};  // after which step of which plan; "" if not, or not asked
   std::optional<PriceBasis> basis;
-  // The collectives that bring the inputs into the layouts of the choice. Empty if the reference has
-  // no price for them, or if the record is older than the figure.
+  // The collectives that bring the inputs into the layouts of the choice. Empty if the reference
+  // has no price for them, or if the record is older than the figure.
   std::optional<TrafficByKind> traffic = {};
   std::int64_t ties = 1;
   bool flips_with_order = false;

@@ -1,7 +1,7 @@
 // What a change of stack does to the training step of a program, in a comparison's record: time and
-// peak memory of the step under the baseline's decisions and under a candidate's, both priced by the
-// reference, and what each flipped decision changes alone. Times are in microseconds, sizes in bytes.
-// strategies/steps/eager_step.h says how they come about.
+// peak memory of the step under the baseline's decisions and under a candidate's, both priced by
+// the reference, and what each flipped decision changes alone. Times are in microseconds, sizes in
+// bytes. strategies/steps/eager_step.h says how they come about.
 #pragma once
 
 #include <cstdint>

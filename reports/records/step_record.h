@@ -1,5 +1,5 @@
-// The record of a predicted training step: the JSON that `step` prints, with the timeline and what was
-// assumed, checked.
+// The record of a predicted training step: the JSON that `step` prints, with the timeline and what
+// was assumed, checked.
 #pragma once
 
 #include <cstdint>

@@ -39,7 +39,8 @@ Leaves leaves_of(const nlohmann::json& stack) {
   return leaves;
 }
 
-// Orders the keys: first those that identify a stack, then those that `is_first` picks, then the rest.
+// Orders the keys: first those that identify a stack, then those that `is_first` picks, then the
+// rest.
 template <class IsFirst>
 std::vector<std::string> in_reading_order(const std::set<std::string>& paths,
                                           const IsFirst& is_first) {

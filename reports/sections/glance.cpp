@@ -46,8 +46,8 @@ Figure time_figure(const Comparison& comparison, const SuiteChange* largest) {
           code(largest->name) + " took " + duration_text(largest->baseline_us)};
 }
 
-// "-0.70 %": how the training step of a program changes; the largest change if there are several, and
-// "cannot run" if one cannot. Nothing if no step was compared.
+// "-0.70 %": how the training step of a program changes; the largest change if there are several,
+// and "cannot run" if one cannot. Nothing if no step was compared.
 std::optional<Figure> step_figure(const ComparisonRecord& record) {
   const auto stopped =
       std::find_if(record.steps.begin(), record.steps.end(),
@@ -158,8 +158,8 @@ Table stack_table(const Comparison& comparison) {
   return table;
 }
 
-// "The flip that saves most is `q12`: 45.00 us, 1.2 % of `ops-small`; the one that loses most is `q88`:
-// 3.100 us, 0.08 %."
+// "The flip that saves most is `q12`: 45.00 us, 1.2 % of `ops-small`; the one that loses most is
+// `q88`: 3.100 us, 0.08 %."
 std::string answer(const ComparisonRecord& record, const Comparison& comparison) {
   // Flips come in the order of the time that they save or lose.
   const Flip* loss = nullptr;

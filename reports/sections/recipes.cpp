@@ -14,7 +14,8 @@ namespace recipes_section {
 
 using namespace reports;
 
-// A bar that is this many times as long as the shortest would leave no room to tell the others apart.
+// A bar that is this many times as long as the shortest would leave no room to tell the others
+// apart.
 constexpr double kBeyond = 4.0;
 
 double shortest_of(const std::vector<RecipeCost>& recipes) {
@@ -109,8 +110,8 @@ Table misfit_table(const std::vector<RecipeCost>& recipes) {
   return table;
 }
 
-// What becomes of the recipes' layouts of parameters and inputs where each operator is decided alone:
-// by DTensor, and by the stack's own prices.
+// What becomes of the recipes' layouts of parameters and inputs where each operator is decided
+// alone: by DTensor, and by the stack's own prices.
 Table eager_table(const std::vector<RecipeCost>& recipes) {
   Table table;
   table.caption = "Each operator decided alone, from the recipe's layouts of parameters and inputs";

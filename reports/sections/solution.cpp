@@ -166,8 +166,8 @@ std::string layers_text(const std::vector<std::int64_t>& layers) {
   return text + " and " + grouped(count - 2) + " more" + alike;
 }
 
-// What the nodes before the layers, each kind of layer, and the nodes after them cost, in the order of
-// the forward pass. Layers that have the same layouts and costs are one stretch.
+// What the nodes before the layers, each kind of layer, and the nodes after them cost, in the order
+// of the forward pass. Layers that have the same layouts and costs are one stretch.
 std::vector<Stretch> stretches_of(const SolutionRecord& record, const Places& places) {
   std::map<std::int64_t, Stretch> stretches;
   for (std::size_t i = 0; i < record.assignment.size(); ++i) {

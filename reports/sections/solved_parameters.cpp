@@ -31,7 +31,8 @@ std::vector<const SolvedNode*> parameters_of(const SolutionRecord& record) {
 }
 
 // The name with a star in place of each number between two separators, which counts layers:
-// "layers.*.wq.weight". A number at the end stays, because it may be all that tells parameters apart.
+// "layers.*.wq.weight". A number at the end stays, because it may be all that tells parameters
+// apart.
 std::string name_of_kind(const std::string& name) {
   std::string kind;
   for (std::size_t begin = 0; begin <= name.size();) {

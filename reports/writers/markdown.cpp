@@ -88,8 +88,8 @@ bool opens_link(std::string_view text, std::size_t at) {
   return text[at] == '.' && at >= 3 && text.substr(at - 3, 3) == "www";
 }
 
-// Whether the character begins the name of a person or a number of an issue, which GitHub turns into
-// links, and tells those who are named. A backslash does not prevent that.
+// Whether the character begins the name of a person or a number of an issue, which GitHub turns
+// into links, and tells those who are named. A backslash does not prevent that.
 bool opens_mention(std::string_view text, std::size_t at) {
   return (text[at] == '@' || text[at] == '#') && at + 1 < text.size() &&
          std::isalnum(static_cast<unsigned char>(text[at + 1])) != 0;

@@ -178,8 +178,8 @@ constexpr double kAreaHeight = 220.0;
 constexpr double kAreaScale = 1000.0;  // of the shapes in both directions; they are stretched
 constexpr int kByteMarks = 5;
 
-// The top of a stack of bytes and the marks of its axis, which begins at 0. The top is the first mark
-// that the peak does not exceed.
+// The top of a stack of bytes and the marks of its axis, which begins at 0. The top is the first
+// mark that the peak does not exceed.
 struct ByteAxis {
   std::vector<double> marks;
   double top = 1.0;

@@ -3,10 +3,10 @@
 //   timeline_svg(timeline)       <svg class="lanes" ...>...</svg>
 //   timeline_legend(timeline)    <ul class="legend">...</ul>
 //
-// Text keeps its size at every width: what depends on time has its place in percent of the picture, and
-// all else in pixels. A name is written onto a bar only if it fits at the smallest width at which
-// the page shows the picture (page.css); every bar says its name and its times in a tooltip. Colours
-// are classes of page.css, so that they follow light, dark and paper.
+// Text keeps its size at every width: what depends on time has its place in percent of the picture,
+// and all else in pixels. A name is written onto a bar only if it fits at the smallest width at
+// which the page shows the picture (page.css); every bar says its name and its times in a tooltip.
+// Colours are classes of page.css, so that they follow light, dark and paper.
 #pragma once
 
 #include <string>

@@ -1,12 +1,12 @@
 // One node of a program as a call in Python, on the tensors that a rank holds.
 //
-//   op_call_text(node, {"x", "w"}, meta)       // aten.mm.default(x, w)
+//   op_call_text({node, mesh, tensors, outputs}).call       // "aten.mm.default(x, w)"
 //
-// An operator's arguments are those of the program but where they speak of a whole tensor: the shape
-// that a view asks for becomes that of this rank's part, and a lookup in a table whose rows are
-// sharded looks up this rank's rows. Random numbers are drawn so that replicas agree. Throws
-// InputError for an op that ATen lacks, and for one that can't run on the ranks' parts as its layouts
-// say.
+// An operator's arguments are those of the program but where they speak of a whole tensor: the
+// shape that a view asks for becomes that of this rank's part, and a lookup in a table whose rows
+// are sharded looks up this rank's rows. Random numbers are drawn so that replicas agree. Throws
+// InputError for an op that ATen lacks, and for one that can't run on the ranks' parts as its
+// layouts say.
 #pragma once
 
 #include <span>
@@ -42,7 +42,8 @@ struct CallText {
 
 [[nodiscard]] CallText op_call_text(const NodeToWrite& node);
 
-// The shape that a rank holds: numbers if all ranks hold the same, and a call that finds out if not.
+// The shape that a rank holds: numbers if all ranks hold the same, and a call that finds out if
+// not.
 [[nodiscard]] std::string local_shape_text(const Shape& shape, const Layout& layout,
                                            const DeviceMesh& mesh);
 

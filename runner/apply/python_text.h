@@ -1,7 +1,7 @@
 // Values, layouts and names as Python writes them.
 //
 //   python_value(json)                 // null is None, true is True, an infinity is math.inf
-//   placements_text(layout)            // [Shard(0), Replicate()]
+//   placements_text(layout.placements) // [Shard(0), Replicate()]
 //   PythonNames names; names.fresh("layers.0.wq.weight")    // layers_0_wq_weight
 #pragma once
 

@@ -1,5 +1,5 @@
-// Pages that are laid out for a wide terminal, such as help texts, on a narrow one. A line that is too
-// long goes on below the start of its last column:
+// Pages that are laid out for a wide terminal, such as help texts, on a narrow one. A line that is
+// too long goes on below the start of its last column:
 //
 //   --set PATH=VALUE ...        a change of the topology, such as
 //                               devices_per_host=1, or of the stack

@@ -1,5 +1,5 @@
-// Ctrl-C as a wish to get what is there: while an Interrupt lives, the first SIGINT only sets a flag
-// that a long computation looks at. A second one ends the program as usual.
+// Ctrl-C as a wish to get what is there: while an Interrupt lives, the first SIGINT only sets a
+// flag that a long computation looks at. A second one ends the program as usual.
 //
 //   const Interrupt interrupt;
 //   solver.solve({.patience = {.takes_gap = true, .stop = interrupt.flag()}});

@@ -1,6 +1,6 @@
-// Errors whose message has several lines, such as those of a user's Python file with the lines of it
-// that led there. runner/main.cpp shows any other message on one line, since a name in it may hold line
-// breaks that forge output.
+// Errors whose message has several lines, such as those of a user's Python file with the lines of
+// it that led there. runner/main.cpp shows any other message on one line, since a name in it may
+// hold line breaks that forge output.
 //
 //   throw LinedConfigError("mine.py", printable(first_line) + "\n  " + printable(second_line));
 //

@@ -65,8 +65,8 @@ class InputFile {
   }
 
  private:
-  // How many bytes were read; 0 at the end. Waits for a pipe whose writer has nothing to say yet. What
-  // counts as a regular file and still has nothing to say is no file: /proc/kmsg is one.
+  // How many bytes were read; 0 at the end. Waits for a pipe whose writer has nothing to say yet.
+  // What counts as a regular file and still has nothing to say is no file: /proc/kmsg is one.
   std::size_t read_some(std::span<char> buffer, bool is_pipe) const {
     while (true) {
       const ssize_t count = ::read(fd_, buffer.data(), buffer.size());

@@ -10,8 +10,8 @@
 
 namespace shardlab {
 
-// How many columns of a terminal a printable text takes: letters of East Asian scripts and emoji take
-// two, combining marks none.
+// How many columns of a terminal a printable text takes: letters of East Asian scripts and emoji
+// take two, combining marks none.
 [[nodiscard]] std::size_t displayed_columns(std::string_view text);
 
 enum class OutputStream { kResults, kErrors };  // stdout and stderr
@@ -21,8 +21,8 @@ enum class OutputStream { kResults, kErrors };  // stdout and stderr
 // Whether text should have colours under --color auto, always or never. "auto" means on a terminal
 // that has them, unless NO_COLOR is set (https://no-color.org).
 [[nodiscard]] bool wants_colour(std::string_view choice, OutputStream stream);
-// The width of the terminal on stdout: COLUMNS, or what the terminal says. 0 if stdout is no terminal or
-// its width is not known, so that nothing has to fit.
+// The width of the terminal on stdout: COLUMNS, or what the terminal says. 0 if stdout is no
+// terminal or its width is not known, so that nothing has to fit.
 [[nodiscard]] std::size_t terminal_columns();
 
 // Progress as one line on stderr, which is rewritten in place once a command takes longer than a

@@ -1,16 +1,17 @@
-// How a command writes its text: how many digits figures have, whether words have colours, and how wide
-// tables may be. A session knows the style that its options, the environment and the terminal ask
-// for (runner/session/session.h).
+// How a command writes its text: how many digits figures have, whether words have colours, and how
+// wide tables may be. A session knows the style that its options, the environment and the terminal
+// ask for (runner/session/session.h).
 //
 //   const TextStyle style = session.style();
-//   style.figure(383.19130816361644)      // "383.19": five significant digits, or those of --digits
+//   style.figure(383.19130816361644)      // "383.19": five significant digits, or --digits
 //   style.rounded(43.2345, 1)             // "43.2": no more digits after the point than are known
-//   style.figures(totals)                 // values that differ look different, however close they are
+//   style.figures(totals)                 // values that differ look different, however close
 //   style.painted(Tone::kGood, "chosen")  // green where the terminal has colours, else as it is
 //   TextTable table(style, {"op", "us"}); // text_table.h
 //
-// Only text is rounded: JSON, records, reports and every file keep all digits. Counts and bytes are no
-// figures of this kind; they are printed whole. Tested by tests/unit/runner/base/text_style_test.cpp.
+// Only text is rounded: JSON, records, reports and every file keep all digits. Counts and bytes are
+// no figures of this kind; they are printed whole. Tested by
+// tests/unit/runner/base/text_style_test.cpp.
 #pragma once
 
 #include <optional>
@@ -25,11 +26,12 @@ inline constexpr int kAllDigits = 0;  // as many as it takes to read the same do
 inline constexpr int kDefaultDigits = 5;
 inline constexpr int kMostDigits = 17;  // a double has no more
 
-// By which part of them two long sums may differ although they ought to be equal: the order in which
-// they were added rounds differently.
+// By which part of them two long sums may differ although they ought to be equal: the order in
+// which they were added rounds differently.
 inline constexpr double kRoundingNoise = 1e-12;
 
-// The number of digits that "full" or a whole number from 1 to 17 asks for; nothing for other texts.
+// The number of digits that "full" or a whole number from 1 to 17 asks for; nothing for other
+// texts.
 [[nodiscard]] std::optional<int> parse_digits(std::string_view text);
 
 // What a colour says beside the words, which always say it too.
@@ -56,8 +58,8 @@ struct TextStyle {
                                    std::string_view missing) const;
   [[nodiscard]] std::string rounded(const std::optional<double>& value, int decimals,
                                     std::string_view missing) const;
-  // The figure of a difference between two sums, the larger of which is about `of`. What rounding of
-  // the sums explains is "0".
+  // The figure of a difference between two sums, the larger of which is about `of`. What rounding
+  // of the sums explains is "0".
   [[nodiscard]] std::string difference(double value, double of) const;
   // The figures of values that are compared with each other. Where two values differ by less than
   // the digits show, their figures have as many more digits as it takes to see that they differ.

@@ -32,8 +32,8 @@ bool begins_as_number(const std::string& cell) {
   return !cell.empty() && (cell.find_first_of("0123456789+-.") == 0 || cell == "inf");
 }
 
-// A figure's length in front of its decimal point, and from there on. A mark that refers to a remark
-// below the table may follow it: "12.5*".
+// A figure's length in front of its decimal point, and from there on. A mark that refers to a
+// remark below the table may follow it: "12.5*".
 struct FigureParts {
   std::size_t whole = 0;
   std::size_t rest = 0;
@@ -99,8 +99,8 @@ std::size_t prefix_within(std::string_view text, std::size_t columns) {
   return bytes;
 }
 
-// "layers.0.at…wq.weight": the start and the end of a word. A number is never cut: what is left of it
-// would be read as another number.
+// "layers.0.at…wq.weight": the start and the end of a word. A number is never cut: what is left of
+// it would be read as another number.
 std::string shortened(std::string_view word, std::size_t columns) {
   if (displayed_columns(word) <= columns) return std::string(word);
   const std::size_t kept = columns - 1;

@@ -5,10 +5,10 @@
 //   table.paint(0, Tone::kGood);      // the first cell of the last row
 //   session.print(table.text());
 //
-// Columns of figures are aligned at their decimal points, other numbers to the right, words to the left.
-// Cells are made printable(), and their width is counted in columns of the terminal. If the lines are
-// wider than the terminal, cells of words continue on further lines, and a word that is too long
-// for its column is shortened in the middle; numbers are never cut. Tested by
+// Columns of figures are aligned at their decimal points, other numbers to the right, words to the
+// left. Cells are made printable(), and their width is counted in columns of the terminal. If the
+// lines are wider than the terminal, cells of words continue on further lines, and a word that is
+// too long for its column is shortened in the middle; numbers are never cut. Tested by
 // tests/unit/runner/base/text_table_test.cpp.
 #pragma once
 

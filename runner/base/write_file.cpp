@@ -43,8 +43,8 @@ class Descriptor {
     struct stat about = {};
     return ::fstat(fd_, &about) == 0 && about.st_nlink > 0;
   }
-  // The number of the error for which the bytes may not be on the disk, or 0. Some file systems have
-  // nothing to wait for and refuse to be asked.
+  // The number of the error for which the bytes may not be on the disk, or 0. Some file systems
+  // have nothing to wait for and refuse to be asked.
   [[nodiscard]] int sync() const {
     return ::fsync(fd_) == 0 || errno == EINVAL || errno == EROFS || errno == ENOSYS ? 0 : errno;
   }
@@ -58,8 +58,8 @@ Descriptor open_folder(const fs::path& folder) {
       ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 }
 
-// Removes what writers that were killed have left in the folder. A writer keeps its temporary file locked,
-// on whatever machine it runs; where files can't be locked, all of them stay.
+// Removes what writers that were killed have left in the folder. A writer keeps its temporary file
+// locked, on whatever machine it runs; where files can't be locked, all of them stay.
 void remove_left_files(const fs::path& folder) {
   std::error_code error;
   fs::directory_iterator entry(folder.empty() ? fs::path(".") : folder, error);
@@ -72,7 +72,8 @@ void remove_left_files(const fs::path& folder) {
   }
 }
 
-// A file that has its final name only once publish() was called. Without that call, nothing is left.
+// A file that has its final name only once publish() was called. Without that call, nothing is
+// left.
 class NewFile {
  public:
   explicit NewFile(fs::path path) : name_(std::move(path)), target_(name_) {

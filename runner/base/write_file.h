@@ -1,13 +1,14 @@
-// Writes whole files. A file is written beside its final name, and renamed once it is complete and on
-// the disk, so that a full disk, a kill or a loss of power leaves either the old file or the new one under
-// its name, never a part. A writer that is killed leaves its temporary file .shardlab-PID-N.tmp, which the
-// next writer into that folder removes: a lock tells that its writer is gone.
+// Writes whole files. A file is written beside its final name, and renamed once it is complete and
+// on the disk, so that a full disk, a kill or a loss of power leaves either the old file or the new
+// one under its name, never a part. A writer that is killed leaves its temporary file
+// .shardlab-PID-N.tmp, which the next writer into that folder removes: a lock tells that its writer
+// is gone.
 //
 //   write_file("plan.json", text);
-//   write_files({{"out/report.html", html}, {"out/record.json", record}});   // all, unless the disk is full
+//   write_files({{"out/report.html", html}, {"out/record.json", record}});   // all or none
 //
-// A name that stands for something else than a regular file, such as /dev/stdout or a pipe, is written
-// to directly. A symbolic link stays, and what it points to is replaced.
+// A name that stands for something else than a regular file, such as /dev/stdout or a pipe, is
+// written to directly. A symbolic link stays, and what it points to is replaced.
 // Tested by tests/unit/runner/base/write_file_test.cpp.
 #pragma once
 
@@ -25,8 +26,8 @@ namespace shardlab {
 void write_file(const std::filesystem::path& path, std::string_view text);
 // Writes what `write` puts into the stream, for content that is too long to hold in memory.
 void write_file(const std::filesystem::path& path, const std::function<void(std::ostream&)>& write);
-// Writes each text into its file. No file gets its final name before all are written; a kill between the
-// renames that follow leaves some of the files new and the others old.
+// Writes each text into its file. No file gets its final name before all are written; a kill
+// between the renames that follow leaves some of the files new and the others old.
 void write_files(const std::vector<std::pair<std::filesystem::path, std::string_view>>& files);
 
 // ": No such file or directory" for ENOENT, "" for 0.

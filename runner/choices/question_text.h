@@ -14,8 +14,8 @@
 
 namespace shardlab {
 
-// Whether the op takes lists of tensors. Each element of such a call is a question of its own, which
-// is written as a call on lists of one tensor.
+// Whether the op takes lists of tensors. Each element of such a call is a question of its own,
+// which is written as a call on lists of one tensor.
 [[nodiscard]] bool is_foreach(const OpCall& call);
 
 // {"op", "inputs", "args"} with the inputs' shapes alone.
@@ -28,8 +28,8 @@ namespace shardlab {
 // devices per host.
 [[nodiscard]] std::string question_key(const OpCall& call, const DeviceMesh& mesh);
 
-// Reads a candidate's line: "S(0);R|S(0)", which lists the layouts of the inputs before those of the
-// outputs. Throws TextError.
+// Reads a candidate's line: "S(0);R|S(0)", which lists the layouts of the inputs before those of
+// the outputs. Throws TextError.
 [[nodiscard]] FollowCandidate parse_candidate_line(std::string_view text, int mesh_ndim);
 
 // The 64-bit FNV-1a hash of the lines of all candidates, in order and joined by newlines, as 16

@@ -183,8 +183,9 @@ class RecordedChoices final : public RuleSource, public DecisionSource {
     }
   }
 
-  // Steps that do not lead from one layout to the other would be priced as if they did. Strided shards
-  // are passed over: planners read some of them as shards in another order, and name those in steps.
+  // Steps that do not lead from one layout to the other would be priced as if they did. Strided
+  // shards are passed over: planners read some of them as shards in another order, and name those
+  // in steps.
   static void expect_to_lead(const std::vector<StepRequest>& steps, const Layout& from,
                              const Layout& to, const std::string& what, const JsonPlace& place) {
     const auto is_strided = [](const Placement& p) { return p.is_strided(); };

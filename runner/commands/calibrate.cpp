@@ -69,9 +69,9 @@ struct Holdable {
   std::string point;
 };
 
-// Which rows the fit must not see: those of the second and third of every four points of a group. Both
-// halves then have small and large sizes, and no point is both fitted and held out, also where a log
-// measures each size several times.
+// Which rows the fit must not see: those of the second and third of every four points of a group.
+// Both halves then have small and large sizes, and no point is both fitted and held out, also where
+// a log measures each size several times.
 std::vector<bool> held_out_rows(const std::vector<Holdable>& rows) {
   std::map<std::string, std::map<std::string, bool>> points_of;
   std::vector<bool> held;
@@ -237,8 +237,8 @@ std::optional<DeviceMesh> mesh_of(const CalibrateArguments& arguments, const Mod
   return parse_option("--mesh", [&] { return DeviceMesh::parse(arguments.mesh); });
 }
 
-// The GPU of a set as others write it too: its model, or what stands before a remark in brackets, in
-// lower case and without its maker; "" if the set names none.
+// The GPU of a set as others write it too: its model, or what stands before a remark in brackets,
+// in lower case and without its maker; "" if the set names none.
 std::string plain_gpu(const MeasurementSet& set) {
   if (std::string model = gpu_model(set.gpu); !model.empty()) return model;
   std::string plain = set.gpu.substr(0, set.gpu.find('('));

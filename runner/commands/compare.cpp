@@ -1,6 +1,6 @@
-// shardlab compare: which decisions does a change of stack flip, and what does that cost in time? It
-// loads the stacks, asks the questions, writes the record and prints the report. shardlab demo is one
-// such comparison.
+// shardlab compare: which decisions does a change of stack flip, and what does that cost in time?
+// It loads the stacks, asks the questions, writes the record and prints the report. shardlab demo
+// is one such comparison.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -566,8 +566,8 @@ std::vector<double> probed_prices(const Stack& stack, const Topology& topology) 
   return prices;
 }
 
-// Says which stacks do not read what --set changes of the topology: a model with constants of its own,
-// such as dtensor, knows no links.
+// Says which stacks do not read what --set changes of the topology: a model with constants of its
+// own, such as dtensor, knows no links.
 void say_what_the_topology_changes(const Comparison& comparison, const Session& session) {
   if (session.quiet || session.json()) return;
   const ConfigStore store = session.store();
@@ -602,7 +602,8 @@ void say_what_the_topology_changes(const Comparison& comparison, const Session& 
 }
 
 // Prints the record and writes its report.
-// The advice of --advise-flattened. That for the baseline is the same in each comparison of a program.
+// The advice of --advise-flattened. That for the baseline is the same in each comparison of a
+// program.
 std::string flattened_meshes_text(const ComparisonRecord& record, const TextStyle& style) {
   std::string text;
   std::set<std::pair<std::string, std::string>> told;  // program and stack

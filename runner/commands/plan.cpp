@@ -1,5 +1,5 @@
-// shardlab plan: shows the steps of one redistribution and their price, which device holds what between
-// them, and how the plans of other stacks and planners differ.
+// shardlab plan: shows the steps of one redistribution and their price, which device holds what
+// between them, and how the plans of other stacks and planners differ.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -235,8 +235,8 @@ std::string traffic_text(const PlanTraffic& traffic) {
               : std::string());
 }
 
-// "against dtensor-v3 and graph: S(0)S(0)->S(0)R->RR" and how it differs from the plan that was asked
-// for.
+// "against dtensor-v3 and graph: S(0)S(0)->S(0)R->RR" and how it differs from the plan that was
+// asked for.
 std::string other_text(const std::vector<std::string>& others, const OtherPlan& other,
                        const Plan& plan, const DeviceMesh& mesh, const std::string& stack,
                        const LayoutNames& names) {

@@ -1,5 +1,5 @@
-// shardlab record: writes a stack's choices for the questions of suites into a file, which is then a
-// stack itself.
+// shardlab record: writes a stack's choices for the questions of suites into a file, which is then
+// a stack itself.
 #include <array>
 #include <nlohmann/json.hpp>
 #include <set>

@@ -27,7 +27,8 @@ std::vector<std::string> folders_of(const std::vector<std::string>& records,
     const std::filesystem::path path = std::filesystem::absolute(record).lexically_normal();
     std::filesystem::path name =
         path.filename() == "record.json" ? path.parent_path().filename() : path.stem();
-    // "...json" without its ending is the folder above, and a record in the root has no folder's name.
+    // "...json" without its ending is the folder above, and a record in the root has no folder's
+    // name.
     if (name.empty() || name == "." || name == "..") name = path.filename();
     const auto [known, is_new] = owner.try_emplace(name.string(), record);
     if (!is_new) {

@@ -93,8 +93,8 @@ class Intervals {
     return doubted;
   }
 
-  // Whether the prices of the cheapest candidate and of the next dearer one differ by less than this
-  // difference may be off.
+  // Whether the prices of the cheapest candidate and of the next dearer one differ by less than
+  // this difference may be off.
   bool is_undecided(const Selection& selection) {
     if (!selection.margin_us) return false;
     const double least = selection.choice.total_us;
@@ -212,7 +212,8 @@ std::string layouts_text(const std::vector<Placements>& layouts, const LayoutNam
   return join(out);
 }
 
-// What the choice took to find: "the search with bounds examined 9 partial and whole candidates ...".
+// What the choice took to find: "the search with bounds examined 9 partial and whole candidates
+// ...".
 std::string effort_text(const Selection& selection) {
   if (!selection.effort) return "  the choice was made elsewhere, so that no search is counted\n";
   const SearchEffort& effort = *selection.effort;

@@ -97,10 +97,10 @@ ModelShape shape_of(const StepArguments& arguments) {
 }
 
 // The bytes that AdamW's step moves for each parameter, all in f32. Source: the operators of
-// torch/optim/adamw.py in PyTorch 2.13.0. The fused kernel reads weight, gradient and two moments, and
-// writes all but the gradient. The foreach form runs eight operators: the decay of the weights and the
-// two moments' updates (8, 12, 8 and 12 bytes), square root, bias correction and epsilon (8 each), and
-// the update of the weights (16).
+// torch/optim/adamw.py in PyTorch 2.13.0. The fused kernel reads weight, gradient and two moments,
+// and writes all but the gradient. The foreach form runs eight operators: the decay of the weights
+// and the two moments' updates (8, 12, 8 and 12 bytes), square root, bias correction and epsilon (8
+// each), and the update of the weights (16).
 double update_bytes_of(std::string_view optimizer) { return optimizer == "fused" ? 28.0 : 80.0; }
 
 // Nothing for auto.
@@ -264,8 +264,8 @@ PredictedStep predict_program(const StepArguments& arguments, const ConfigStore&
            std::move(step.blocks)}};
 }
 
-// A stack without terms that were fitted to training steps, such as one that `calibrate` made of a log,
-// prices kernels as its models do, which is faster than they run.
+// A stack without terms that were fitted to training steps, such as one that `calibrate` made of a
+// log, prices kernels as its models do, which is faster than they run.
 std::string terms_note(const StepAssumptions& assumed) {
   const StepTerms terms = step_terms_of(assumed.stack);
   const auto holds = [&](const StepTerm& term) { return term.holds(assumed.traits); };
@@ -301,7 +301,8 @@ std::string kernels_note(const StepArguments& arguments) {
          "model's modules run fused kernels, its other kernels take less. --compile fuses them\n";
 }
 
-// A profile of another GPU than the prediction's shows how the GPUs differ, and not how far it is off.
+// A profile of another GPU than the prediction's shows how the GPUs differ, and not how far it is
+// off.
 std::string gpu_note(const StepProfile& profile, const Topology& topology) {
   const std::string_view shipped = topology_of_gpu(profile.gpu);
   std::string gpu = profile.gpu;

@@ -238,8 +238,8 @@ std::string audit_text(const Audit& audit, const TiesArguments& arguments, const
   return text;
 }
 
-// The margins of all choices that have a price, by how large they are relative to it. The bands rise by
-// factors of ten.
+// The margins of all choices that have a price, by how large they are relative to it. The bands
+// rise by factors of ten.
 nlohmann::json margins_json(const Audit& result) {
   constexpr std::array kLimits = {0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0};  // percent
   std::array<std::int64_t, kLimits.size() + 1> choices{};

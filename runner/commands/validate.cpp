@@ -166,7 +166,8 @@ std::vector<RowPrediction> worst_of(const Validation& result) {
 
 bool is_unhealthy(const MeasurementSet& set) { return set.health == Health::kUnhealthy; }
 
-// The rows of the sets that show what their hardware can do. Nothing if all of the sets do, or none.
+// The rows of the sets that show what their hardware can do. Nothing if all of the sets do, or
+// none.
 std::optional<std::vector<RowPrediction>> healthy_rows(const Validation& result) {
   const auto unhealthy = std::count_if(result.sets.begin(), result.sets.end(), is_unhealthy);
   if (unhealthy == 0 || unhealthy == std::ssize(result.sets)) return std::nullopt;
@@ -235,7 +236,8 @@ void add_health(const Validation& result, nlohmann::json& out) {
   for (const auto& [band, rows] : cuts_of(result).size_band) add(band, rows);
 }
 
-// "  95 % intervals: 91.6 % of 32 points lie within; half of them are no wider than +24 %"; "" without any.
+// "  95 % intervals: 91.6 % of 32 points lie within; half of them are no wider than +24 %"; ""
+// without any.
 std::string coverage_text(const Validation& result, const TextStyle& style) {
   const std::optional<Coverage> coverage = coverage_of(result.rows);
   if (!coverage) return "";

@@ -115,8 +115,8 @@ class ConfigStore {
 
   // Names of the shipped files of a kind, sorted.
   [[nodiscard]] std::vector<std::string> names(ConfigKind kind) const;
-  // The file of a shipped name or a path; kNewestDTensor is a name too. A relative path starts from `folder`, or, if that is
-  // empty, from the working directory.
+  // The file of a shipped name or a path; kNewestDTensor is a name too. A relative path starts from
+  // `folder`, or, if that is empty, from the working directory.
   [[nodiscard]] std::filesystem::path find(ConfigKind kind, const std::string& name,
                                            const std::filesystem::path& folder = {}) const;
 

@@ -1,6 +1,7 @@
 // Adds to errors about a program's node the file and place that the program came from.
 //
-//   const ProgramStrategies all = in_program(file, [&] { return enumerate_strategies(program, mesh); });
+//   const ProgramStrategies all =
+//       in_program(file, [&] { return enumerate_strategies(program, mesh); });
 #pragma once
 
 #include <string>

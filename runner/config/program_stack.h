@@ -14,8 +14,8 @@
 namespace shardlab {
 
 // The stack `named`; if that is empty, the shipped stack that was fitted to measured times of the
-// topology's GPU (calibrated-GPU), or alpha-beta, whose figures are those of the topology's datasheet,
-// where none was fitted.
+// topology's GPU (calibrated-GPU), or alpha-beta, whose figures are those of the topology's
+// datasheet, where none was fitted.
 [[nodiscard]] Stack program_stack(const ConfigStore& store, const std::string& named,
                                   const Topology& topology);
 

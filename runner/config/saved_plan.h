@@ -45,9 +45,9 @@ void expect_mesh(const SavedRun& run, const std::string& file, const DeviceMesh&
 [[nodiscard]] std::vector<SavedNode> read_saved_plan(const nlohmann::json& json,
                                                      const JsonPlace& place);
 
-// The layouts of all nodes of a program, from a parsed file of either kind. Shard orders are encoded
-// as strided shards. Throws ConfigError, also for a node that the program lacks, or that the file
-// lacks or has twice, and for a plan that was made for another mesh.
+// The layouts of all nodes of a program, from a parsed file of either kind. Shard orders are
+// encoded as strided shards. Throws ConfigError, also for a node that the program lacks, or that
+// the file lacks or has twice, and for a plan that was made for another mesh.
 [[nodiscard]] std::vector<NodePlacements> read_placements(const nlohmann::json& json,
                                                           const std::string& file,
                                                           const Program& program,

@@ -1,13 +1,14 @@
-// Which prices of a result a reader should doubt, as notes under the result: what breaks a bound of the
-// links, and what lies far from every measured cluster of the same GPU (costmodel/price_doubts.h).
+// Which prices of a result a reader should doubt, as notes under the result: what breaks a bound of
+// the links, and what lies far from every measured cluster of the same GPU
+// (costmodel/price_doubts.h).
 //
 //   DoubtedPrices doubted(evaluator);
 //   doubted.add(plan, evaluator.on(mesh));
 //   session.print(doubted.text());   // "" or a line for each of the worst
 //
-// Prices are compared with those of the shipped stack calibrated-GPU of the topology's GPU. DTensor's
-// constants and AutoParallel's default model are not checked: they are the same on every topology, and
-// say so.
+// Prices are compared with those of the shipped stack calibrated-GPU of the topology's GPU.
+// DTensor's constants and AutoParallel's default model are not checked: they are the same on every
+// topology, and say so.
 #pragma once
 
 #include <map>
@@ -27,8 +28,8 @@ namespace shardlab {
 
 class DoubtedPrices {
  public:
-  // Keeps references to the evaluator's model and topology. The measured stack is as it was shipped,
-  // whatever --set changes.
+  // Keeps references to the evaluator's model and topology. The measured stack is as it was
+  // shipped, whatever --set changes.
   explicit DoubtedPrices(const StackEvaluator& evaluator);
 
   void add(const CollectiveQuery& query);
@@ -40,7 +41,8 @@ class DoubtedPrices {
   [[nodiscard]] std::vector<std::string> lines() const;
   // The lines as notes; "" without any.
   [[nodiscard]] std::string text() const;
-  // [{"collective", "ranks", "hosts", "full_bytes", "price_us", "other_us", "reason"}], all of them.
+  // All of them: [{"collective", "ranks", "hosts", "full_bytes", "price_us", "other_us",
+  // "reason"}].
   [[nodiscard]] nlohmann::json json() const;
 
  private:

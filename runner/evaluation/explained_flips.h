@@ -2,11 +2,11 @@
 // prices, steps, and the parameter that flips each choice first (strategies/select/explanation.h).
 //
 //   explain_flips({.stacks = stacks, .reference = reference, .topology = topology,
-//                  .questions = questions, .threads = 4, .quiet = true}, record);
+//                  .questions = questions}, session, record);
 //
 // The first kMostExplained flips of the comparison (reports/comparison.h) are explained: those that
-// save or lose most. The search for the parameter takes some 10 ms with the graph planner, so it is made
-// only for the first kMostFlippedFirst flips.
+// save or lose most. The search for the parameter takes some 10 ms with the graph planner, so it is
+// made only for the first kMostFlippedFirst flips.
 #pragma once
 
 #include <span>

@@ -1,5 +1,5 @@
-// The advice of --advise-flattened in records and in text: which flattened meshes are worth registering for
-// a program, and after how many steps each has paid for its process group.
+// The advice of --advise-flattened in records and in text: which flattened meshes are worth
+// registering for a program, and after how many steps each has paid for its process group.
 #pragma once
 
 #include <string>

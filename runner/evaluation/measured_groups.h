@@ -4,8 +4,9 @@
 //   groups[0].text()       // "8 ranks on 1 host"
 //   groups[0].ranges[1]    // the sizes at which all_reduce was measured; nothing: it was not
 //
-// It also says which of the prices that a command prints are carried over from other groups or sizes
-// than those that were measured: basis_of() for one plan, GapNotes for all that a model was asked.
+// It also says which of the prices that a command prints are carried over from other groups or
+// sizes than those that were measured: basis_of() for one plan, GapNotes for all that a model was
+// asked.
 //
 // The groups are those along each mesh dim of more than one rank, and the whole mesh if it has
 // several such dims. Tested by tests/cli/calibrate_test.cpp.
@@ -62,8 +63,8 @@ struct MeshGroup {
                                            const DeviceMesh& mesh, const Topology& topology,
                                            const TextStyle& style);
 
-// What the prices of a plan's steps rest on. Nothing if the model of the collectives has no measured
-// rows.
+// What the prices of a plan's steps rest on. Nothing if the model of the collectives has no
+// measured rows.
 [[nodiscard]] std::optional<reports::PriceBasis> basis_of(const Plan& plan,
                                                           const Redistributor& redistributor,
                                                           const MeasuredRanges& measured);

@@ -1,6 +1,7 @@
 // Reads measurement sets from files of any format, or by a shipped name.
 //
-//   for (const MeasurementSet& set : read_measurements(store, {"run.txt", "h100_1x8_..."}, {})) ...
+//   const std::vector<std::string> files = {"run.txt", "h100_1x8_all_reduce_dgxc"};
+//   for (const MeasurementSet& set : read_measurements(store, files, {})) ...
 //
 // The format is recognised by the content: shardlab/measurements/1, the JSON of nccl-tests (-J), a
 // trace of PyTorch's profiler (kineto_trace.h), a trace of Chakra (chakra_trace.h) as JSON or as

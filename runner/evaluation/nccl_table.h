@@ -2,7 +2,7 @@
 // model of NCCL's algorithms uses.
 //
 //   NcclTableCheck check = check_nccl_table(stack, topology, read_nccl_tables(text).front());
-//   check.same_latencies, check.latencies      // to the digit that NCCL prints
+//   check.same_latencies, check.compared       // to the digit that NCCL prints
 #pragma once
 
 #include <cstdint>

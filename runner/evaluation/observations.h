@@ -19,8 +19,8 @@ struct Observations {
                                            const Topology& topology);
 
 // Says which rows of a set take less time than the topology's links need (least_us of
-// costmodel/price_doubts.h) by more than 5 %, which allows for rounded figures of links: the topology
-// is not that of the run, or its times are wrong. "" if there is none.
+// costmodel/price_doubts.h) by more than 5 %, which allows for rounded figures of links: the
+// topology is not that of the run, or its times are wrong. "" if there is none.
 [[nodiscard]] std::string faster_than_links(const MeasurementSet& set, const Topology& topology);
 
 }  // namespace shardlab

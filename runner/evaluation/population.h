@@ -1,11 +1,11 @@
 // The shipped logs as the population that clusters are drawn from (population_fit.h).
 //
 //   const PopulationFit fit(population_logs(store, healthy_measurements(store)));
-//   calibrate_population(fit, population_system(set, topology), observations)
+//   calibrate_population(fit, {gpu_model(set.gpu), topology}, observations)
 //
-// A set takes part if it is healthy and its GPU is one of NVIDIA's data-centre GPUs from A100 on, or
-// AMD's MI300X, MI325X, MI350X or MI355X. GH200, which has no topology of its own, is taken for an
-// H100. The networks are those that the sources state (stated_network.h).
+// A set takes part if it is healthy and its GPU is one of NVIDIA's data-centre GPUs from A100 on,
+// or AMD's MI300X, MI325X, MI350X or MI355X. GH200, which has no topology of its own, is taken for
+// an H100. The networks are those that the sources state (stated_network.h).
 #pragma once
 
 #include <map>
@@ -36,8 +36,8 @@ namespace shardlab {
 [[nodiscard]] std::vector<PopulationLog> population_logs(const ConfigStore& store,
                                                          std::span<const MeasurementSet> sets);
 
-// What `calibrate` makes of the known rows of a cluster, for the collectives and groups of the asked
-// rows alone, so that a log is predicted without a table of all others.
+// What `calibrate` makes of the known rows of a cluster, for the collectives and groups of the
+// asked rows alone, so that a log is predicted without a table of all others.
 [[nodiscard]] ModelChoice population_choice(const PopulationPosterior& posterior,
                                             std::span<const Observation> known,
                                             std::span<const Observation> asked);

@@ -1,10 +1,11 @@
-// What a comparison says about programs: the questions that a program asks a stack as it runs op by op,
-// and its training step under each stack's decisions (strategies/steps/eager_step.h).
+// What a comparison says about programs: the questions that a program asks a stack as it runs op by
+// op, and its training step under each stack's decisions (strategies/steps/eager_step.h).
 //
-//   const ProgramCase program = read_program(store, {.program = "llama.json", .mesh = "2x4",
-//                                                    .recipe = "fsdp-tp"}, reference, topology);
+//   const ProgramCase program =
+//       read_program(store, {.program = "llama.json", .mesh = DeviceMesh::parse("2x4"),
+//                            .recipe = "fsdp-tp"}, reference, topology);
 //   const Suite suite = suite_of(program, baseline, reference, topology);
-//   record.steps = compare_steps(program, stacks, reference, topology);
+//   record.steps = compare_steps(program, stacks, reference, topology, false);
 #pragma once
 
 #include <span>
@@ -40,9 +41,9 @@ struct ProgramCase {
   StepOptions step_options = {};
 };
 
-// The layouts of parameters and inputs are those of the saved plan; or else those of the best plan under
-// the reference that satisfies the recipe, if there is one. Throws InputError if there is no such plan,
-// for a reference that prices no kernels, and for a plan and a recipe at once.
+// The layouts of parameters and inputs are those of the saved plan; or else those of the best plan
+// under the reference that satisfies the recipe, if there is one. Throws InputError if there is no
+// such plan, for a reference that prices no kernels, and for a plan and a recipe at once.
 [[nodiscard]] ProgramCase read_program(const ConfigStore& store,
                                        const ProgramCaseArguments& arguments,
                                        const Stack& reference, const Topology& topology);
@@ -51,9 +52,9 @@ struct ProgramCase {
 [[nodiscard]] Suite suite_of(const ProgramCase& program, const Stack& baseline,
                              const Stack& reference, const Topology& topology);
 
-// One comparison for each stack but the first, which is the baseline; with `advises_flattening`, also
-// the flattened meshes that are worth registering for it. What a candidate's
-// decisions cannot run is said in the comparison; throws InputError where the baseline's cannot.
+// One comparison for each stack but the first, which is the baseline; with `advises_flattening`,
+// also the flattened meshes that are worth registering for it. What a candidate's decisions cannot
+// run is said in the comparison; throws InputError where the baseline's cannot.
 [[nodiscard]] std::vector<reports::StepComparison> compare_steps(const ProgramCase& program,
                                                                  std::span<const Stack> stacks,
                                                                  const Stack& reference,

@@ -1,5 +1,5 @@
-// The gate --require-bitwise-replicas: refuses plans after which replicas of one value may differ in their
-// last bits (sim/replicas.h).
+// The gate --require-bitwise-replicas: refuses plans after which replicas of one value may differ
+// in their last bits (sim/replicas.h).
 //
 //   ReplicaGate gate(arguments.replicas, mesh, topology);
 //   gate.check(plan, "input 0 of mm_3");
@@ -34,8 +34,8 @@ class ReplicaGate {
   ReplicaGate(const ReplicaGateOption& option, const DeviceMesh& mesh, const Topology& topology)
       : is_required_(option.is_required), mesh_(mesh), topology_(topology) {}
 
-  // `where` says whose plan it is, and may be empty. A plan that occurs in several places is told once, of
-  // the first.
+  // `where` says whose plan it is, and may be empty. A plan that occurs in several places is told
+  // once, of the first.
   void check(const Plan& plan, const std::string& where);
 
   [[nodiscard]] bool says_no() const { return !faults_.empty(); }

@@ -183,8 +183,8 @@ class Board {
     return true;
   }
 
-  // Adds the errors of what `calibrate` fits by default: the population, or `piecewise` for GPUs that
-  // it does not have.
+  // Adds the errors of what `calibrate` fits by default: the population, or `piecewise` for GPUs
+  // that it does not have.
   void add_calibrated(std::span<const MeasurementSet> train, const MeasurementSet& test,
                       const Topology& topology, const CostModel& piecewise, Errors& errors) const {
     const auto add = [&](const CostModel& model) {

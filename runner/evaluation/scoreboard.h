@@ -9,12 +9,12 @@
 //           last included, and all others are predicted;
 //   log     a held-out log of a known family and scale: the stack is fitted to all other sets of
 //           the family, at least one of which has the log's scale, whatever its collectives;
-//   scale   a held-out scale: the stack is fitted to a family's sets on up to 4 hosts, and the
+//   scale   a held-out scale: the stack is fitted to a family's sets on 2 to 4 hosts, and the
 //           family's sets on 8 hosts and more are predicted.
-// In all of them, the prior of `calibrated` has not seen any log of the set's source, except those that
-// the protocol fits. scoreboard_sources.h has a fourth: sources that are left out.
-// Errors are pooled over rows, in the bands of validation.h. scoreboard_decisions.h computes what
-// the stacks' choices cost.
+// In all of them, the prior of `calibrated` has not seen any log of the set's source, except those
+// that the protocol fits. scoreboard_sources.h has a fourth: sources that are left out. Errors are
+// pooled over rows, in the bands of validation.h. scoreboard_decisions.h computes what the stacks'
+// choices cost.
 #pragma once
 
 #include <array>

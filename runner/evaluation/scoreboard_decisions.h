@@ -1,6 +1,6 @@
 // What stacks' choices cost on measured hardware: their regret over the shipped suites.
 //
-//   for (const SystemScores& system : score_decisions(store, sets, jobs)) ...
+//   for (const SystemScores& system : score_decisions(store, sets, &priors, threads)) ...
 //
 // For each family of hardware (measurement_family), all its rows together make a table of measured
 // times. A question counts if every group of its mesh was measured, if the table prices the choice

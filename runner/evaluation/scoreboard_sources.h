@@ -6,10 +6,10 @@
 //   sources_text(scores)             // a section of reports/scoreboard.md
 //
 // All logs of one source (source_of in population.h) are left out together. For each model of GPU,
-// `calibrated` is what `calibrate --gpu` makes of the logs of all other sources; a stack is scored on
-// the network that the log's source states, as all stacks are. The few rows are conditioned on as
-// `calibrate` does; they lie evenly over the sizes, or where the variance of what is predicted for
-// the log's sizes falls fastest (choose_next_sizes). Coverage is the share of the rows that are
+// `calibrated` is what `calibrate --gpu` makes of the logs of all other sources; a stack is scored
+// on the network that the log's source states, as all stacks are. The few rows are conditioned on
+// as `calibrate` does; they lie evenly over the sizes, or where the variance of what is predicted
+// for the log's sizes falls fastest (choose_next_sizes). Coverage is the share of the rows that are
 // within their 95 % interval, whose half width is that of ln t, in percent.
 #pragma once
 

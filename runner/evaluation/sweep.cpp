@@ -413,8 +413,8 @@ Sweep::Merge Sweep::merge() const {
     texts.push_back(read_text_file(part_path(part)));
     at.push_back(texts.back().find('\n') + 1);
   }
-  // Where files can't be locked, two processes may merge at the same time; each then writes a file of
-  // its own, with the same bytes.
+  // Where files can't be locked, two processes may merge at the same time; each then writes a file
+  // of its own, with the same bytes.
   write_file(results(), [&](std::ostream& out) {
     out << merged_head() << "\n";
     std::vector<std::size_t> lines(texts.size(), 1);

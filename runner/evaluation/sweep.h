@@ -7,17 +7,22 @@
 // Row n is question n. Questions are numbered by topology, then by suite, then in the order of the
 // suite. A row is one line of JSON, with the same bytes whichever process writes it. Blocks of rows
 // are dealt to the parts in turn. A part is one file, FOLDER/part-I-of-N.jsonl:
-//   {"schema": "shardlab/sweep/1", "experiment", "digest", "shardlab", "commit", "topologies", "suites", "stacks",
-//    "reference", "seed", "part", "parts", "rows"}
-//   {"row", "topology", "suite", "question", "op", "mesh", "bytes", "count", "best_us", "best_choice",
-//    "answers": [{"stack", "choice", "price_us", "reference_us", "ties", "margin_us", "flips_with_order"}],
-//    "crc32"}
+//   {"schema": "shardlab/sweep/1", "experiment", "digest", "shardlab", "commit", "topologies",
+//    "suites", "stacks", "reference", "seed", "part", "parts", "rows"}
+//   {"row", "topology", "suite", "question", "op", "mesh", "bytes", "count", "best_us",
+//    "best_choice", "answers": [{"stack", "choice", "price_us", "reference_us", "ties",
+//    "margin_us", "flips_with_order"}], "crc32"}
+// The head has a "seed" only if the experiment has one. A row whose question cannot be asked says
+// why in "not_asked", and has neither a best choice nor answers. An answer without a price says why
+// in "impossible".
+//
 // The first line is the head, and the rows follow in their order. A killed run therefore leaves the
 // beginning of the file, perhaps with an incomplete last line, which a resumed run cuts off.
-// "crc32" is the checksum of the row's bytes in front of this key, in hexadecimal digits. A row that
-// does not have its checksum any more is refused. FOLDER/results.jsonl holds the rows of all parts in their order, under a head of its own. A file
-// is locked while it is written (flock(2)), so that no two processes write the same part. A folder
-// that holds parts of another sweep is refused.
+// "crc32" is the checksum of the row's bytes in front of this key, in hexadecimal digits. A row
+// that does not have its checksum any more is refused. FOLDER/results.jsonl holds the rows of all
+// parts in their order, under a head of its own. A file is locked while it is written (flock(2)),
+// so that no two processes write the same part. A folder that holds parts of another sweep is
+// refused.
 #pragma once
 
 #include <atomic>
@@ -44,10 +49,11 @@ class Sweep {
   Sweep(const Experiment& experiment, std::filesystem::path folder, SweepPart part);
 
   [[nodiscard]] std::size_t rows() const { return rows_.size(); }  // number of rows in this part
-  // Answers the rows that are missing, and calls `advance` once per row, from any thread. Once `*stop`
-  // is set, no more rows are begun. Returns how many rows were there already. Throws InputError if the
-  // file exists and `resume` is false, and ConfigError if it is damaged or belongs to another sweep. Throws
-  // EnvironmentError if the file can't be written or another process writes it.
+  // Answers the rows that are missing, and calls `advance` once per row, from any thread. Once
+  // `*stop` is set, no more rows are begun. Returns how many rows were there already. Throws
+  // InputError if the file exists and `resume` is false, and ConfigError if it is damaged or
+  // belongs to another sweep. Throws EnvironmentError if the file can't be written or another
+  // process writes it.
   using Advance = std::function<void(std::size_t rows)>;
   [[nodiscard]] std::size_t run(int threads, bool resume, const Advance& advance,
                                 const std::atomic<bool>* stop = nullptr);

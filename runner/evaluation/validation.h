@@ -59,8 +59,8 @@ struct Coverage {
 // Nothing if no row has an interval.
 [[nodiscard]] std::optional<Coverage> coverage_of(std::span<const RowPrediction> rows);
 
-// A measured kernel under a stack's compute model. Empty launches have no price, nor do kernels of a
-// dtype that no model knows, nor any kernel under a stack whose compute model is `none`.
+// A measured kernel under a stack's compute model. Empty launches have no price, nor do kernels of
+// a dtype that no model knows, nor any kernel under a stack whose compute model is `none`.
 struct KernelPrediction {
   std::size_t set = 0;  // index of the set
   std::size_t row = 0;  // index of its kernel
@@ -71,8 +71,8 @@ struct KernelPrediction {
 
   // (predicted - measured) / measured, in percent. Assumes a price.
   [[nodiscard]] double error_percent() const;
-  // How far the price of all calls together is from the time that they took, in us. Not negative, and
-  // 0 without a price.
+  // How far the price of all calls together is from the time that they took, in us. Not negative,
+  // and 0 without a price.
   [[nodiscard]] double us_off() const;
 };
 
@@ -101,9 +101,9 @@ inline constexpr std::string_view kSizeBands[] = {"<1MB", "1-64MB", ">=64MB"};
 [[nodiscard]] std::string measurement_family(const MeasurementSet& set);
 
 // The topology of a set: the one called `named`, or, if that is empty, the shipped topology of the
-// set's GPU (a100, h100, h200, b200, gb200, mi300x, mi355x; h100, with a warning, for any other). It gets as many
-// devices per host as the set has and, unless it was named, the network that the set's source states
-// (stated_network.h).
+// set's GPU (a100, h100, h200, b200, gb200, mi300x, mi355x; h100, with a warning, for any other).
+// It gets as many devices per host as the set has and, unless it was named, the network that the
+// set's source states (stated_network.h).
 struct TopologyChoice {
   Topology topology;
   std::string warning;

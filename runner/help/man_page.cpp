@@ -11,8 +11,8 @@
 namespace shardlab {
 namespace {
 
-// Text in which man(7) sees no command: a backslash is doubled, a hyphen stays one that can be copied,
-// and a line does not begin with a point or an apostrophe.
+// Text in which man(7) sees no command: a backslash is doubled, a hyphen stays one that can be
+// copied, and a line does not begin with a point or an apostrophe.
 std::string escaped(std::string_view text) {
   std::string out;
   for (const char letter : text) {

@@ -1,7 +1,9 @@
-// The pages that lead into the program: what `shardlab` alone prints, and what `shardlab --help` does.
+// The pages that lead into the program: what `shardlab` alone prints, and what `shardlab --help`
+// does.
 //
 //   start_page(groups)      three commands to try, all commands by purpose, where to read on
-//   program_page(groups)    all commands with an example of each, options of the program, exit codes
+//   program_page(groups)    all commands with an example of each, options of the program, exit
+//                           codes
 //
 // Both follow from the table of commands (runner/command_line.cpp) and from what each command says
 // about itself. A command's own help ends with exit_codes_text().

@@ -7,8 +7,8 @@
 //                                       return came == world;
 //                                     });
 //
-// A silent guest delays nobody: it is dropped when its time is over, or when more than kMaxGuests are
-// waiting and it has waited longest.
+// A silent guest delays nobody: it is dropped when its time is over, or when more than kMaxGuests
+// are waiting and it has waited longest.
 #pragma once
 
 #include <cstddef>

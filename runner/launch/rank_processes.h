@@ -1,6 +1,7 @@
 // Starts one process per rank on this host, and makes sure that none is left running.
 //
-//   const int code = run_rank_processes({.ranks = 4, .arguments = {"measure", ...}, .limit_s = 300});
+//   const int code =
+//       run_rank_processes({.ranks = 4, .arguments = {"measure", ...}, .limit_s = 300});
 //
 // Each process runs this program with these arguments, and gets its rank from the environment
 // (runner/launch/place.h). Rank 0 writes to our stdout. Its stderr is passed on line by line, that

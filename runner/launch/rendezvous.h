@@ -1,19 +1,20 @@
 // Lets the processes of one measurement meet and exchange small messages, through a star of TCP
 // connections around the process of rank 0.
 //
-//   Rendezvous meeting = Rendezvous::join(place, deadline_in(60));
+//   Rendezvous meeting = Rendezvous::join(place, 60.0, deadline_in(300));
 //   const std::string id = meeting.broadcast(meeting.rank() == 0 ? make_id() : "");
 //   const std::vector<std::string> all = meeting.all_gather(mine);      // by rank
 //
 // Calls are collective: every process must make the same calls in the same order. If a process
 // leaves, or the time limit passes, a call throws an EnvironmentError that names the process.
 //
-// Rank 0 listens at the address of the place alone, and hears all guests at once (guests.h). A guest that does not speak the protocol (a port scanner), or that
-// does not know the place's secret, is dropped; the others never notice it. A guest that claims a rank
-// which is taken, or another number of ranks, is told so. If the secret says that it is one of ours,
-// nobody can begin any more, and all ranks are told the reason; without a secret it may be anyone, so the
-// others go on waiting. The secret travels as it is: it keeps strangers out, and does not hide what is
-// said from those who can listen on the network.
+// Rank 0 listens at the address of the place alone, and hears all guests at once (guests.h). A
+// guest that does not speak the protocol (a port scanner), or that does not know the place's
+// secret, is dropped; the others never notice it. A guest that claims a rank which is taken, or
+// another number of ranks, is told so. If the secret says that it is one of ours, nobody can begin
+// any more, and all ranks are told the reason; without a secret it may be anyone, so the others go
+// on waiting. The secret travels as it is: it keeps strangers out, and does not hide what is said
+// from those who can listen on the network.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +35,9 @@ class Rendezvous {
   // A world with only this process.
   Rendezvous() = default;
   // Waits until all ranks have joined. Throws EnvironmentError if a rank is missing or joins twice,
-  // if processes disagree about their number, if the port is in use, or if the place's address is none
-  // of this host's. `deadline` limits all later calls, `patience_s` limits the wait for the ranks.
+  // if processes disagree about their number, if the port is in use, or if the place's address is
+  // none of this host's. `deadline` limits all later calls, `patience_s` limits the wait for the
+  // ranks.
   [[nodiscard]] static Rendezvous join(const LaunchPlace& place, double patience_s,
                                        Deadline deadline);
 
@@ -48,7 +50,8 @@ class Rendezvous {
   // The same on all processes; "" if they share none.
   [[nodiscard]] const std::string& secret() const { return secret_; }
 
-  // A message of more than `most` bytes ends the call with an EnvironmentError before room is made for it.
+  // A message of more than `most` bytes ends the call with an EnvironmentError before room is made
+  // for it.
   [[nodiscard]] std::vector<std::string> all_gather(const std::string& mine,
                                                     std::size_t most = kSmallMessage);
   [[nodiscard]] std::string broadcast(const std::string& of_rank_0,

@@ -2,7 +2,8 @@
 //
 //   Socket listener = listen_on("127.0.0.1", 0);            // any free port
 //   Socket peer = connect_to("127.0.0.1", port_of(listener), deadline);
-//   send_all(peer, bytes, deadline);  receive_all(peer, bytes, deadline);
+//   send_all(peer, bytes, deadline, rank_name(1));
+//   receive_all(peer, answer, deadline, rank_name(1));
 //
 // All calls give up at their deadline. They throw EnvironmentError, which names the call, the error
 // and the address.
@@ -57,8 +58,8 @@ class Socket {
 // Returns a socket that is not open if the deadline passes first.
 [[nodiscard]] Socket accept_from(const Socket& listener, Deadline deadline);
 
-// What has arrived already, at most as many bytes as there is room for; nothing if the other end has
-// closed.
+// What has arrived already, at most as many bytes as there is room for; nothing if the other end
+// has closed.
 [[nodiscard]] std::optional<std::size_t> receive_now(const Socket& socket,
                                                      std::span<std::byte> bytes);
 // Returns when one of the sockets can be read, or at the deadline.

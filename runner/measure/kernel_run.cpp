@@ -28,8 +28,8 @@ constexpr GemmSizes kGemms[] = {
     {4096, 4096, 14336}, {8192, 4096, 4096},  {8192, 1024, 8192}, {8192, 8192, 1024},
     {2048, 8192, 8192},  {8192, 28672, 8192}, {4096, 8192, 8192}, {16384, 4096, 4096},
 };
-// How many tiles a product has decides how many waves it takes: with tiles of 128 x 256 there are 16 for
-// each 128 rows of these, and a wave of an H100 is 132 tiles, or 1056 rows.
+// How many tiles a product has decides how many waves it takes: with tiles of 128 x 256 there are
+// 16 for each 128 rows of these, and a wave of an H100 is 132 tiles, or 1056 rows.
 constexpr std::int64_t kWaveRows[] = {640,  768,  896,  1024, 1152, 1280, 1536,
                                       1792, 1920, 2176, 2304, 3072, 3200};
 constexpr std::int64_t kWaveSize = 4096;  // n and k of those

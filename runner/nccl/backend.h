@@ -5,7 +5,7 @@
 //
 //   std::unique_ptr<Backend> backend = make_nccl_backend(meeting, ranks);
 //   std::unique_ptr<Group> world = backend->make_group(one_colour);
-//   DevicePointer buffer = backend->allocate(0, bytes);          // on the first rank of this process
+//   DevicePointer buffer = backend->allocate(0, bytes);         // on this process's first rank
 //   world->time_us({Collective::kAllReduce, DType::kF32, ReduceOp::kSum, count}, buffers, 20)
 //
 // A process holds one or several ranks of the world, each with a device of its own, or all with the
@@ -32,7 +32,7 @@
 
 namespace shardlab {
 
-// The ranks of this process are [first, first + local) of the world, which spans `hosts` hosts.
+// The ranks of this process are [first, first + local) of the world.
 struct RankRange {
   std::int64_t world = 1;
   std::int64_t first = 0;

@@ -1,17 +1,21 @@
 // How a command declares its options. This is a thin layer over CLI11, so that only the files that
 // parse a command line compile that library (CLI11 2.1 costs every file that includes it seconds).
 //
-//   Command command = root.subcommand("plan", "plan and price one redistribution\n  shardlab plan ...");
+//   Command command =
+//       root.subcommand("plan", "plan and price one redistribution\n  shardlab plan ...");
 //   command.option("--mesh", mesh, "8x8, or dp=8,tp=8").required();
-//   command.option("--rank", rank, "whose shapes to show").check(integer_from(0, 63)).show_default();
+//   command.option("--rank", rank, "whose shapes to show")
+//       .check(integer_from(0, 63))
+//       .show_default();
 //   command.flag("--all", all, "list every question");
 //   command.runs([&] { ... });
 //   command.info().options[0].name      // what help texts, man pages and completion describe
 //
-// A name without dashes declares a positional argument. What the value of an option is called, and how
-// a shell completes it, follows from the option's name (kValueNames in command.cpp). Variables are kept by reference: they hold
-// the default until the command line has been parsed, and must live until the command has run.
-// Nothing here throws an error of its own; usage.h describes what is wrong with a command line.
+// A name without dashes declares a positional argument. What the value of an option is called, and
+// how a shell completes it, follows from the option's name (kValueNames in command.cpp). Variables
+// are kept by reference: they hold the default until the command line has been parsed, and must
+// live until the command has run. Nothing here throws an error of its own; usage.h describes what
+// is wrong with a command line.
 #pragma once
 
 #include <cstdint>

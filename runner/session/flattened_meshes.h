@@ -1,5 +1,5 @@
-// --flatten: the flattened meshes that a program has registered, as `mesh["dp", "tp"]._flatten()` does
-// in PyTorch. Plans can merge their steps onto them (sim/planners/merge.h).
+// --flatten: the flattened meshes that a program has registered, as `mesh["dp", "tp"]._flatten()`
+// does in PyTorch. Plans can merge their steps onto them (sim/planners/merge.h).
 #pragma once
 
 #include <string>
@@ -20,8 +20,8 @@ struct FlattenedMeshes {
   [[nodiscard]] DeviceMesh read(const std::string& mesh) const;
 };
 
-// Throws InputError, which names --advise-flattened, for a mesh of several dims without names: PyTorch
-// flattens mesh dims by their names.
+// Throws InputError, which names --advise-flattened, for a mesh of several dims without names:
+// PyTorch flattens mesh dims by their names.
 void expect_names_to_flatten(const DeviceMesh& mesh);
 
 }  // namespace shardlab

@@ -1,9 +1,10 @@
-// How a command's text writes layouts: shardlab's short form, or PyTorch's names with --torch-names.
+// How a command's text writes layouts: shardlab's short form, or PyTorch's names with
+// --torch-names.
 //
 //   const LayoutNames names(session);
 //   names.of(layout)              // "S(0)R", or "(Shard(dim=0), Replicate())"
 //   names.of_texts("S(0)R, RR")   // short forms with ", " between them, each written so
-//   names.path(plan)              // "S(0)R->RR", or "(Shard(dim=0), Replicate()) -> (...)"
+//   names.path(plan)              // "S(0)R->RR", or PyTorch's names with a line for each step
 //
 // JSON keeps the short forms, which every command reads back and which are keys of files.
 #pragma once

@@ -93,21 +93,22 @@ struct Session {
   // For ways of using a command that read no configuration. Throws InputError if --set was given.
   void expect_no_sets(std::string_view command) const;
   [[nodiscard]] int threads() const;  // jobs, or the number of cores
-  // How text on stdout looks: with these digits, and with the colours and the width of the terminal.
+  // How text on stdout looks: with these digits, and with the colours and the width of the
+  // terminal.
   [[nodiscard]] TextStyle style() const;
   // Tells the sources of these stacks what will be asked under them (StackSource::prepare).
   void prepare(std::span<const Stack> stacks, std::span<const Question* const> questions,
                const Topology& on) const;
   // {"torch": ...}: where the answers came from that Python code gave; nothing if it gave none.
   [[nodiscard]] std::optional<nlohmann::json> provenance() const;
-  // Prints a result, a JSON document or a text, to `results`. A document says where its answers came
-  // from if a live PyTorch gave some of them.
+  // Prints a result, a JSON document or a text, to `results`. A document says where its answers
+  // came from if a live PyTorch gave some of them.
   void print(const nlohmann::json& document) const;
   void print(const std::string& text) const;
 };
 
-// Which of the options that many commands have a command reads. Every command has --format, --quiet
-// --quiet and --no-timing.
+// Which of the options that many commands have a command reads. Every command has --format,
+// --max-input, --color, --quiet and --no-timing.
 struct CommonOptions {
   bool seed = false;    // it makes random choices
   bool jobs = false;    // it computes with several threads

@@ -7,9 +7,10 @@
 //                    .print_known = [&] { session.print(table); }},
 //                   [&] { compare(); });
 //
-// The work runs on a thread of its own. After Ctrl-C this thread is left alone, and the program ends
-// with kInterrupted once print_known() has returned; what that function reads must be guarded from the
-// thread. Within the Python module, SIGINT belongs to Python, so the work runs to its end there.
+// The work runs on a thread of its own. After Ctrl-C this thread is left alone, and the program
+// ends with kInterrupted once print_known() has returned; what that function reads must be guarded
+// from the thread. Within the Python module, SIGINT belongs to Python, so the work runs to its end
+// there.
 // Tested by tests/scripts/interrupt_test.py.
 #pragma once
 
@@ -37,8 +38,8 @@ struct UnstoppableWork {
 void run_unstoppable(Session& session, const UnstoppableWork& described,
                      const std::function<void()>& work);
 
-// Shows on a terminal how long something has run, once it takes longer than two seconds: "searching for
-// the best plan, 12 s".
+// Shows on a terminal how long something has run, once it takes longer than two seconds: "searching
+// for the best plan, 12 s".
 class RunningTime {
  public:
   RunningTime(const Session& session, std::string what);

@@ -82,7 +82,8 @@ std::string partials_name(const std::vector<HeldPart::Summand>& summands) {
   return found == kNames.end() ? "partial results" : found->second;
 }
 
-// The shape of what a device holds: its indices along each tensor dim. Empty if they are not listed.
+// The shape of what a device holds: its indices along each tensor dim. Empty if they are not
+// listed.
 std::optional<Shape> shape_of(const HeldPart& held) {
   if (!held.is_listed) return std::nullopt;
   Shape shape;

@@ -1,13 +1,13 @@
-// Which device of a mesh holds which part of a tensor before, between and after the steps of a plan,
-// as `plan --draw` prints it and its report draws it.
+// Which device of a mesh holds which part of a tensor before, between and after the steps of a
+// plan, as `plan --draw` prints it and its report draws it.
 //
 //   const DrawnPlan drawn = drawn_plan(plan, mesh);
-//   drawn_text(drawn, plan, names)     // grids of "rank: part", with the steps between them
-//   drawing_json(drawn)                // PlanRecord::drawing
+//   drawn_text(drawn, plan, mesh, names)   // grids of "rank: part", with the steps between them
+//   drawing_json(drawn, plan, mesh)        // PlanRecord::drawing
 //
 // A grid has two mesh dims and at most kMostDrawn devices along each. Of a larger mesh a slice is
-// drawn: two mesh dims, first of all those along which steps communicate, with coordinate 0 on all others.
-// DrawnPlan::left_out then says which devices are missing.
+// drawn: two mesh dims, first of all those along which steps communicate, with coordinate 0 on all
+// others. DrawnPlan::left_out then says which devices are missing.
 // Tested by tests/unit/runner/simulate/drawn_plan_test.cpp.
 #pragma once
 

@@ -1,13 +1,14 @@
 // What the report of a simulated run draws: what ranks do when, and how the mesh lies on its hosts.
 //
-//   const std::vector<PicturedRank> ranks = ranks_to_draw(result.waits, mesh, topology);
-//   timeline_json(ranks, schedule, labels, timeline, mesh)   // SimulationRecord::timeline
-//   hosts_json(mesh, topology)                               // SimulationRecord::hosts
+//   const std::vector<PicturedRank> ranks = ranks_to_draw(result.waits);
+//   timeline_json(ranks, schedule, labels, timeline, mesh, topology)  // SimulationRecord::timeline
+//   hosts_json(mesh, topology)                                        // SimulationRecord::hosts
 //
-// Two ranks are drawn: the one for which the others wait longest, and one that waits as long as half
-// of the others do. Where all ranks run alike, one rank is drawn. A stream waits in two ways: as the
-// member of a collective whose last member has not arrived, and because a task of another stream has
-// to end first. Both are bars of their own. Tasks that are too short for a picture share a bar.
+// Two ranks are drawn: the one for which the others wait longest, and one that waits as long as
+// half of the others do. Where all ranks run alike, one rank is drawn. A stream waits in two ways:
+// as the member of a collective whose last member has not arrived, and because a task of another
+// stream has to end first. Both are bars of their own. Tasks that are too short for a picture share
+// a bar.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -66,8 +66,8 @@ class Simulation {
   }
   // Notes whether ranks that ought to hold the same bytes of the result do so.
   void note_replicas(bool equal) { replicas_equal_ = equal; }
-  // Says in the result that kernels have no price, if the stack gives them none. The steps of the run
-  // then take the time of their communication alone.
+  // Says in the result that kernels have no price, if the stack gives them none. The steps of the
+  // run then take the time of their communication alone.
   void note_kernels();
   // Whether the run has kernels without a price, and nothing else of it takes time.
   [[nodiscard]] bool has_no_price() const;

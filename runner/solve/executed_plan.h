@@ -28,7 +28,8 @@ struct ExecutedPlan {
   // What the rows of the stack's collective model lack for the steps of the moves, each once.
   std::vector<std::string> not_measured;
 
-  // Whether the plan takes what its objective says, so that the interval is that of the objective too.
+  // Whether the plan takes what its objective says, so that the interval is that of the objective
+  // too.
   [[nodiscard]] bool is(const Breakdown& objective) const;
 };
 

@@ -26,8 +26,8 @@ double bytes_of(const Plan& plan, const DeviceMesh& mesh) {
 
 double sum_of(const MemoryParts& parts) { return std::accumulate(parts.begin(), parts.end(), 0.0); }
 
-// The memory during each task, from the time at which the task starts. The host issues tasks in order
-// and allocates as it does, so no moment is before the one of an earlier task.
+// The memory during each task, from the time at which the task starts. The host issues tasks in
+// order and allocates as it does, so no moment is before the one of an earlier task.
 nlohmann::json memory_over_step(const TrainingStep& step, const DeviceMesh& mesh,
                                 const Topology& topology) {
   Schedule schedule;

@@ -1,10 +1,10 @@
-// What the report of a solved program draws, beside the plan as `solve` prints it: the tensors that the
-// program is given and what a rank holds of them, the bytes that moves carry, and the memory of a
-// device over the step.
+// What the report of a solved program draws, beside the plan as `solve` prints it: the tensors that
+// the program is given and what a rank holds of them, the bytes that moves carry, and the memory of
+// a device over the step.
 //
 //   PicturedPlan picture(priced, assignment);             // tensors
 //   picture.given_json(node)                              // SolvedNode::given, or null
-//   picture.note_step(planner, step_options);             // throws InputError for a plan that can't run
+//   picture.note_step(planner, step_options);             // throws InputError if it cannot run
 //   picture.bytes_moved(node, input), picture.memory_json()
 #pragma once
 

@@ -4,15 +4,15 @@
 //   FoundPlan found = search.best(options, step_options);          // the optimum
 //   FoundPlan fitting = search.best_that_fits(options, step_options);
 //
-// Fitting. An optimum that fits is also the best plan that fits. Otherwise the optimum is found whose
-// parameters, gradients and optimizer state alone fit: if its whole step fits, it is the best plan that
-// does. Otherwise the bytes that each value of a node holds at the peak are
-// charged to the node's cost, at a price of lambda microseconds a byte. Each lambda gives a plan, and
-// a bound: the least charged cost minus lambda times the memory there is, which no plan that fits can
-// undercut, as a plan holds at least these bytes at that point of its step. The search raises lambda
-// until the plan fits, then narrows it down; it ends with the best plan that fits and the highest
-// bound. Bytes are counted once for each buffer, however many views it has. Source: Everett 1963,
-// "Generalized Lagrange multiplier method".
+// Fitting. An optimum that fits is also the best plan that fits. Otherwise the optimum is found
+// whose parameters, gradients and optimizer state alone fit: if its whole step fits, it is the best
+// plan that does. Otherwise the bytes that each value of a node holds at the peak are charged to
+// the node's cost, at a price of lambda microseconds a byte. Each lambda gives a plan, and a bound:
+// the least charged cost minus lambda times the memory there is, which no plan that fits can
+// undercut, as a plan holds at least these bytes at that point of its step. The search raises
+// lambda until the plan fits, then narrows it down; it ends with the best plan that fits and the
+// highest bound. Bytes are counted once for each buffer, however many views it has. Source: Everett
+// 1963, "Generalized Lagrange multiplier method".
 #pragma once
 
 #include <memory>
@@ -26,8 +26,8 @@
 
 namespace shardlab {
 
-// A problem, its network and what was found for it. The network stays where it is, since solvers refer
-// to it.
+// A problem, its network and what was found for it. The network stays where it is, since solvers
+// refer to it.
 struct FoundPlan {
   std::unique_ptr<ShardingProblem> problem;
   std::unique_ptr<CostNetwork> network;
@@ -36,8 +36,8 @@ struct FoundPlan {
   std::optional<StepFigures> step;  // nothing if there is no plan, or if the plan can't run
   // Why there is no plan although assignments satisfy all constraints: none was found that fits.
   std::string misfit;
-  // Whether the plan is an optimum of the network. One that was found by charges for memory, or by the
-  // time of its step, is not.
+  // Whether the plan is an optimum of the network. One that was found by charges for memory, or by
+  // the time of its step, is not.
   bool is_optimum_of_network = true;
 
   [[nodiscard]] bool fits() const { return step && step->fits(); }
@@ -67,10 +67,11 @@ class PlanSearch {
   // operator or fully, with weights kept or resharded.
   [[nodiscard]] FoundPlan best_recomputation(const ProblemOptions& options,
                                              const StepOptions& step_options);
-  // Searches for a plan whose simulated step is shorter than that of `start`: among the next best sums,
-  // under each of `masks`, and by giving all alike sources (parameters whose names differ by numbers
-  // only, for instance) each other layout they may have. The sum is solved to optimality around each.
-  // Plans that do not fit are left out if `fits` is set. Ends when no change of one layout helps.
+  // Searches for a plan whose simulated step is shorter than that of `start`: among the next best
+  // sums, under each of `masks`, and by giving all alike sources (parameters whose names differ by
+  // numbers only, for instance) each other layout they may have. The sum is solved to optimality
+  // around each. Plans that do not fit are left out if `fits` is set. Ends when no change of one
+  // layout helps.
   struct StepSearch {
     FoundPlan found;
     std::size_t plans = 0;  // how many were simulated
@@ -80,7 +81,8 @@ class PlanSearch {
                                          bool fits);
 
  private:
-  // Nothing for a plan that can't run: a move to P(product), or of AutoParallel's that nothing runs.
+  // Nothing for a plan that can't run: a move to P(product), or of AutoParallel's that nothing
+  // runs.
   [[nodiscard]] std::optional<StepFigures> figures(const Assignment& assignment,
                                                    const StepOptions& step_options) const;
   [[nodiscard]] FoundPlan by_charges(FoundPlan optimum) const;

@@ -10,7 +10,8 @@
 namespace shardlab {
 namespace {
 
-// The share of the time that bounds have, so that some of it is left for the search. Status: assumed.
+// The share of the time that bounds have, so that some of it is left for the search. Status:
+// assumed.
 constexpr double kShareOfBounds = 0.5;
 
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();

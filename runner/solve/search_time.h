@@ -1,8 +1,9 @@
-// How long `solve` looks for a plan: bounds on strategies first, then the search, within one time limit
-// and until Ctrl-C. What is done between the two, such as pricing, is not counted.
+// How long `solve` looks for a plan: bounds on strategies first, then the search, within one time
+// limit and until Ctrl-C. What is done between the two, such as pricing, is not counted.
 //
 //   SearchTime time(arguments.time_limit_s);
-//   const PruneResult pruned = time.bound([&](const Patience& patience) { return prune(patience); });
+//   const PruneResult pruned =
+//       time.bound([&](const Patience& patience) { return prune(patience); });
 //   ... prices of the strategies that are left
 //   const Interrupt interrupt;
 //   search(time.for_search(interrupt));
@@ -22,8 +23,8 @@ class SearchTime {
   // Seconds for both, zero or more; no limit if it is empty.
   explicit SearchTime(std::optional<double> limit_s);
 
-  // Finds bounds, for at most half of the time. After Ctrl-C the search only has to take the best plan
-  // that is known; if there is none yet, the program ends by the signal, as it does elsewhere.
+  // Finds bounds, for at most half of the time. After Ctrl-C the search only has to take the best
+  // plan that is known; if there is none yet, the program ends by the signal, as it does elsewhere.
   [[nodiscard]] PruneResult bound(const std::function<PruneResult(const Patience&)>& work);
 
   // For a search that begins now and has what is left. `interrupt` outlives it.

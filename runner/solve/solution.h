@@ -71,8 +71,8 @@ struct NodeMove {
 // "kernels 12.5 us, communication 2.25 us, transitions 0 us".
 [[nodiscard]] std::string breakdown_text(const Breakdown& parts, const TextStyle& style);
 
-// "383.19 us, lower bound 381.5 us". The two look the same only if the objective is proved. `interval` stands
-// behind the objective.
+// "383.19 us, lower bound 381.5 us". The two look the same only if the objective is proved.
+// `interval` stands behind the objective.
 [[nodiscard]] std::string bounds_text(const ExactSolution& solution, const TextStyle& style,
                                       const std::string& interval = "");
 

@@ -1,4 +1,5 @@
-// `shardlab solve PROGRAM --advise-flattened`: which flattened meshes would shorten the step of the plan.
+// `shardlab solve PROGRAM --advise-flattened`: which flattened meshes would shorten the step of the
+// plan.
 #pragma once
 
 #include <optional>
@@ -8,8 +9,8 @@
 
 namespace shardlab {
 
-// Assumes that the plan can run. The step is the simulated one, with the layouts of the plan. With a stack that merges neither when it
-// prices nor when it runs (its key "merge"), nothing is found.
+// Assumes that the plan can run. The step is the simulated one, with the layouts of the plan. With
+// a stack that merges neither when it prices nor when it runs (its key "merge"), nothing is found.
 [[nodiscard]] SolveAnswer flattening_answer(const PricedProgram& priced, const FoundPlan& found,
                                             const TextStyle& style);
 

@@ -366,8 +366,8 @@ std::string plan_text(const PrintedPlan& plan, const LayoutNames& names, const T
                        style, all_nodes);
 }
 
-// Answers everything that is asked besides the plan. What takes too long or too much memory becomes a
-// note: it never costs the plan. Each text is printed as soon as it is there.
+// Answers everything that is asked besides the plan. What takes too long or too much memory becomes
+// a note: it never costs the plan. Each text is printed as soon as it is there.
 template <class Print>
 void answer_all(PrintedPlan& plan, ExactSolution& solution, ExactSolver& solver,
                 const SolveQuestions& asked, std::span<const FurtherQuestion> questions,
@@ -438,8 +438,8 @@ void write_plan(const PrintedPlan& plan, const nlohmann::json& json, const Probl
                             .wall_ms = times.total_ms});
 }
 
-// Whether the questions are about more plans than the best one, or nodes run more than once. Only that one is known to have none
-// of the strategies that are left out.
+// Whether the questions are about more plans than the best one, or nodes run more than once. Only
+// that one is known to have none of the strategies that are left out.
 bool needs_all_strategies(const SolveProgramArguments& arguments, const SolveQuestions& asked) {
   return asked.margins || asked.best > 1 || !asked.explain.empty() || !asked.diff.empty() ||
          !asked.then.empty() || asked.budget_curve || asked.sensitivity || asked.greedy ||
@@ -448,10 +448,12 @@ bool needs_all_strategies(const SolveProgramArguments& arguments, const SolveQue
          arguments.objective != "sum" || arguments.tie_repeated;
 }
 
-// Costs that differ by a smaller share than this are equal. Status: assumed; the solver's tolerance.
+// Costs that differ by a smaller share than this are equal. Status: assumed; the solver's
+// tolerance.
 constexpr double kSameCost = 1e-9;
 
-// An assignment with a strategy that was left out costs at least the floor, and any at least the bound.
+// An assignment with a strategy that was left out costs at least the floor, and any at least the
+// bound.
 void take_bounds(const PruneResult& pruned, ExactSolution& solution) {
   if (!pruned.strategies || !solution.feasible) return;
   const double same = (1.0 - kSameCost) * solution.objective;

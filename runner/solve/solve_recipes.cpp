@@ -140,8 +140,8 @@ class ComparisonMaker {
   }
 
  private:
-  // A recipe fixes the layouts of parameters, and what is fixed does not count in a parameter budget. Why
-  // the plan keeps more than the budget all the same; "" if it does not.
+  // A recipe fixes the layouts of parameters, and what is fixed does not count in a parameter
+  // budget. Why the plan keeps more than the budget all the same; "" if it does not.
   std::string budget_broken(const Assignment& assignment) const {
     if (!options_.parameter_budget) return "";
     const ProblemBudget fractions =
@@ -350,9 +350,9 @@ std::string rows_text(std::span<const Compared> rows, const PricedProgram& price
   return text + misfits;
 }
 
-// Steps whose lengths differ by less are not told apart: the predicted ratio of two published runs of one
-// setting on different numbers of GPUs is off by 1.6 % in the median of 18 pairs (`validate --steps
-// published`), rounded up here.
+// Steps whose lengths differ by less are not told apart: the predicted ratio of two published runs
+// of one setting on different numbers of GPUs is off by 1.6 % in the median of 18 pairs (`validate
+// --steps published`), rounded up here.
 constexpr double kUndecidedPercent = 2.0;
 
 // The options that may make a step fit, such as "--recompute selective --reshard-after-forward".
@@ -364,8 +364,8 @@ std::string memory_options(const Recomputation& in_use) {
   return join(std::span<const std::string>(options), " ");
 }
 
-// Which plan to run: the shortest step that fits, those that may be as short, and a shorter one that
-// does not fit.
+// Which plan to run: the shortest step that fits, those that may be as short, and a shorter one
+// that does not fit.
 std::string answer_text(std::span<const Compared> rows, const PricedProgram& priced,
                         const StepOptions& options, const TextStyle& style) {
   const Compared* best = nullptr;

@@ -20,11 +20,12 @@ struct RecipeComparison {
 // Called after each row, with the rows that there are.
 using RecipesSoFar = std::function<void(RecipeComparison)>;
 
-// Has a row for the optimum, one for the optimum with all parameters cut as far as possible, one for
-// each shipped recipe, and one that starts from the optimum's sources and gives each op what is
-// cheapest there by the stack's prices. All of them satisfy the options' pins and budgets. The rows are
-// in the order of what they take as they run, the recipes that do not fit the program last. `eager` adds
-// what DTensor makes of each row's sources (strategies/steps/eager_step.h), which takes seconds.
+// Has a row for the optimum, one for the optimum with all parameters cut as far as possible, one
+// for each shipped recipe, and one that starts from the optimum's sources and gives each op what is
+// cheapest there by the stack's prices. All of them satisfy the options' pins and budgets. The rows
+// are in the order of what they take as they run, the recipes that do not fit the program last.
+// `eager` adds what DTensor makes of each row's sources (strategies/steps/eager_step.h), which
+// takes seconds.
 [[nodiscard]] RecipeComparison compare_recipes(const PricedProgram& priced,
                                                const ProblemOptions& options,
                                                const StepOptions& step_options,

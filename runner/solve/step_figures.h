@@ -1,7 +1,7 @@
 // What a plan is as a training step: how long the step takes with streams that overlap, how much
 // memory it needs and when, and which collectives it runs.
 //
-//   StepPlanner planner(priced, evaluator.on(mesh));
+//   StepPlanner planner(priced, evaluator.on(mesh), std::nullopt);
 //   const StepFigures figures = planner.figures(assignment, step_options);
 //   figures.step_us, figures.memory.peak_bytes, figures.fits()
 #pragma once
@@ -56,7 +56,8 @@ class StepPlanner {
   [[nodiscard]] TrainingStep step(const Assignment& assignment, const StepOptions& options);
   [[nodiscard]] StepFigures figures(const Assignment& assignment, const StepOptions& options);
   // The simulated time of the step on the fastest and on the slowest of the clusters that are like
-  // those to which `model` was fitted, which prices the moves. Nothing if it does not know its error.
+  // those to which `model` was fitted, which prices the moves. Nothing if it does not know its
+  // error.
   [[nodiscard]] std::optional<PriceInterval> interval_of_step(const Assignment& assignment,
                                                               const StepOptions& options,
                                                               const CostModel& model);

@@ -27,8 +27,8 @@ struct ComparedPart {
   [[nodiscard]] std::optional<double> error_percent() const;
 };
 
-// The exposed communication of all collectives is one part, and so is all idle time, whether the GPU
-// waits for the host or in a pipeline's bubble.
+// The exposed communication of all collectives is one part, and so is all idle time, whether the
+// GPU waits for the host or in a pipeline's bubble.
 [[nodiscard]] std::vector<ComparedPart> compared_parts(const StepPrediction& prediction,
                                                        const StepProfile& profile);
 

@@ -201,7 +201,8 @@ class PassGraph {
     op.row = std::clamp(op.row, 1.0, op.elements);
     op.dims = reduced_dims(node, static_cast<int>(shape.size()));
   }
-  // A number that tells apart which dims an operator reduces: a bit for each, of those that it lists.
+  // A number that tells apart which dims an operator reduces: a bit for each, of those that it
+  // lists.
   [[nodiscard]] static int reduced_dims(const ProgramNode& node, int dims) {
     if (!node.args.is_object() && !node.args.is_array()) return 0;
     const nlohmann::json& args =
@@ -221,9 +222,10 @@ class PassGraph {
     return bits;
   }
 
-  // Whether torch.compile's partitioner would rather compute a result of the forward pass again than
-  // keep it: a pointwise operator, or a reduction whose result is as large as what it reads. Source:
-  // PyTorch 2.13.0, torch/_functorch/partitioners.py, as strategies/training/rank_work.h has it.
+  // Whether torch.compile's partitioner would rather compute a result of the forward pass again
+  // than keep it: a pointwise operator, or a reduction whose result is as large as what it reads.
+  // Source: PyTorch 2.13.0, torch/_functorch/partitioners.py, as strategies/training/rank_work.h
+  // has it.
   [[nodiscard]] bool is_cheap(std::size_t n) const {
     const ProgramNode& node = program_.nodes[n];
     if (!node.computes() || runs_here_.contains(n) || of_.blocks.pass[n] != Phase::kForward) {
@@ -250,8 +252,8 @@ class PassGraph {
   FusionOp operator_of(std::size_t n) {
     FusionOp op;
     op.kind = kind_of(n);
-    // Kernels that may be fused read whole tensors or next to nothing of them. What the others read is
-    // priced by their own query.
+    // Kernels that may be fused read whole tensors or next to nothing of them. What the others read
+    // is priced by their own query.
     const double least = op.kind == FusionKind::kBarrier ? 0.0 : 1.0;
     const std::vector<double> shares = shares_read(n);
     for (std::size_t i = 0; i < shares.size(); ++i) {
@@ -265,8 +267,9 @@ class PassGraph {
     return op;
   }
 
-  // Returns, for each argument of a node, which share of it the kernel reads; a view counts as reading
-  // all. The loss reads the logarithm of one probability of each row, and its backward pass none.
+  // Returns, for each argument of a node, which share of it the kernel reads; a view counts as
+  // reading all. The loss reads the logarithm of one probability of each row, and its backward pass
+  // none.
   [[nodiscard]] std::vector<double> shares_read(std::size_t n) const {
     const ProgramNode& node = program_.nodes[n];
     const std::vector<ValueRef> values = values_read(node);
@@ -297,8 +300,8 @@ class PassGraph {
     return shares;
   }
 
-  // The tasks that make the arguments of which a node's kernel reads nothing. A fused kernel may run
-  // before them.
+  // The tasks that make the arguments of which a node's kernel reads nothing. A fused kernel may
+  // run before them.
   [[nodiscard]] std::vector<int> makers_of_unread(std::size_t n) const {
     std::vector<int> makers;
     const std::vector<ValueRef> values = values_read(program_.nodes[n]);

@@ -1,15 +1,18 @@
-// What one training step of a planned program runs on one rank, as kernels and collectives with their
-// prices: each operator by itself in eager mode, or those that torch.compile fuses as one kernel.
+// What one training step of a planned program runs on one rank, as kernels and collectives with
+// their prices: each operator by itself in eager mode, or those that torch.compile fuses as one
+// kernel.
 //
-//   const std::vector<ProgramTask> tasks = program_tasks(step, {planned, rules, blocks}, prices, true);
+//   const std::vector<ProgramTask> tasks =
+//       program_tasks(step, {planned, rules, blocks}, prices, true);
 //   tasks[0].us, tasks[0].kind, tasks[0].after
 //
 // Kernels that are neither products nor attention are priced by the bytes that they move, in both
-// modes (strategies/steps/fusion.h); the forward and the backward pass are graphs of their own. What
-// brings parameters to their gathers and gradients to their reductions is never fused, because FSDP
-// runs it outside of the compiled graph. FSDP copies gathered weights out of a flat buffer before the
-// first kernel that reads them, and gradients into one, unless a cast of the program has written them
-// there. Source: PyTorch 2.13.0, torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py.
+// modes (strategies/steps/fusion.h); the forward and the backward pass are graphs of their own.
+// What brings parameters to their gathers and gradients to their reductions is never fused, because
+// FSDP runs it outside of the compiled graph. FSDP copies gathered weights out of a flat buffer
+// before the first kernel that reads them, and gradients into one, unless a cast of the program has
+// written them there. Source: PyTorch 2.13.0,
+// torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py.
 #pragma once
 
 #include <string>

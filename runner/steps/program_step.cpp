@@ -73,8 +73,9 @@ Sharding sharding_of(const ProgramRun& run) {
 
 // -- Units ---------------------------------------------------------------------------------------
 
-// The weights outside of all blocks as two units, those that are read before the blocks (an embedding)
-// and those after them (norm and output). Source: torchtitan 9dec370, which wraps them apart.
+// The weights outside of all blocks as two units, those that are read before the blocks (an
+// embedding) and those after them (norm and output). Source: torchtitan 9dec370, which wraps them
+// apart.
 ModelBlocks with_two_roots(const Program& program, ModelBlocks blocks) {
   const std::size_t count = program.nodes.size();
   std::vector<int> parameter(count, -1);  // by node: the parameter that it is made of
@@ -307,8 +308,8 @@ class ProgramChain {
     }
     return last;
   }
-  // Time in which no kernel runs goes to the task for which the next kernel waits. What cuts or casts a
-  // reduced gradient takes its own time; the rest of the wait is the reduction's.
+  // Time in which no kernel runs goes to the task for which the next kernel waits. What cuts or
+  // casts a reduced gradient takes its own time; the rest of the wait is the reduction's.
   void attribute(double us, int task, const std::vector<FluidSpan>& spans,
                  ProgramTimes& result) const {
     if (us <= 0.0 || task < 0) return;
@@ -344,7 +345,7 @@ void add(StepBreakdown& sum, const StepBreakdown& part, double count) {
   sum.host_us += count * part.host_us;
 }
 
-// -- Figures of the whole program ------------------------------------------------------------------
+// -- Figures of the whole program -----------------------------------------------------------------
 
 // The FLOPs of one micro-batch on all ranks without recomputation: three times those of the forward
 // pass, if there is a backward pass. Causal attention counts half of the pairs.
@@ -454,8 +455,8 @@ ProgramStep predict_program_step(const ProgramRun& run, const ConfigStore& store
     add(prediction.breakdown, two.breakdown, more);
   }
 
-  // The norm of the gradients with its all-reduce, and the optimizer's step: for each parameter, the
-  // norm reads and scales the gradient in f32.
+  // The norm of the gradients with its all-reduce, and the optimizer's step: for each parameter,
+  // the norm reads and scales the gradient in f32.
   const std::int64_t ranks = run.spread.ranks();
   const double update_us = pricing.memory_us((8.0 + TrainingRun{}.update_bytes) *
                                              updated_elements(planner, plan.planned));

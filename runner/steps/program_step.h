@@ -5,14 +5,14 @@
 //   const ProgramStep step = predict_program_step(run, store, stack, topology);
 //   step.prediction.tokens_per_s_per_gpu
 //
-// The program's batch is what all ranks process together in one forward pass. A shipped recipe lays the
-// program out on the mesh (data parallel, FSDP, tensor parallel with sequence parallelism), and what it
-// leaves open is solved. The step runs by units with prefetching (strategies/steps/training_step.h),
-// kernel by kernel (program_kernels.h), on the streams of strategies/training/step_prediction.h: tasks
-// that run at once share the multiprocessors and the links, and the host issues kernels one by one. The
-// norm of the gradients and the optimizer's step follow. Memory is that of
-// strategies/steps/step_memory.h; under torch.compile the backward pass keeps what it keeps in eager
-// mode.
+// The program's batch is what all ranks process together in one forward pass. A shipped recipe lays
+// the program out on the mesh (data parallel, FSDP, tensor parallel with sequence parallelism), and
+// what it leaves open is solved. The step runs by units with prefetching
+// (strategies/steps/training_step.h), kernel by kernel (program_kernels.h), on the streams of
+// strategies/training/step_prediction.h: tasks that run at once share the multiprocessors and the
+// links, and the host issues kernels one by one. The norm of the gradients and the optimizer's step
+// follow. Memory is that of strategies/steps/step_memory.h; under torch.compile the backward pass
+// keeps what it keeps in eager mode.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,8 @@ struct ProgramRun {
   std::string program;  // a shipped name or a path
   Spread spread;        // of dp, fsdp and tp alone
   std::int64_t grad_accum = 1;
-  // What FSDP's ranks share: full gathers weights again in the backward pass, kept-weights does not.
+  // What FSDP's ranks share: full gathers weights again in the backward pass, kept-weights does
+  // not.
   std::optional<Sharding> sharding = {};
   // Nothing: as little as fits into the device's memory.
   std::optional<Recomputation> recompute = Recomputation{};
@@ -46,8 +47,8 @@ struct ProgramStep {
       blocks;  // by span of the timeline: "layers.0", or "" outside of all blocks
 };
 
-// Throws InputError for a kind of parallelism that programs are not planned with (pp, cp, ep), for a
-// program that the recipe does not fit, and for a stack that prices no kernels; ConfigError for a
+// Throws InputError for a kind of parallelism that programs are not planned with (pp, cp, ep), for
+// a program that the recipe does not fit, and for a stack that prices no kernels; ConfigError for a
 // file that is no program.
 [[nodiscard]] ProgramStep predict_program_step(const ProgramRun& run, const ConfigStore& store,
                                                const Stack& stack, const Topology& topology,

@@ -127,9 +127,9 @@ struct Project {
   double gradient_bytes = 4.0;      // of each element that is reduced
   std::string_view recompute = {};  // empty if it is left open
 };
-// The first row that matches counts. Megatron's projects run Transformer Engine and fused operators,
-// and reduce gradients in bf16. Sources: the projects' default configurations, at the commits that
-// configs/steptimes/published.csv names.
+// The first row that matches counts. Megatron's projects run Transformer Engine and fused
+// operators, and reduce gradients in bf16. Sources: the projects' default configurations, at the
+// commits that configs/steptimes/published.csv names.
 constexpr Project megatron(std::string_view part) {
   return {.part = part,
           .execution = Execution::kLibrary,

@@ -3,9 +3,9 @@
 //   const RecipeBook book = read_recipe_book(configs_root());
 //   const PublishedRun run = published_run(row, book);   // throws InputError: can't be expressed
 //
-// What a row leaves open comes from the recipe that its project published for that run, where one is
-// known (configs/steptimes/recipes.csv), and otherwise from what the project does by default, which
-// published_run.cpp lists.
+// What a row leaves open comes from the recipe that its project published for that run, where one
+// is known (configs/steptimes/recipes.csv), and otherwise from what the project does by default,
+// which published_run.cpp lists.
 #pragma once
 
 #include <filesystem>

@@ -18,8 +18,8 @@ constexpr double kRepeat = 0.03;
 // A search ends when a round lowers the loss by less than this share.
 constexpr double kConvergedLoss = 5e-4;
 
-// A term is not written if it has moved by less than this share of its prior's spread and the rows have
-// narrowed it to no less than the other share.
+// A term is not written if it has moved by less than this share of its prior's spread and the rows
+// have narrowed it to no less than the other share.
 constexpr double kUnmoved = 0.1;
 constexpr double kUndetermined = 0.9;
 

@@ -4,11 +4,12 @@
 //   fit.terms.factors(traits)
 //
 // The logarithms of the predicted steps are fitted to those of the published ones by robust least
-// squares (costmodel/calibrate/robust_fit.h). Each kind of term in kTermKinds has one term for each
-// group of runs that is told apart by the traits it names. Every term has a prior: its expected value
-// and how far clusters usually are from it. A group with few rows stays near its prior, and terms of
-// finer groups are drawn to those of coarser ones, as in a hierarchical model. A term that the rows
-// leave where its prior was, within a tenth of its spread, is not written.
+// squares (costmodel/calibrate/robust_fit.h). Each kind of term in term_kinds() has one term for
+// each group of runs that is told apart by the traits it names. Every term has a prior: its
+// expected value and how far clusters usually are from it. A group with few rows stays near its
+// prior, and terms of finer groups are drawn to those of coarser ones, as in a hierarchical model.
+// A term that is expected to be 1 is not written if the rows neither move it by a tenth of its
+// prior's spread nor narrow that spread by a tenth.
 #pragma once
 
 #include <span>

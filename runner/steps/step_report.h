@@ -1,5 +1,5 @@
-// A predicted step as a report's record holds it (reports/records/step_record.h): what `step` prints,
-// the picture of one micro-batch, and what was assumed.
+// A predicted step as a report's record holds it (reports/records/step_record.h): what `step`
+// prints, the picture of one micro-batch, and what was assumed.
 //
 //   write_run(session, {.kind = reports::kStepKind, .header = header,
 //                       .result = step_record_json(subject, prediction, topology, assumed)});
@@ -39,8 +39,9 @@ struct PicturedSpan {
   double end_us = 0.0;
 };
 // The timeline with fewer spans. Those of a stream that follow each other without a gap become one
-// while it is shorter than a 250th of the whole, or while they are kernels of one block (`blocks` has
-// one name for each span, or none at all). Gaps shorter than a 1,000th of the whole do not count.
+// while it is shorter than a 250th of the whole, or while they are kernels of one block (`blocks`
+// has one name for each span, or none at all). Gaps shorter than a 1,000th of the whole do not
+// count.
 [[nodiscard]] std::vector<PicturedSpan> pictured_spans(std::span<const StepSpan> timeline,
                                                        std::span<const std::string> blocks);
 

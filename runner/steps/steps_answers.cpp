@@ -95,8 +95,8 @@ bool differ_in_gpus_alone(const StepRow& a, const StepRow& b) {
   return a.gpus != b.gpus && setting(a) == setting(b);
 }
 
-// How far the predicted ratio of two rows is from the published one, in percent of it, for all pairs of
-// rows that differ in the number of GPUs alone.
+// How far the predicted ratio of two rows is from the published one, in percent of it, for all
+// pairs of rows that differ in the number of GPUs alone.
 std::vector<double> ratio_errors(const std::vector<StepResult>& results) {
   std::vector<double> errors;
   for (std::size_t i = 0; i < results.size(); ++i) {
@@ -168,8 +168,8 @@ LoadedSteps load_steps(const std::string& file, const std::string& stack,
   loaded.terms = step_terms_of(loaded.stack);
   expect_step_prices(loaded.stack, stack);
   const StepTopologies topology_of = [&](const std::string& name, std::int64_t devices) {
-    // A topology that is given another number of devices in a host loses its scale-up domain, so that
-    // the number is given only where it differs.
+    // A topology that is given another number of devices in a host loses its scale-up domain, so
+    // that the number is given only where it differs.
     Topology whole = store.topology(name);
     return whole.devices_per_host() == devices ? whole : store.topology(name, devices);
   };

@@ -31,8 +31,8 @@ struct LoadedSteps {
 [[nodiscard]] StepTerms step_terms_of(const Stack& stack);
 // Throws InputError for a stack that prices no kernels, named as the user names it.
 void expect_step_prices(const Stack& stack, const std::string& name);
-// `file` is a path, or the name of a file of configs/steptimes without its suffix. Throws ConfigError
-// for a bad file, and InputError for a stack that prices no kernels.
+// `file` is a path, or the name of a file of configs/steptimes without its suffix. Throws
+// ConfigError for a bad file, and InputError for a stack that prices no kernels.
 [[nodiscard]] LoadedSteps load_steps(const std::string& file, const std::string& stack,
                                      const ConfigStore& store);
 

@@ -2,7 +2,7 @@
 // are compared with those that the stack gives from rows, prices and our own machinery.
 //
 //   const SampleCheck result = check_sample(stack, rules, questions, topology, {.budget_s = 10});
-//   result.different.front()    // "aten.mv.default on 2x4: ..."
+//   result.different.front().text    // "aten.mv.default(f32[8,8] S(0)R, ...) on 2x4: ..."
 //
 // The sample is spread over ops and numbers of mesh dims; equal seeds draw equal samples.
 #pragma once

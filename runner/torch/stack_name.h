@@ -1,6 +1,7 @@
 // The names of stacks that Python code answers.
 //
-//   torch                                     the PyTorch of $SHARDLAB_TORCH_PYTHON, else of python3
+//   torch                                     the PyTorch of $SHARDLAB_TORCH_PYTHON, else of
+//                                             python3
 //   torch:./venv                              of a virtual environment, or of an interpreter
 //   torch:./venv+overlay=./pr-branch          with a checkout laid over its DTensor
 //   torch+patch=faster.py+rules=mine.py       with files that are executed after the import

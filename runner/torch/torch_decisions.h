@@ -1,9 +1,9 @@
-// Whole decisions of a live PyTorch, as a DecisionSource: its candidates, its prices, its choice and
-// its plans.
+// Whole decisions of a live PyTorch, as a DecisionSource: its candidates, its prices, its choice
+// and its plans.
 //
 //   auto decisions = std::make_shared<TorchDecisions>(worker);
 //   decisions->take("aten.mm.default");              // from here on PyTorch decides about this op
-//   decisions->prepare(questions, devices_per_host); // one batch, with progress
+//   decisions->prepare(questions, devices_per_host, [&] { progress.advance(); });   // one batch
 //
 // A whole decision takes PyTorch 0.1 to 1 s, where rows and our own expansion take a millisecond.
 // So it is asked for only where something that shardlab does not know decides. Answers are kept.
@@ -33,7 +33,8 @@ class TorchDecisions final : public DecisionSource {
  public:
   explicit TorchDecisions(std::shared_ptr<TorchWorker> worker) : worker_(std::move(worker)) {}
 
-  // Makes PyTorch decide about this op, or about all ops and all plans. Not while other threads ask.
+  // Makes PyTorch decide about this op, or about all ops and all plans. Not while other threads
+  // ask.
   void take(std::string_view op) { ops_.emplace(op); }
   void take_all() { takes_all_ = true; }
   [[nodiscard]] const std::set<std::string, std::less<>>& ops() const { return ops_; }
@@ -57,8 +58,8 @@ class TorchDecisions final : public DecisionSource {
   void prepare(std::span<const DecisionQuestion> questions, std::int64_t devices_per_host,
                const std::function<void()>& asked);
 
-  // PyTorch's own answer to a question, whether or not it decides about the op; null if PyTorch
-  // refuses it, with the reason in `refusal`.
+  // PyTorch's own answer to a question, whether or not it decides about the op. If PyTorch refuses
+  // the question, `refusal` has the reason.
   struct Answer {
     GivenDecision decision;
     std::optional<double> least_us;    // the price of the choice, or of all that tie with it

@@ -1,5 +1,6 @@
-// The rules of a live PyTorch, as a RuleSource: rows on one mesh dim where PyTorch has a strategy of
-// one mesh dim, and whole candidates for every other op. Expansion, prices and choices stay ours.
+// The rules of a live PyTorch, as a RuleSource: rows on one mesh dim where PyTorch has a strategy
+// of one mesh dim, and whole candidates for every other op. Expansion, prices and choices stay
+// ours.
 //
 //   TorchRules rules(worker, kNewestRelease, decisions);
 //   rules.prepare(calls);                            // one batch: much faster than one by one

@@ -58,8 +58,8 @@ std::string last_lines(const std::string& text) {
   return out;
 }
 
-// A mistake in a file of the user's is bad input; anything else that keeps a worker from starting is
-// missing on this machine.
+// A mistake in a file of the user's is bad input; anything else that keeps a worker from starting
+// is missing on this machine.
 [[noreturn]] void throw_start_error(const std::string& name, const nlohmann::json& error) {
   std::string text = printable(describe_python_error(error));
   if (const auto lines = error.find("traceback"); lines != error.end()) {

@@ -10,10 +10,11 @@
 // and by itself when this process dies. A worker may be shared between threads, which take turns.
 //
 // Throws EnvironmentError when there is no such interpreter, when it has no PyTorch or one that is
-// too old, when PyTorch's import fails, and when the process ends, hangs or writes what is no answer; the
-// message closes with the last lines that the process wrote to stderr. Throws ConfigError when a file of
-// the user's is missing, is no Python, or fails when it is executed; the message closes with the lines of
-// the user's files that led there. Such messages have several lines (runner/base/lined_error.h).
+// too old, when PyTorch's import fails, and when the process ends, hangs or writes what is no
+// answer; the message closes with the last lines that the process wrote to stderr. Throws
+// ConfigError when a file of the user's is missing, is no Python, or fails when it is executed; the
+// message closes with the lines of the user's files that led there. Such messages have several
+// lines (runner/base/lined_error.h).
 #pragma once
 
 #include <sys/types.h>
@@ -32,7 +33,7 @@ struct TorchLaunch {
   std::string python = "python3";  // an interpreter's path, or a name on PATH
   std::string script;              // the worker's worker.py
   std::string name = "torch";      // how messages call the stack: as the user typed it
-  // The first request, without "do": overlay, patches, cost and rules (python/torch_worker).
+  // The first request, without "do": torch, overlay, patches, cost and rules (python/torch_worker).
   nlohmann::json start = nlohmann::json::object();
   double start_s = 120.0;   // time limit of starting and importing
   double answer_s = 120.0;  // time limit of each answer

@@ -189,9 +189,9 @@ void FairShare::solve() {
   if (!std::is_sorted(solved_.begin(), solved_.end(), lower_cap)) {
     std::sort(solved_.begin(), solved_.end(), lower_cap);
   }
-  // The scarce resources as a heap, with the level at which each is used up: the speed that its open
-  // flows reach. Fixing a flow never lowers a level, so one that is out of date is too low, and is
-  // renewed when it comes up.
+  // The scarce resources as a heap, with the level at which each is used up: the speed that its
+  // open flows reach. Fixing a flow never lowers a level, so one that is out of date is too low,
+  // and is renewed when it comes up.
   levels_.clear();
   for (const int number : scarce_) {
     const Resource& resource = resources_[to_index(number)];

@@ -2,16 +2,16 @@
 //
 //   FairShare share({100.0, 40.0});                        // two links, in GB/s
 //   const std::vector<ResourceUse> uses = {{0, 50.0}, {1, 50.0}};
-//   const int a = share.add(uses);                         // 50 GB/s of each link at speed 1
+//   const int a = share.add(uses);                        // 50 GB/s of each link at speed 1
 //   const int b = share.add(uses);
-//   share.update();                                        // share.speed(a) == share.speed(b) == 0.4
+//   share.update();                                       // share.speed(a) is 0.4, as for b
 //   share.remove(a);
-//   share.update();                                        // share.speed(b) == 0.8
+//   share.update();                                       // share.speed(b) == 0.8
 //
 // A flow that runs at speed x takes x times the amounts that it uses of each resource, and x is at
-// most the flow's cap. Speeds are max-min fair: no flow can run faster without slowing down one that
-// is as slow or slower. Equivalently, each flow runs at its cap or has a bottleneck, which is a
-// resource that is used up and on which no other flow is faster. Speeds have no unit; amounts and
+// most the flow's cap. Speeds are max-min fair: no flow can run faster without slowing down one
+// that is as slow or slower. Equivalently, each flow runs at its cap or has a bottleneck, which is
+// a resource that is used up and on which no other flow is faster. Speeds have no unit; amounts and
 // capacities of a resource share one. Source: progressive filling, Bertsekas and Gallager, Data
 // Networks, 2nd edition, section 6.5.2; a speed multiplies all amounts of its flow.
 //

@@ -85,8 +85,8 @@ MeshFlows::MeshFlows(DeviceMesh mesh, const Topology& topology, bool fold)
   }
 }
 
-// Whether shifts of the mesh's coordinates take any rank to any other and blocks to blocks. Each block
-// must then be some inner mesh dims as a whole, and a divisor of the next one.
+// Whether shifts of the mesh's coordinates take any rank to any other and blocks to blocks. Each
+// block must then be some inner mesh dims as a whole, and a divisor of the next one.
 bool MeshFlows::is_aligned() const {
   for (int m = 0; m < mesh_.ndim(); ++m) {
     const MeshLayout layout = mesh_.layout(m).coalesce();

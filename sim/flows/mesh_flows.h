@@ -1,4 +1,5 @@
-// How much collectives that run at once slow each other down, because they share the links of a mesh.
+// How much collectives that run at once slow each other down, because they share the links of a
+// mesh.
 //
 //   const MeshFlows flows(DeviceMesh::parse("fsdp=4,tp=8"), h100);
 //   const MeshTransfer gather{.mesh_dims = {0}};                     // crosses the network
@@ -10,27 +11,28 @@
 // speed 1 a group's transfer takes its price, which is the price for idle links; a transfer whose
 // links are idle is slowed down by exactly 1. Speeds are max-min fair (sim/flows/fair_share.h).
 //
-// Which links, as bytes that leave a device for each byte that a rank has on the wire. Let a group of
-// n members have k in some block of ranks that a link level joins.
+// Which links, as bytes that leave a device for each byte that a rank has on the wire. Let a group
+// of n members have k in some block of ranks that a link level joins.
 //   rings        NCCL runs rings that enter and leave a block at each member in turn, so 1/k of a
 //                member's bytes leave the block (none if k = n). All collectives but the next two
 //                are taken as rings.
 //   all_to_all   (n - k)/(n - 1) of the bytes leave the block.
 //   send_recv    all bytes leave the block if k < n, as they do at the last member of a stage.
-// What leaves a block but not the next larger one runs through the port that each device has into the
-// larger one's level. What leaves the largest block runs over the network, through the level that
-// prices it (Topology::link).
+// What leaves a block but not the next larger one runs through the port that each device has into
+// the larger one's level. What leaves the largest block runs over the network, through the level
+// that prices it (Topology::link).
 //
-// A device has one port for each kind of link, as wide as the widest level of that kind; a level that
-// is narrower limits what goes through it. Bandwidths are per device and direction. Since rings send
-// as much as they receive, one direction is followed. The port of the network is the host's network
-// interface: where several devices share one, its bandwidth is the sum of theirs (level bandwidths
-// are a device's part), and device i of d uses interface i * nics / d. An oversubscribed spine is
-// divided evenly among the devices, as the level's bandwidth says: idle devices leave nothing to
-// others there. The group's slowest port is full while it transfers alone, whatever the cost model;
-// other ports are in use in proportion. Latency, switches and the path from a device to its network
-// interface are not modelled. Status: derived; the rings of NCCL are described in "Demystifying
-// NCCL", https://arxiv.org/abs/2507.04786; the even division among ports is assumed.
+// A device has one port for each kind of link, as wide as the widest level of that kind; a level
+// that is narrower limits what goes through it. Bandwidths are per device and direction. Since
+// rings send as much as they receive, one direction is followed. The port of the network is the
+// host's network interface: where several devices share one, its bandwidth is the sum of theirs
+// (level bandwidths are a device's part), and device i of d uses interface i * nics / d. An
+// oversubscribed spine is divided evenly among the devices, as the level's bandwidth says: idle
+// devices leave nothing to others there. The group's slowest port is full while it transfers alone,
+// whatever the cost model; other ports are in use in proportion. Latency, switches and the path
+// from a device to its network interface are not modelled. Status: derived; the rings of NCCL are
+// described in "Demystifying NCCL", https://arxiv.org/abs/2507.04786; the even division among ports
+// is assumed.
 //
 // Ranks are folded: where all blocks of ranks are aligned with the mesh dims, every rank sees what
 // rank 0 sees, and the links of one device suffice for a mesh of any size.
@@ -65,13 +67,14 @@ class MeshFlows {
 
   // Whether one rank stands for all.
   [[nodiscard]] bool folds() const { return folds_; }
-  // The ports that are shared: those of one device if ranks are folded, of all ranks otherwise. Each
-  // has the capacity 1.
+  // The ports that are shared: those of one device if ranks are folded, of all ranks otherwise.
+  // Each has the capacity 1.
   [[nodiscard]] int ports() const;
-  // What a group uses of the ports while it transfers at speed 1, by the index of its first member in
-  // the mesh; empty for the other ranks, and for groups of one rank. If ranks are folded, only index
-  // 0 is there, and stands for all groups together. Throws LimitError if more than kMostUnfolded ranks
-  // can't be folded, and ContractError for mesh dims that the mesh does not have.
+  // What a group uses of the ports while it transfers at speed 1, by the index of its first member
+  // in the mesh; empty for the other ranks, and for groups of one rank. If ranks are folded, only
+  // index 0 is there, and stands for all groups together. Throws LimitError if more than
+  // kMostUnfolded ranks can't be folded, and ContractError for mesh dims that the mesh does not
+  // have.
   [[nodiscard]] std::vector<std::vector<ResourceUse>> uses(const MeshDims& mesh_dims,
                                                            Collective kind) const;
 
@@ -111,7 +114,8 @@ class MeshFlows {
   std::int64_t devices_per_host_;
   std::int64_t nics_per_host_;         // at most one per device
   std::vector<std::int64_t> rank_of_;  // by index into the mesh; empty if ranks are folded
-  // It holds, for each index into the mesh, the first index that shares the rank's network interface.
+  // It holds, for each index into the mesh, the first index that shares the rank's network
+  // interface.
   std::vector<int> nic_of_;
   bool folds_ = false;
 };

@@ -1,17 +1,19 @@
-// RaggedShard: contiguous parts of unequal sizes. The elements of the first tensor dims are taken as
-// one dim, which is cut into as many equal units as `local_units` add up to; each rank holds the
+// RaggedShard: contiguous parts of unequal sizes. The elements of the first tensor dims are taken
+// as one dim, which is cut into as many equal units as `local_units` add up to; each rank holds the
 // number of units that its place in the list says, in order, and 0 leaves it without any.
 //
-//   RG(0:1,3,2,2)     rows of tensor dim 0 among 4 ranks: an eighth, three eighths, a quarter, a quarter
+//   RG(0:1,3,2,2)     rows of tensor dim 0 among 4 ranks: an eighth, three eighths, a quarter, a
+//                     quarter
 //   RG(0,1:1,1)       the elements of tensor dims 0 and 1 together, cut into halves
 //   RG(0:0,1)         all of it on the last rank, as a step of Muon gathers a matrix
 //
 // Source: pytorch/pytorch#169320, and the implementation that its thread points to: veScale,
-// vescale/dtensor (placement_types.py, _redistribute.py) and docs/texts/raggedshard.md. What it says of
-// units, of dims that are a prefix, of the all-gather to R and of the all-to-all from one RaggedShard to
-// another on the same mesh dim is taken from there, and so are ways over R for every other pair. It gathers
-// a partial before it cuts; the reduce_scatter of unequal parts, which FSDP needs for gradients, is that
-// of pytorch/torchtitan#3402 and pytorch/pytorch#198344. There is no cost function in any of them.
+// vescale/dtensor (placement_types.py, _redistribute.py) and docs/texts/raggedshard.md. What it
+// says of units, of dims that are a prefix, of the all-gather to R and of the all-to-all from one
+// RaggedShard to another on the same mesh dim is taken from there, and so are ways over R for every
+// other pair. It gathers a partial before it cuts; the reduce_scatter of unequal parts, which FSDP
+// needs for gradients, is that of pytorch/torchtitan#3402 and pytorch/pytorch#198344. There is no
+// cost function in any of them.
 #include <algorithm>
 #include <numeric>
 

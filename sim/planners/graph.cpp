@@ -301,7 +301,8 @@ struct GraphPlanner::State {
       }
     }
 
-    // A shard becomes P(sum) only if the target has P(sum) there, so no other path passes through it.
+    // A shard becomes P(sum) only if the target has P(sum) there, so no other path passes through
+    // it.
     void make_requested_sums() {
       for (int a = 0; a < search.rank(); ++a) {
         if (!ends_in_plain_shard(a)) continue;

@@ -12,10 +12,10 @@
 // that forgets tensor dims and shard order, so it holds for any cost model; A* with the same bound
 // finds the optimum first.
 //
-// Exact means by the prices of edges, which depend on the layouts before and after each edge alone. Where a
-// stack prices a whole path by another rule, the path found need not be the cheapest by that rule:
-// under dtensor-v1, cutting R does not divide the bytes that later steps move, so of two paths that the
-// planner takes for equally dear one may cost more. PyTorch of that time was so too.
+// Exact means by the prices of edges, which depend on the layouts before and after each edge alone.
+// Where a stack prices a whole path by another rule, the path found need not be the cheapest by
+// that rule: under dtensor-v1, cutting R does not divide the bytes that later steps move, so of two
+// paths that the planner takes for equally dear one may cost more. PyTorch of that time was so too.
 //
 // Source of the semantics: PyTorch 2.13.0, _redistribute.py, get_next_state and find_min_cost_path.
 // Where PyTorch iterates over sets in hash order, this planner takes partial ops in the order of

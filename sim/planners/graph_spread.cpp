@@ -168,8 +168,8 @@ void LayoutGraph::for_each_move(Key key, Visit&& visit) const {
   }
 }
 
-// Assumes that the state replicates on this mesh dim. Every state to which it moves on this mesh dim is
-// in the graph. Of the partials that move to it, those that the graph has become members.
+// Assumes that the state replicates on this mesh dim. Every state to which it moves on this mesh
+// dim is in the graph. Of the partials that move to it, those that the graph has become members.
 void LayoutGraph::add_line(std::uint32_t state, int mesh_dim) {
   const Key key = keys_[state];
   std::array<std::uint32_t, kMaxTensorDims> count{};
@@ -404,10 +404,10 @@ std::span<const double> LayoutSpread::from(std::uint32_t state, double limit) {
   return charged_;
 }
 
-// Passes the costs of a line's states on by all moves between them. The line becomes stale again where
-// a cost falls, since a second move within it may be worth while, such as S(1)->S(0)->R. The cheapest of
-// the shards stands for all of them: that a shard is compared with itself, too, lowers nothing, since
-// no price is negative.
+// Passes the costs of a line's states on by all moves between them. The line becomes stale again
+// where a cost falls, since a second move within it may be worth while, such as S(1)->S(0)->R. The
+// cheapest of the shards stands for all of them: that a shard is compared with itself, too, lowers
+// nothing, since no price is negative.
 template <bool kAhead>
 void LayoutSpread::update(const LayoutGraph::Line& line, std::span<double> costs) {
   const LinePrices& prices = line_prices_[line.prices];
@@ -477,8 +477,9 @@ void LayoutSpread::update(const LayoutGraph::Line& line, std::span<double> costs
   }
 }
 
-// Rounds over the lines in which a cost has fallen, in either direction in turn, until none falls. Most
-// states are reached within a few moves, so that this is faster than a queue in the order of costs.
+// Rounds over the lines in which a cost has fallen, in either direction in turn, until none falls.
+// Most states are reached within a few moves, so that this is faster than a queue in the order of
+// costs.
 template <bool kAhead>
 void LayoutSpread::spread(std::span<double> costs) {
   const double replicated = costs[graph_.replicated()];

@@ -1,7 +1,7 @@
 // The graph of all layouts between which the graph planner moves one tensor, and what it costs to
 // come to each of them from the cheapest of many others.
 //
-//   const LayoutGraph graph(pricer, meta.ndim(), layouts);   // closed under the planner's moves
+//   const LayoutGraph graph(pricer.mesh_ndim(), meta.ndim(), layouts);  // and all that moves reach
 //   LayoutSpread spread(graph, pricer);
 //   spread.begin(meta);
 //   std::vector<double> costs(graph.size(), kInfinity);
@@ -16,11 +16,12 @@
 // The prices are lower bounds on Redistributor::cost_us with the graph planner and without merges
 // in the price, apart from rounding: the planner's path is one of this graph's, since the graph
 // has all its moves, and a plan that makes a P(sum) of a shard has an infinite price. Mostly they
-// are equal. This holds for semantics whose prices know no more of a step than its kind and the
-// bytes that a rank holds: all but v0, v1 and functions of the user's. A strided shard that
-// encodes no shard order is a kind of placement of its own, as for the planner, except that all
-// strided shards of one tensor dim count as one kind, with the least price of any. The structure
-// of the graph does not depend on the tensor's shape, so that tensors share it.
+// are equal. This holds for semantics that divide the bytes in R->S, and whose prices know no more
+// of a step than its kind and the bytes that a rank holds: all but v0, v1, autoparallel and
+// functions of the user's. A strided shard that encodes no shard order is a kind of placement of
+// its own, as for the planner, except that all strided shards of one tensor dim count as one kind,
+// with the least price of any. The structure of the graph does not depend on the tensor's shape, so
+// that tensors share it.
 //
 // Throws LimitError for more than kMostStates layouts.
 #pragma once
@@ -70,11 +71,11 @@ class LayoutGraph {
     std::vector<std::uint32_t> begin;
     std::vector<Arc> arcs;
   };
-  // The states that differ in one mesh dim alone, which replicates, shards a tensor dim at the end of
-  // its order, or has partial values. Every move is between two states of one line, and its price
-  // depends on the line and the kinds of placement alone. One look at each state of a line passes on
-  // all moves between them, which are as many as pairs of states; the line is looked at again for as
-  // long as one of its costs has fallen.
+  // The states that differ in one mesh dim alone, which replicates, shards a tensor dim at the end
+  // of its order, or has partial values. Every move is between two states of one line, and its
+  // price depends on the line and the kinds of placement alone. One look at each state of a line
+  // passes on all moves between them, which are as many as pairs of states; the line is looked at
+  // again for as long as one of its costs has fallen.
   struct Line {
     std::uint32_t replicated;
     std::uint32_t shards;    // where its states of members_ begin: by tensor dim, then by strided_

@@ -98,8 +98,8 @@ Attempt merge_run(std::span<const PlanStep> run, const DeviceMesh& mesh,
   return {merged, ""};
 }
 
-// How many steps from the first on are all-reduces of one placement whose mesh dims are neighbours and
-// go in one direction.
+// How many steps from the first on are all-reduces of one placement whose mesh dims are neighbours
+// and go in one direction.
 std::size_t neighbouring_all_reduces(std::span<const PlanStep> steps) {
   const PlanStep& first = steps.front();
   if (first.collective != Collective::kAllReduce) return 1;

@@ -21,10 +21,11 @@
 //
 // The rule "neighbouring-all-reduces" is the one that came before it and was not merged,
 // pytorch/pytorch#171913. It merges all-reduces of one placement alone, over mesh dims that are
-// neighbours: at each step it takes the longest such run whose flattened mesh is registered, so that
-// two of three steps may be merged, and it warns of nothing. Source: the pull request's description.
-// Status: assumed where the description is silent, which is that longer runs are tried first and that
-// a run may go through the mesh dims in either direction.
+// neighbours: at each step it takes the longest such run whose flattened mesh is registered, so
+// that two of three steps may be merged, and it warns of nothing. Source: the pull request's
+// description.
+// Status: assumed where the description is silent, which is that longer runs are tried first and
+// that a run may go through the mesh dims in either direction.
 #pragma once
 
 #include <array>
@@ -37,8 +38,8 @@
 
 namespace shardlab {
 
-// Which steps are merged: any run of one collective, as PyTorch does, or all-reduces over neighbouring
-// mesh dims only.
+// Which steps are merged: any run of one collective, as PyTorch does, or all-reduces over
+// neighbouring mesh dims only.
 enum class MergeRule : std::uint8_t { kRuns, kNeighbouringAllReduces };
 template <>
 struct EnumNames<MergeRule> {

@@ -1,12 +1,13 @@
 // The planner of edges between layouts of which at least one has a registered placement.
 //
-//   for_each_registered_step(from, to, sharded, [](int mesh_dim, const Placement& a, const Placement& b) {});
+//   for_each_registered_step(
+//       from, to, sharded, [](int mesh_dim, const Placement& a, const Placement& b) {});
 //
-// Where one mesh dim alone changes and a single step makes the change, that step is the plan. Otherwise
-// a registered placement that changes is gathered first, the greedy planner does the rest, and the
-// target's registered placement is made last, of R or of the partial that is there. So no layout on the
-// way has a registered placement beside a cut of the same tensor dims. Only default shard orders and no
-// strided shards can be planned (why_unplanned).
+// Where one mesh dim alone changes and a single step makes the change, that step is the plan.
+// Otherwise a registered placement that changes is gathered first, the greedy planner does the
+// rest, and the target's registered placement is made last, of R or of the partial that is there.
+// So no layout on the way has a registered placement beside a cut of the same tensor dims. Only
+// default shard orders and no strided shards can be planned (why_unplanned).
 #pragma once
 
 #include <string>

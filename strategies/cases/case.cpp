@@ -313,8 +313,8 @@ StackVerdict stack_verdict(const Releases& releases, const StackChoice& stack,
   return result;
 }
 
-// The number of an issue or pull request, as "172282", "#172282", "pytorch/pytorch#172282" or an address
-// ends with it; "" for any other text.
+// The number of an issue or pull request, as "172282", "#172282", "pytorch/pytorch#172282" or an
+// address ends with it; "" for any other text.
 std::string_view thread_of(std::string_view text) {
   const bool is_address = text.starts_with("https://");
   if (is_address) text = text.substr(0, text.find('#'));

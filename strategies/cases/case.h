@@ -18,11 +18,12 @@
 //   local     shapes and rows that each rank holds
 //   chunks    rows of the chunks of an extent
 //   simulate  a redistribution run on virtual ranks: is the data right, and are replicas equal
-//   execute   an op run on virtual ranks in given layouts: its value, and whether the whole op's is the same
-//   solve     the best plan of a whole program: strategies, prices, optimum, its run on virtual ranks. With
-//             "strided", products and views keep strided shards, as with `solve --strided`. With
-//             "flaws", the problem is the one that another solver solves: which optimum that solver
-//             claims, and what its plan really costs
+//   execute   an op run on virtual ranks in given layouts: its value, and whether the whole op's is
+//             the same
+//   solve     the best plan of a whole program: strategies, prices, optimum, its run on virtual
+//             ranks. With "strided", products and views keep strided shards, as with `solve
+//             --strided`. With "flaws", the problem is the one that another solver solves: which
+//             optimum that solver claims, and what its plan really costs
 //
 // "error" or "warning" (a part of the text) may stand in place of "expect". "digits" says how
 // numbers are compared: with 17, the default, they must be the same double; with a smaller N, the
@@ -82,8 +83,8 @@ struct EnumNames<CaseStatus> {
 };
 [[nodiscard]] inline std::string_view to_string(CaseStatus status) { return name_of(status); }
 
-// What became of the thread's subject in a stack. A fault is still there, mended, or not yet there in
-// a release that is older than the fault; a behaviour is as in the thread or changed.
+// What became of the thread's subject in a stack. A fault is still there, mended, or not yet there
+// in a release that is older than the fault; a behaviour is as in the thread or changed.
 enum class CaseVerdict : std::uint8_t { kStillThere, kMended, kNotYetThere, kAsInThread, kChanged };
 template <>
 struct EnumNames<CaseVerdict> {
@@ -166,8 +167,8 @@ class Case {
   // "pytorch/pytorch#172282" or the address name all cases of that issue or pull request.
   [[nodiscard]] bool is_named(std::string_view wanted) const;
 
-  // `stack` names the stack that replaces the setup's, and that is given a verdict too. Throws ConfigError for stacks and topologies
-  // that do not exist.
+  // `stack` names the stack that replaces the setup's, and that is given a verdict too. Throws
+  // ConfigError for stacks and topologies that do not exist.
   [[nodiscard]] CaseReport run(const CaseSources& sources,
                                const std::optional<std::string>& stack = std::nullopt) const;
 

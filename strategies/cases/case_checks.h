@@ -95,7 +95,8 @@ class Check {
 };
 
 enum class Match : std::uint8_t {
-  kEqual,  // numbers are equal to the digits stated; arrays by element, objects by the expected keys
+  // Numbers are equal to the digits stated, arrays by element, objects by the expected keys.
+  kEqual,
   kContains,  // a text that contains the expected one; "" expects no text at all
   kIncludes,  // an array holds all the expected elements
   kLacks,     // an array holds none of the expected elements

@@ -1,4 +1,5 @@
-// Sweeps check one law over every layout that a list of placements spans, or over ranges of extents:
+// Sweeps check one law over every layout that a list of placements spans, or over ranges of
+// extents:
 //
 //   search         the priority-queue search of an op against full enumeration, priced by the stack
 //   reach          the search reaches every candidate of full enumeration from some layouts

@@ -6,9 +6,9 @@
 //   const LayoutListId list = layouts.list({id, id});  // layouts.list_at(list)
 //
 // A shard order other than the default is kept as strided shards (encode_order_as_strided), which
-// say the same of every rank's rows; layout() and text() have it as an order again. Numbers are given
-// out in the order of the calls, so that the same calls always give the same numbers. There may be
-// at most 2^32 - 1 layouts of at most 255 distinct placements.
+// say the same of every rank's rows; layout() and text() have it as an order again. Numbers are
+// given out in the order of the calls, so that the same calls always give the same numbers. There
+// may be at most 2^32 - 1 layouts of at most 255 distinct placements.
 #pragma once
 
 #include <cstdint>

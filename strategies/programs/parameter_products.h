@@ -2,7 +2,8 @@
 //
 //   const auto views = parameter_views(program);        // by node
 //   views[permute]->parameter                           // the node of the weight
-//   views[permute]->dims                                // {1, 0}: the value's dim 0 is the weight's dim 1
+//   views[permute]->dims                                // {1, 0}: the value's dim 0 is the
+//                                                       weight's dim 1
 //   parameter_product(program, views, mm)->out_dim      // 0: nn.Linear stores [out, in]
 //
 // Only the graph is read, no label. A value holds a parameter if it is that parameter, cast,

@@ -28,8 +28,8 @@ struct FractionLimit {
 };
 [[nodiscard]] FractionLimit fraction_limit(const ProblemBudget& fractions, double fraction);
 
-// The weights are the bytes of the parameters and, for those that have a gradient, of the gradient and
-// the optimizer's state.
+// The weights are the bytes of the parameters and, for those that have a gradient, of the gradient
+// and the optimizer's state.
 [[nodiscard]] ProblemBudget memory_weights(const Program& program, const DeviceMesh& mesh,
                                            const ProgramStrategies& strategies);
 

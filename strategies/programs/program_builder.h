@@ -3,8 +3,10 @@
 //
 //   ProgramBuilder b("toy", "source");
 //   const Value w = b.source(NodeKind::kParameter, meta_of(DType::kF32, {4096, 4096}));
-//   const Value y = b.mm(b.flat(x), b.permute(b.dtype_cast(w, DType::kBF16), {1, 0}));
-//   b.returns(y, NodeKind::kOutput);
+//   const Value x = b.source(NodeKind::kInput, meta_of(DType::kBF16, {64, 4096}));
+//   const Value tangent = b.source(NodeKind::kTangent, meta_of(DType::kBF16, {64, 4096}));
+//   const Value y = b.mm(x, b.permute(b.dtype_cast(w, DType::kBF16), {1, 0}));
+//   b.returns(y, NodeKind::kOutput, tangent);
 //   Program program = with_aliases(with_einsums(std::move(b).build()));
 //
 // Nodes are named as torch.fx names them (mul, mul_1, ...; but sum_1 first, since Python has a
@@ -63,7 +65,8 @@ class ProgramBuilder {
   // Adds an op that takes a tensor list, either after one tensor (`first`) or before another.
   Value op_on_list(std::string_view op, std::optional<Value> first, std::vector<Value> list,
                    std::optional<Value> last, nlohmann::json args, TensorMeta output);
-  // Says that an optional tensor of a node's op is not given; `place` is its place among the inputs.
+  // Says that an optional tensor of a node's op is not given; `place` is its place among the
+  // inputs.
   void leave_out(Value of, std::size_t place);
   // Adds a node that selects one of several outputs of another node.
   Value part(Value of, std::size_t output);

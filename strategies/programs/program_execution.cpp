@@ -246,10 +246,10 @@ class ProgramRun {
     }
   }
 
-  // Judges an output. Keeps it if it is right, and keeps the judge's value otherwise. An output that
-  // differs from the judge's is judged once more, by what the kernel makes of what the ranks read:
-  // `again` returns that. If it is right then, rounding before this node has grown, and the judge
-  // goes on from there.
+  // Judges an output. Keeps it if it is right, and keeps the judge's value otherwise. An output
+  // that differs from the judge's is judged once more, by what the kernel makes of what the ranks
+  // read: `again` returns that. If it is right then, rounding before this node has grown, and the
+  // judge goes on from there.
   template <class Again>
   void hold(std::size_t n, std::size_t o, DistributedTensor output, const Again& again) {
     NodeExecution& node = done_.nodes[n];

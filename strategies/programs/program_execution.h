@@ -14,12 +14,12 @@
 //
 // The judge runs the program once more, unsharded. A tensor is right when no element, with partial
 // contributions reduced, differs from the judge's by more than kProgramTolerance times the judge's
-// largest magnitude (at least 1); integers have to be equal. Rounding that is allowed in one node may
-// grow in the next, by far in a norm of nearly equal numbers. A tensor that differs by more is
+// largest magnitude (at least 1); integers have to be equal. Rounding that is allowed in one node
+// may grow in the next, by far in a norm of nearly equal numbers. A tensor that differs by more is
 // therefore judged once more, by what the kernel makes of what the ranks read; if it is right then,
-// the judge goes on from there, and `judged_again` says so. A node that is wrong, or that cannot
-// be run, is named, and the nodes that read it get the judge's value in its place, so that each
-// node is judged on its own. If no node is wrong, nothing of the ranks' is replaced: the outputs are
+// the judge goes on from there, and `judged_again` says so. A node that is wrong, or that cannot be
+// run, is named, and the nodes that read it get the judge's value in its place, so that each node
+// is judged on its own. If no node is wrong, nothing of the ranks' is replaced: the outputs are
 // those of the plan from end to end.
 //
 // Each value is kept, sharded and whole, until its last reader is done.

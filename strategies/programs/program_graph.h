@@ -1,8 +1,8 @@
 // A program as a graph, which says who reads what, in both directions.
 //
 //   const ProgramGraph graph = graph_of(program);
-//   users_of(graph, node)                    // the nodes that read it, each once, ascending
-//   boost::in_edges(node, graph)             // the values that it reads; graph[edge].argument says where
+//   users_of(graph, node)          // the nodes that read it, each once, ascending
+//   boost::in_edges(node, graph)   // the values that it reads; graph[edge].argument says where
 //
 // Vertices are the program's nodes by position. An edge leads from the node that makes a value to a
 // node that reads it. There is one edge for every tensor that is read; each tensor of a list
@@ -37,8 +37,8 @@ using ProgramGraph =
 // The node of that name; else the only parameter, buffer, input or tangent that has this label.
 [[nodiscard]] std::optional<std::size_t> find_by_name_or_label(const Program& program,
                                                                std::string_view text);
-// The texts that this function finds a node for, as a message about another text suggests them. They
-// live as long as the program.
+// The texts that this function finds a node for, as a message about another text suggests them.
+// They live as long as the program.
 [[nodiscard]] std::vector<std::string_view> names_and_labels(const Program& program);
 
 }  // namespace shardlab

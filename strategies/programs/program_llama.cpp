@@ -2,10 +2,11 @@
 // gated feed-forward layer. With 8B's widths the graph is that of AutoParallel's LLaMA3-8B example,
 // node by node: names, order, shapes and strides. Source: meta-pytorch/autoparallel at a54c252
 // (examples/example_llama3.py); Dubey et al. 2024 for the model. Status: derived, equal to the
-// traced graphs. With the loss, the step goes on from the logits to their mean cross-entropy and back,
-// in f32 and with the ops that PyTorch runs eagerly (F.cross_entropy on the logits as f32, as torchtitan
-// has it; the mean is a sum over the tokens by their number, which shards). Labels are the module names of Meta's model (llama3/llama/model.py); h is the sum
-// after the attention, and X.weight.grad is the product that makes a weight's gradient.
+// traced graphs. With the loss, the step goes on from the logits to their mean cross-entropy and
+// back, in f32 and with the ops that PyTorch runs eagerly (F.cross_entropy on the logits as f32, as
+// torchtitan has it; the mean is a sum over the tokens by their number, which shards). Labels are
+// the module names of Meta's model (llama3/llama/model.py); h is the sum after the attention, and
+// X.weight.grad is the product that makes a weight's gradient.
 #include <algorithm>
 #include <optional>
 #include <utility>

@@ -55,8 +55,8 @@ class NodeKernel {
     const std::size_t outputs = own_.outputs.size();
     KernelQuery query{.kind = kind_, .dtype = metas_[inputs_.empty() ? 0 : outputs]->dtype};
     for (std::size_t t = 0; t < metas_.size(); ++t) {
-      // An op that reads no tensor makes its outputs whole on every rank: the shape is an argument of
-      // the op.
+      // An op that reads no tensor makes its outputs whole on every rank: the shape is an argument
+      // of the op.
       if (inputs_.empty()) {
         bytes_[t] = metas_[t]->bytes();
         continue;

@@ -98,12 +98,12 @@ class ProgramPrices {
 };
 
 // For StrategyOptions: mesh dims have one number where their groups cross hosts alike, with as many
-// ranks on each host. Empty under a stack that prices an edge by its two ends, for which the order of
-// shards means nothing.
+// ranks on each host. Empty under a stack that prices an edge by its two ends, for which the order
+// of shards means nothing.
 [[nodiscard]] std::vector<int> links_of(const Redistributor& redistributor);
 
-// The kernel of one node in these layouts, as compute_us() prices it; nothing for a node that runs no
-// kernel. `rule` is the rule of the node's class.
+// The kernel of one node in these layouts, as compute_us() prices it; nothing for a node that runs
+// no kernel. `rule` is the rule of the node's class.
 [[nodiscard]] std::optional<KernelQuery> kernel_query_of(const Program& program, std::size_t node,
                                                          const OpRule* rule, const DeviceMesh& mesh,
                                                          const NodePlacements& placements);

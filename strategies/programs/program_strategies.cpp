@@ -284,9 +284,9 @@ class Enumerator {
 
   // -- Shard orders -----------------------------------------------------------------------------
 
-  // The strategy with every tensor dim cut in the order in which `order` lists the mesh dims; nothing
-  // if a dim that several mesh dims cut is not divided evenly, so that the order would change which
-  // ranks hold fewer rows.
+  // The strategy with every tensor dim cut in the order in which `order` lists the mesh dims;
+  // nothing if a dim that several mesh dims cut is not divided evenly, so that the order would
+  // change which ranks hold fewer rows.
   [[nodiscard]] std::optional<std::vector<Placements>> ordered(
       std::span<const TensorMeta* const> metas, const std::vector<Placements>& strategy,
       std::span<const int> order) const {
@@ -309,9 +309,10 @@ class Enumerator {
     return result;
   }
 
-  // Adds the strategies in other shard orders behind those in the default order. A strategy names one
-  // row for each mesh dim, and the rows do not know in which order the mesh dims come: in another
-  // order, the strategy is that of a mesh whose dims are permuted. `is_right` may refuse one.
+  // Adds the strategies in other shard orders behind those in the default order. A strategy names
+  // one row for each mesh dim, and the rows do not know in which order the mesh dims come: in
+  // another order, the strategy is that of a mesh whose dims are permuted. `is_right` may refuse
+  // one.
   template <class IsRight>
   void add_orders(std::span<const TensorMeta* const> metas,
                   std::vector<std::vector<Placements>>& layouts, IsRight&& is_right) const {
@@ -412,8 +413,8 @@ class Enumerator {
     return true;
   }
 
-  // AutoParallel asks more of a tensor that an op makes from numbers than of others: each dim has at
-  // least one element for each of the ranks that cut it together.
+  // AutoParallel asks more of a tensor that an op makes from numbers than of others: each dim has
+  // at least one element for each of the ranks that cut it together.
   void drop_scarce(const TensorMeta& made, std::vector<std::vector<Placements>>& layouts) const {
     std::erase_if(layouts[0], [&](const Placements& layout) {
       for (int d = 0; d < made.ndim(); ++d) {
@@ -522,8 +523,8 @@ class Enumerator {
     const bool follows_alone = kAutoParallels.contains(options_.rules);
     if (!follows_alone) add(replicated);
     for (const LayoutId id : from) {
-      // Strategies in another shard order follow from those in the default order. With strided shards,
-      // what reads as a shard order may be a view's, which follows from no other strategy.
+      // Strategies in another shard order follow from those in the default order. With strided
+      // shards, what reads as a shard order may be a view's, which follows from no other strategy.
       if (!options_.strided && !all_.layouts.layout(id).has_default_order()) continue;
       const Placements placements = all_.layouts[id];
       std::size_t t = 0;
@@ -538,8 +539,8 @@ class Enumerator {
       }
     }
     if (layouts[0].empty()) add(replicated);
-    // Which rows a reshaped dim is cut into depends on the order: of [16] as [2,8], cut by mesh dims
-    // of 2 and 4, the first mesh dim cuts the 2 only where it cuts first.
+    // Which rows a reshaped dim is cut into depends on the order: of [16] as [2,8], cut by mesh
+    // dims of 2 and 4, the first mesh dim cuts the 2 only where it cuts first.
     add_orders(metas, layouts, [&](const std::vector<Placements>& strategy) {
       return !is_reshape(rule.op) ||
              shows_alike(metas[1]->shape, metas[0]->shape, {strategy[1], strategy[0]}, mesh_);
@@ -562,8 +563,8 @@ class Enumerator {
   // With strided shards, a view keeps every shard that it can show without communication, as
   // DTensor's views do. If DTensor's rule refuses, `rule` decides. Both rules may name an output
   // layout that differs from what the ranks hold after the view, so that no rank could run it: of
-  // [6,32] as [12,16], shards of 6 rows over 2x2 are 2, 1, 2 and 1 long, but those of 12 all 3. In that
-  // case shardlab's rule decides, which never does so; AutoParallel keeps to its own.
+  // [6,32] as [12,16], shards of 6 rows over 2x2 are 2, 1, 2 and 1 long, but those of 12 all 3. In
+  // that case shardlab's rule decides, which never does so; AutoParallel keeps to its own.
   [[nodiscard]] std::vector<FollowCandidate> candidates_of(const OpRule& rule, const OpCall& call,
                                                            const Shape& to) const {
     const bool is_exact = !kAutoParallels.contains(options_.rules);

@@ -39,10 +39,10 @@ struct StrategyOptions {
   // may have them.
   bool strided = false;
   // A number for each mesh dim, equal for mesh dims whose links are of one kind (links_of in
-  // program_prices.h). If there are numbers, a strategy in which several mesh dims cut one tensor dim
-  // is listed once more for each other order in which they may cut: S(0)[1]S(0)[0] beside S(0)S(0).
-  // The order of mesh dims with links of one kind does not matter, so that these stay in ascending
-  // order. Only even cuts have orders.
+  // program_prices.h). If there are numbers, a strategy in which several mesh dims cut one tensor
+  // dim is listed once more for each other order in which they may cut: S(0)[1]S(0)[0] beside
+  // S(0)S(0). The order of mesh dims with links of one kind does not matter, so that these stay in
+  // ascending order. Only even cuts have orders.
   std::vector<int> links = {};
 };
 

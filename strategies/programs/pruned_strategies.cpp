@@ -23,8 +23,9 @@ constexpr int kMostSweeps = 256;
 // A bound that rises by a smaller share than this is tight enough, unless it closes in on the best
 // assignment. Status: assumed.
 constexpr double kTight = 1e-6;
-// A bound closes in if each look takes away a larger share than this of what is missing: it may be about
-// to prove that assignment. Status: measured; for Mamba-2's two layers on 2x2x2 it is a seventh.
+// A bound closes in if each look takes away a larger share than this of what is missing: it may be
+// about to prove that assignment. Status: measured; for Mamba-2's two layers on 2x2x2 it is a
+// seventh.
 constexpr double kClosing = 0.05;
 // While the bound closes in, one look of so many finds out whether few enough strategies are left.
 // Status: assumed.
@@ -79,8 +80,8 @@ class Pruner {
   }
 
  private:
-  // At least as many pairs as the tables of all edges have, counted without any price: edges between
-  // the same classes share a table.
+  // At least as many pairs as the tables of all edges have, counted without any price: edges
+  // between the same classes share a table.
   [[nodiscard]] double most_pairs() const {
     std::set<std::array<std::size_t, 4>> seen;
     double pairs = 0.0;
@@ -161,8 +162,8 @@ class Pruner {
     }
   }
 
-  // Whether a bound that rose from `last` took away enough of what was missing to the cost of the best
-  // assignment. Nothing is missing where the two agree up to rounding.
+  // Whether a bound that rose from `last` took away enough of what was missing to the cost of the
+  // best assignment. Nothing is missing where the two agree up to rounding.
   [[nodiscard]] static bool is_closing(double last, double bound, double upper) {
     const double missing = (1.0 - kRounding) * upper - last;
     return upper < kForbidden && missing > 0.0 && bound - last > kClosing * missing;
@@ -301,8 +302,8 @@ class Pruner {
     return assignment;
   }
 
-  // Takes the best assignment of these strategies if it is better than the one that is known, and adds
-  // its strategies to `found`. There may be none, or one that takes too long to find.
+  // Takes the best assignment of these strategies if it is better than the one that is known, and
+  // adds its strategies to `found`. There may be none, or one that takes too long to find.
   void solve(const Kept& kept, Kept& found, PruneResult& result) {
     const ProgramStrategies strategies = only(kept);
     const ProgramPrices prices(program_, strategies, evaluator_, mesh_, options_.jobs);

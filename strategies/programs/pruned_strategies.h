@@ -16,11 +16,12 @@
 // UB, has only strategies that are left, in the order in which they were listed: the optimum, its
 // ties, and which of the ties the solver takes are those of all strategies. The quality of the
 // bounds only affects how many are left. While they are more than can be priced, strategies of the
-// largest excess go too, but none that the best assignment or a decoded one has. Then floor_us, what
-// an assignment with a strategy that is left out costs at least, may be below UB, and the caller has to take the
-// lesser of it and of the bound over what is left. Where the bound equals UB, as it mostly does, UB
-// is still proved to be the optimum; only which of several optima it is may differ. Near the end
-// each sweep may take away a fixed share of what is missing, so that sweeps go on then, within a limit.
+// largest excess go too, but none that the best assignment or a decoded one has. Then floor_us,
+// what an assignment with a strategy that is left out costs at least, may be below UB, and the
+// caller has to take the lesser of it and of the bound over what is left. Where the bound equals
+// UB, as it mostly does, UB is still proved to be the optimum; only which of several optima it is
+// may differ. Near the end each sweep may take away a fixed share of what is missing, so that
+// sweeps go on then, within a limit.
 //
 // Nodes of one class keep the same strategies: those that one of them may need. Under a budget on
 // fractions of parameters, parameters keep all theirs, because the budget depends on the least
@@ -51,12 +52,12 @@ struct PruneOptions {
   // measured; pricing takes about a microsecond for each.
   double most_left = 2e6;
   double least_left = 3e5;
-  // How many layouts of values sweeps may go through where the bound hardly rises any more, but closes in
-  // on the best assignment, so that it may prove it. Status: measured; Mamba-2's two layers on 2x2x2 take
-  // 2.5e8 of them, in 20 s.
+  // How many layouts of values sweeps may go through where the bound hardly rises any more, but
+  // closes in on the best assignment, so that it may prove it. Status: measured; Mamba-2's two
+  // layers on 2x2x2 take 2.5e8 of them, in 20 s.
   double most_closing = 1e9;
-  // Once time is up, the best assignment so far is taken, with few strategies beside its own. Sweeps go
-  // on until there is an assignment.
+  // Once time is up, the best assignment so far is taken, with few strategies beside its own.
+  // Sweeps go on until there is an assignment.
   Patience patience = {};
   int jobs = 1;
 };

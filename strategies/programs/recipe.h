@@ -74,8 +74,8 @@ struct Recipe {
       meshes;  // for each mesh that fits, what each of its dims is for
   std::vector<RecipeRule> rules;
 
-  // Reads a recipe. Throws ConfigError, also for a rule that places nodes on a mesh dim that no mesh
-  // has.
+  // Reads a recipe. Throws ConfigError, also for a rule that places nodes on a mesh dim that no
+  // mesh has.
   [[nodiscard]] static Recipe from_json(const nlohmann::json& json, const JsonPlace& place);
   // The masks of the nodes that some rule places, in the order of the nodes. Throws InputError if
   // the recipe has no mesh of as many dims, and for a rule that is not optional and matches no

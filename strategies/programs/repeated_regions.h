@@ -6,11 +6,11 @@
 //
 // Nodes are alike if they have the same op, phase, trace and arguments that are integers, read
 // tensors of equal dtypes, shapes and strides, and have, as their producers have, equal lists of
-// strategies; a source counts as one that reads what it makes. Groups of alike nodes are taken from the last to the first. Each node of a group
-// begins a region, and all regions of a group grow backwards together, breadth first, by the next
-// node that is alike in all of them, belongs to the phase in which they began, belongs to no other
-// region yet, and does not close a cycle. Regions of one node are dropped. The first region of a
-// group in program order decides for all of them.
+// strategies; a source counts as one that reads what it makes. Groups of alike nodes are taken from
+// the last to the first. Each node of a group begins a region, and all regions of a group grow
+// backwards together, breadth first, by the next node that is alike in all of them, belongs to the
+// phase in which they began, belongs to no other region yet, and does not close a cycle. Regions of
+// one node are dropped. The first region of a group in program order decides for all of them.
 //
 // A program without traces repeats more than one that has them, since nodes of different lines of
 // the model's code may be alike. Memory: a bit for each pair of nodes. Source:

@@ -1,6 +1,6 @@
 // Turns a sharding problem into the network that the exact solver takes.
 //
-//   const CostNetwork network = network_of(std::move(problem));
+//   const CostNetwork network = network_of(problem);
 //   ExactSolver(network).solve().assignment     // a strategy for each node
 #pragma once
 

@@ -243,8 +243,8 @@ class ProblemMaker {
     return too_few_elements(meta_of(node), placements, mesh_);
   }
 
-  // What would let a node be placed so: "; a batch of at least 64 can be placed so: `shardlab program
-  // llama3-8b --batch 64 --out FILE`". "" if no dim has too few elements.
+  // What would let a node be placed so: "; a batch of at least 64 can be placed so: `shardlab
+  // program llama3-8b --batch 64 --out FILE`". "" if no dim has too few elements.
   [[nodiscard]] std::string way_out(std::size_t node,
                                     std::span<const std::optional<Placement>> placements) const {
     const TensorMeta& meta = meta_of(node);

@@ -3,7 +3,8 @@
 //
 //   wide_meta(bf16[8,16])              f64[8,16]
 //   wide_meta(c64[8,4])                f64[8,4,2]: complex numbers are pairs, in a last dim of two
-//   wide_call(program, node)           the call of the node's reference kernel on such tensors
+//   wide_call(program, node, 2)        the call of the node's reference kernel on such tensors, on
+//                                      a mesh of two dims
 //
 // Layouts are the program's own: the dim of pairs is never sharded. Three kinds of nodes become
 // copies: casts between floating point types, views of complex numbers as real ones, and nodes that

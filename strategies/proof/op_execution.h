@@ -1,7 +1,8 @@
 // Runs one op on virtual ranks: its local kernel on every rank's shards, and the same kernel on the
 // whole tensors as the judge.
 //
-//   OpExecution done = execute_op(executor, call, inputs, {Layout::parse("P(sum)", 1)});
+//   const std::vector outputs = {Layout::parse("P(sum)", 1)};
+//   OpExecution done = execute_op(executor, call, inputs, outputs);
 //   done.outputs[0], done.verified, done.mismatch
 //
 // The layouts are taken as given: the execution shows whether an op may be run in them. The judge

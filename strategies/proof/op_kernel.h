@@ -1,7 +1,7 @@
 // Reference kernels: what an op computes from the local tensors of one rank, slow and obvious.
 //
 //   const OpKernel* kernel = find_op_kernel("aten.mm.default");
-//   kernel->run({.call = call, .memory = memory, .inputs = locals}).outputs
+//   kernel->run({.call = call, .memory = memory, .inputs = locals}, *kernel).outputs
 //
 // Kernels compute in double precision and round each result once to its dtype, so that a local
 // result is off by at most one unit roundoff. Integers are exact below 2^53 and refused beyond.
@@ -101,8 +101,8 @@ void expect_same_dtype(const LocalCall& local, const HostTensor& a, const HostTe
 [[nodiscard]] HostTensor from_doubles(HostMemory& memory, DType dtype, const Shape& shape,
                                       std::span<const double> values);
 // Casts the values to the dtype. C++ defines no integer for numbers beyond its range and for NaN;
-// here, as on CUDA, the nearest one that kernels hold stands for the former, which is 2^52 so that a
-// program may still add to it, and 0 for NaN. T5 casts log(0) and does not use the result.
+// here, as on CUDA, the nearest one that kernels hold stands for the former, which is 2^52 so that
+// a program may still add to it, and 0 for NaN. T5 casts log(0) and does not use the result.
 [[nodiscard]] HostTensor cast_doubles(HostMemory& memory, DType dtype, const Shape& shape,
                                       std::vector<double> values);
 // A tensor as messages show it: "f32[2,3]".

@@ -149,7 +149,8 @@ std::optional<SampleCall> pointwise_call(std::string_view op, const OpKernel& ke
   if (truth) {
     for (SampleCall::Values& values : sample.values) values.kind = SampleValues::kFew;
   }
-  // The kernel's last operand may be one that this overload lacks, as foreach_add.Scalar lacks an alpha.
+  // The kernel's last operand may be one that this overload lacks, as foreach_add.Scalar lacks an
+  // alpha.
   const std::optional<OpSchema> schema = find_op_schema(op);
   const std::size_t operands =
       schema ? std::min(kernel.operands, schema->arguments.size()) : kernel.operands;

@@ -95,8 +95,9 @@ bool is_product(const Placement& p) {
   return p.kind() == Placement::Kind::kPartial && p.reduce_op() == ReduceOp::kProduct;
 }
 
-// Why a right combination with a registered placement is not listed; empty if there is no reason. Rules
-// propose one registered placement for the same dims of all tensors, and never beside a shard.
+// Why a right combination with a registered placement is not listed; empty if there is no reason.
+// Rules propose one registered placement for the same dims of all tensors, and never beside a
+// shard.
 std::string_view reason_of_registered(const Combination& outputs, const Combination& inputs) {
   const Placement* registered = nullptr;
   bool differs = false;

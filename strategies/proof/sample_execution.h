@@ -39,8 +39,9 @@ using Combination = std::vector<Placement>;
 
 class SampleExecution {
  public:
-  // Outputs are tried in samples of the `registered` placements too. Calls with small outputs get more data sets, so that they are not right by coincidence. Throws
-  // InputError if the kernel refuses the call. Assumes that the op has a kernel.
+  // Outputs are tried in samples of the `registered` placements too. Calls with small outputs get
+  // more data sets, so that they are not right by coincidence. Throws InputError if the kernel
+  // refuses the call. Assumes that the op has a kernel.
   SampleExecution(const SampleCall& sample, std::int64_t ranks, int data_sets,
                   std::span<const PlacementEntry* const> registered = {});
 

@@ -15,8 +15,8 @@ const DeviceMesh& one_rank() {
   return mesh;
 }
 
-// The placements to try for each tensor, in PyTorch's order: R, those that occur among the inputs, and
-// shards of the same kinds on every dim of the tensor.
+// The placements to try for each tensor, in PyTorch's order: R, those that occur among the inputs,
+// and shards of the same kinds on every dim of the tensor.
 std::vector<std::vector<Placement>> placements_to_try(const OpCall& call) {
   PythonSet occurring;
   occurring.add(Placement::replicate());

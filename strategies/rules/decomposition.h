@@ -93,8 +93,8 @@ struct DecompositionEntry {
 // OpRule::outputs (op_rule.h) for an op that is sharded through its decomposition.
 [[nodiscard]] std::vector<TensorMeta> decomposed_outputs(const OpCall& call);
 // OpRule::rows for such an op: one row for each combination of placements that the program
-// propagates. The placements to combine are R and those that occur among the inputs; a shard is tried
-// on every dim. They stand in the order of a Python set (python_set.h), so that the row that
+// propagates. The placements to combine are R and those that occur among the inputs; a shard is
+// tried on every dim. They stand in the order of a Python set (python_set.h), so that the row that
 // replicates everything is mostly not the first.
 [[nodiscard]] Rows decomposed_rows(const OpCall& call, const OpRule& rule);
 

@@ -196,8 +196,8 @@ Bytes KernelTraffic::overwritten(const KernelTensors& tensors) const {
     if (!is_listed) ++others;
     if (is_listed && i != 1) bytes += tensors.inputs[i];
   }
-  // The steps and a learning rate are there without grad_scale, too. With it, the gradients are divided
-  // by grad_scale and written back.
+  // The steps and a learning rate are there without grad_scale, too. With it, the gradients are
+  // divided by grad_scale and written back.
   const std::size_t always = takes_tensor_lr_ ? 2 : 1;
   if (others > always && tensors.inputs.size() > 1) bytes += tensors.inputs[1];
   return bytes;

@@ -7,14 +7,15 @@
 // Most kernels read all of their inputs and write all of their outputs. Some are given tensors that
 // they need not read: zeros_like only takes a shape, copy_ overwrites its first input, an `out=`
 // tensor is written, an embedding reads the rows of its table that the indices name, and what a
-// stride of 0 repeats is read once. index_put_ writes the places that it is given, a fused optimizer
-// writes what it updates, and a view or an uninitialised tensor runs no kernel. Bytes that a kernel is
-// given and does not move are counted apart, since AutoParallel prices them as well.
+// stride of 0 repeats is read once. index_put_ writes the places that it is given, a fused
+// optimizer writes what it updates, and a view or an uninitialised tensor runs no kernel. Bytes
+// that a kernel is given and does not move are counted apart, since AutoParallel prices them as
+// well.
 //
 // Status: derived from what the operators compute, with three simplifications. index_put_ counts as
-// if it did not accumulate. A tensor that repeats elements by a stride of 0 is taken to do so in every
-// layout, although a collective that moves it writes the repeated elements out. An operator that is
-// not listed in kernel_traffic.cpp, such as index_fill_, reads and writes everything.
+// if it did not accumulate. A tensor that repeats elements by a stride of 0 is taken to do so in
+// every layout, although a collective that moves it writes the repeated elements out. An operator
+// that is not listed in kernel_traffic.cpp, such as index_fill_, reads and writes everything.
 #pragma once
 
 #include <cstddef>
@@ -41,8 +42,8 @@ struct KernelTensors {
 
 class KernelTraffic {
  public:
-  // `op` is a whole name, such as "aten.copy_.default". `out_tensors` is how many of the last inputs
-  // are `out=` tensors (OpRule::written_outputs).
+  // `op` is a whole name, such as "aten.copy_.default". `out_tensors` is how many of the last
+  // inputs are `out=` tensors (OpRule::written_outputs).
   explicit KernelTraffic(std::string_view op, std::size_t out_tensors = 0);
 
   // Whether the bytes depend on the inputs' shapes.
@@ -52,8 +53,8 @@ class KernelTraffic {
   [[nodiscard]] bool shares_input() const { return writes_ == Writes::kShared; }
   // Whether the kernel reads some inputs in part, or not at all.
   [[nodiscard]] bool leaves_inputs() const { return reads_ != Reads::kAll || out_tensors_ > 0; }
-  // Whether the kernel reads or writes some places of the first input, which indices tell for the most
-  // part.
+  // Whether the kernel reads or writes some places of the first input, which indices tell for the
+  // most part.
   [[nodiscard]] bool moves_a_part() const;
 
   // How many bytes of an input the kernel reads: all of them at most.
@@ -86,8 +87,8 @@ class KernelTraffic {
     kIndices,  // as many elements as the second input has
     // What the op overwrites of its inputs, whether or not the rule set lists it as outputs:
     kFirst,  // the first input
-    // The inputs that have the shape of the first: parameters and moments; the gradients, which are the
-    // second input, only where grad_scale is given. Assumes one tensor in each list.
+    // The inputs that have the shape of the first: parameters and moments; the gradients, which are
+    // the second input, only where grad_scale is given. Assumes one tensor in each list.
     kUpdated,
   };
   struct Entry {

@@ -1,6 +1,7 @@
 // One call of an op: which op, on which tensors in which layouts, and with which other arguments.
 //
-//   OpCall call = OpCall::parse("aten.sum.dim_IntList", {"f32[8,8] S(0)R"}, args, mesh_ndim);
+//   OpCall call{.op = "aten.sum.dim_IntList",
+//               .inputs = {OpCall::parse_input("f32[8,8] S(0)R", 2)}, .args = args};
 //
 // The inputs are the op's tensor arguments in order. A tensor list counts as one argument, and an
 // `out=` tensor comes last. An optional tensor that is not given is written "none", or left out at

@@ -11,8 +11,8 @@
 namespace shardlab {
 namespace {
 
-// The rule that a set of AutoParallel's borrows. A rule with rows is preferred to a follow rule, and
-// DTensor's rule to shardlab's.
+// The rule that a set of AutoParallel's borrows. A rule with rows is preferred to a follow rule,
+// and DTensor's rule to shardlab's.
 const OpRule* borrowed(std::string_view op, RuleSet set) {
   const Release release = set == kAutoParallel2_15 ? Release::k2_15 : kReferenceRelease;
   const std::vector<const OpRule*> dtensor = rule_table(release).named(op);

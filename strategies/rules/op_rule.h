@@ -3,13 +3,14 @@
 //
 //   {.op = "aten.flip.default", .outputs = flip_outputs, .rows = flip_rows}  // families/tensor.cpp
 //   const OpRule& rule = find_op_rule("aten.flip", Release::k2_13);
-//   Rows rows = rule.rows(call, rule);         // ?0|?0 and P(sum)|P(sum), where dim 1 is flipped
+//   Rows rows = rule.rows(call, rule);    // ?0|?0, P(sum)|P(sum), ..., where dim 1 is flipped
 //
 // Most rules give rows for one mesh dim, written outputs|inputs; expansion.h expands them to any
 // mesh. An entry of a row is a placement, or the placeholder ?d: a shard of tensor dim d, of any
 // kind that occurs among the inputs. The row that replicates everything is implied and comes first.
-// A few ops of PyTorch 2.13.0 still derive whole layouts from those of their inputs ("follow"
-// rules): cat, stack, reductions and softmax.
+// Other rules derive whole layouts from those of the inputs ("follow" rules). In every release of
+// PyTorch these are views and stack; in 2.13.0 they are also copies, slices, selections, splits,
+// cat, scans, reductions, softmax and losses.
 //
 // README.md in this folder says how to add an op and how to add a release of PyTorch.
 #pragma once

@@ -102,7 +102,8 @@ bool is_dtype(const nlohmann::json& value) {
   return value.is_string() && dtype_from_name(value.get_ref<const std::string&>()).has_value();
 }
 
-// PyTorch takes one integer for a list of a given length, such as int[1]. Rules take it for any list.
+// PyTorch takes one integer for a list of a given length, such as int[1]. Rules take it for any
+// list.
 bool is_integers(const nlohmann::json& value) {
   return is_integer(value) || is_list_of(value, is_integer);
 }
@@ -119,7 +120,8 @@ struct ValidType {
   std::string_view valid;
 };
 
-// Values of other types, such as Device and Generator, are not checked, since no price depends on them.
+// Values of other types, such as Device and Generator, are not checked, since no price depends on
+// them.
 constexpr ValidType kValidTypes[] = {
     {"int", is_integer, "an integer"},
     {"SymInt", is_integer, "an integer"},

@@ -5,8 +5,8 @@
 //   const std::optional<OpSchema> schema = find_op_schema("aten.add.Tensor");
 //   schema->arguments[2].name, schema->arguments[2].only_by_name     // "alpha", true
 //
-// Source: op_schemas.txt, which scripts/make_op_schemas.py writes from PyTorch 2.13.0. In 2.14.1 and
-// 2.15.0, operators that had a schema before take the same arguments.
+// Source: op_schemas.txt, which scripts/make_op_schemas.py writes from PyTorch 2.13.0. In 2.14.1
+// and 2.15.0, operators that had a schema before take the same arguments.
 #pragma once
 
 #include <optional>
@@ -43,11 +43,11 @@ struct OpSchema {
 // Nothing for an operator that is not ATen's, or that no program has.
 [[nodiscard]] std::optional<OpSchema> find_op_schema(std::string_view op);
 
-// Throws InputError if the call has an argument that the op's schema doesn't know, or one of another
-// type. Rules read the arguments that they need; without this check a question with an argument that
-// no rule reads, as in max.default(x, 1), would get the answer to another question. Null stands for a
-// default, and the last arguments may be left out (op_call.h). Tensors are left to the rules, and
-// operators without a schema pass.
+// Throws InputError if the call has an argument that the op's schema doesn't know, or one of
+// another type. Rules read the arguments that they need; without this check a question with an
+// argument that no rule reads, as in max.default(x, 1), would get the answer to another question.
+// Null stands for a default, and the last arguments may be left out (op_call.h). Tensors are left
+// to the rules, and operators without a schema pass.
 void expect_arguments_of_schema(const OpCall& call);
 
 }  // namespace shardlab

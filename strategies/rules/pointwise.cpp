@@ -54,8 +54,8 @@ DType wider(DType a, DType b) {
   return halves ? DType::kF32 : b;
 }
 
-// PyTorch's categories of promotion: 0 for truth values, 1 for integers, 2 for floating point, 3 for
-// complex numbers.
+// PyTorch's categories of promotion: 0 for truth values, 1 for integers, 2 for floating point, 3
+// for complex numbers.
 int category_of(DType dtype) {
   if (dtype == DType::kC64) return 3;
   return is_floating_point(dtype) ? 2 : dtype == DType::kB8 ? 0 : 1;

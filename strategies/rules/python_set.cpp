@@ -13,8 +13,8 @@ namespace {
 constexpr std::size_t kNeighbours = 9;
 constexpr int kPerturbShift = 5;
 
-// hash((dim, factor)): CPython's variant of xxHash. The constants are _PyHASH_XXPRIME_1, _2 and _5 of
-// Objects/tupleobject.c, and 3527539 is the number that it mixes with the length.
+// hash((dim, factor)): CPython's variant of xxHash. The constants are _PyHASH_XXPRIME_1, _2 and _5
+// of Objects/tupleobject.c, and 3527539 is the number that it mixes with the length.
 std::int64_t hash_of_pair(std::int64_t dim, std::int64_t factor) {
   constexpr std::uint64_t kPrime1 = 11400714785074694791U;
   constexpr std::uint64_t kPrime2 = 14029467366897019727U;

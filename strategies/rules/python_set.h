@@ -7,10 +7,11 @@
 //
 // The order follows the hashes of the placements alone, which are the same in every process: -2 for
 // R, the dim for a shard, and the hash of the tuple (dim, split factor) for a strided one. Only a
-// partial's hash comes from a text, which Python draws anew in each process unless PYTHONHASHSEED is
-// set; here it is the one of PYTHONHASHSEED=0. Partials of masks and norms are taken for sums.
-// Sources: PyTorch 2.13.0, 2.14.1 and 2.15.0, __hash__ of the placement types; CPython 3.11 to 3.13,
-// Objects/setobject.c (how a set grows and probes) and Objects/tupleobject.c (the hash of a tuple).
+// partial's hash comes from a text, which Python draws anew in each process unless PYTHONHASHSEED
+// is set; here it is the one of PYTHONHASHSEED=0. Partials of masks and norms are taken for sums.
+// Sources: PyTorch 2.13.0, 2.14.1 and 2.15.0, __hash__ of the placement types; CPython 3.11 to
+// 3.13, Objects/setobject.c (how a set grows and probes) and Objects/tupleobject.c (the hash of a
+// tuple).
 #pragma once
 
 #include <optional>

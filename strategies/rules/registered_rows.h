@@ -2,12 +2,12 @@
 //
 //   Rows rows = rows_of_call(rule, call, outputs);     // what expand() combines on the mesh dims
 //
-// Rules know only the built-in placements. They are asked about the call with R in the place of every
-// registered placement, so that each row of theirs stays right; an input that has a registered placement
-// then is redistributed to what the row wants. A pointwise op gets one row more for each registered
-// placement among its inputs whose entry says that it passes: every tensor has that placement, except
-// those that are broadcast along the dims that it cuts, which are replicated. There is no such row where a
-// tensor is broadcast in a way that local parts can't be.
+// Rules know only the built-in placements. They are asked about the call with R in the place of
+// every registered placement, so that each row of theirs stays right; an input that has a
+// registered placement then is redistributed to what the row wants. A pointwise op gets one row
+// more for each registered placement among its inputs whose entry says that it passes: every tensor
+// has that placement, except those that are broadcast along the dims that it cuts, which are
+// replicated. There is no such row where a tensor is broadcast in a way that local parts can't be.
 #pragma once
 
 #include "sim/mesh.h"

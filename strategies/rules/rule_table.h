@@ -56,8 +56,8 @@ class RuleTable {
 [[nodiscard]] const RuleTable& rule_table(RuleSet set);
 
 // Throws InputError, which lists the overloads, if an op's name leaves out its overload and could
-// mean several of the rules that have the name: none of them is "default", and more than one is left
-// without those that write into `out=` tensors.
+// mean several of the rules that have the name: none of them is "default", and more than one is
+// left without those that write into `out=` tensors.
 void expect_one_overload(std::string_view op, std::span<const OpRule* const> named);
 
 }  // namespace shardlab

@@ -40,8 +40,8 @@ std::int64_t index_in(std::int64_t index, std::int64_t extent, std::string_view 
 
 double row_length(const TensorMeta& global, const Shape& local, std::string_view classes) {
   const Shape strides = global.all_strides();
-  // The dims from the one that changes fastest in memory on. A stride of 0 repeats an element, and a
-  // dim of one element takes no step.
+  // The dims from the one that changes fastest in memory on. A stride of 0 repeats an element, and
+  // a dim of one element takes no step.
   boost::container::static_vector<std::size_t, kMaxTensorDims> dims;
   for (std::size_t d = 0; d < local.size(); ++d) {
     if (local[d] > 1 && strides[d] > 0) dims.push_back(d);

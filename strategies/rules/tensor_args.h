@@ -34,18 +34,19 @@ namespace shardlab {
 inline constexpr std::size_t kEveryTensor = static_cast<std::size_t>(-1);
 // Throws InputError if the call has another number of tensors.
 void expect_tensors(const OpCall& call, std::size_t count);
-// Throws InputError unless the tensors that are given among `count` of them, from the `first` on, have
-// one dtype. For operators that promote nothing: products, convolutions, attention, solvers.
+// Throws InputError unless the tensors that are given among `count` of them, from the `first` on,
+// have one dtype. For operators that promote nothing: products, convolutions, attention, solvers.
 void expect_one_dtype(const OpCall& call, std::size_t first = 0, std::size_t count = kEveryTensor);
 // The tensor of an op that takes exactly one. Throws InputError if the call has another number of
 // tensors.
 [[nodiscard]] const TensorSpec& only_tensor(const OpCall& call);
 
 // The length of the rows that a product reads of a local tensor, in elements: the extent of the dim
-// whose elements follow each other in memory, which is the last one unless the strides of the global
-// tensor say otherwise. `classes` has a letter for each dim; a dim that follows without a gap and has
-// the same letter belongs to the rows too, as both free dims of a weight [width, heads, head dim] do.
-// The rows are taken to follow each other without gaps. 1 if the tensor is a single row.
+// whose elements follow each other in memory, which is the last one unless the strides of the
+// global tensor say otherwise. `classes` has a letter for each dim; a dim that follows without a
+// gap and has the same letter belongs to the rows too, as both free dims of a weight [width, heads,
+// head dim] do. The rows are taken to follow each other without gaps. 1 if the tensor is a single
+// row.
 [[nodiscard]] double row_length(const TensorMeta& global, const Shape& local,
                                 std::string_view classes = {});
 

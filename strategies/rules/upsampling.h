@@ -4,8 +4,8 @@
 //   up.spatial                   // 2
 //
 // The --args are the spatial extents of the output; for a gradient, the shape of the input; whether
-// corners are aligned, unless the nearest element is taken; and a scale factor for each spatial dim, or
-// null. Source: PyTorch 2.13.0, the schemas of these ops.
+// corners are aligned, unless the nearest element is taken; and a scale factor for each spatial
+// dim, or null. Source: PyTorch 2.13.0, the schemas of these ops.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // What happens to shards in a view, an op that shows the same elements in another shape.
 //
-//   ViewRule rule = reshape_rule({2, 3, 4}, {6, 4});    // dims 0 and 1 flattened; dim 2
+//   ViewRule rule = reshape_rule(call.op, {2, 3, 4}, {6, 4});    // dims 0 and 1 flattened; dim 2
 //   ViewLayouts layouts = dtensor_view(call.op, rule, shape, placements, mesh, strict);
 //   ViewLayouts exact = exact_view({2, 3, 4}, {6, 4}, placements, mesh);
 //

@@ -517,8 +517,8 @@ bool StackEvaluator::chooses_by_queue(const OpCall& call) const {
          stack_.redistribution.planner == PlannerKind::kGreedy && !is_decided_elsewhere(call);
 }
 
-// The search with bounds finds the choice of the full enumeration. It is asked all the same, so that
-// what is reported of a stack is what its search does.
+// The search with bounds finds the choice of the full enumeration. It is asked all the same, so
+// that what is reported of a stack is what its search does.
 Decision StackEvaluator::decide_by_search(const Expansion& expansion, const Pricing& pricing,
                                           const OpRule& rule, const OpCall& call,
                                           const DeviceMesh& mesh) {

@@ -60,11 +60,12 @@ struct EnumNames<SearchMethod> {
 };
 struct SearchEffort {
   SearchMethod method = SearchMethod::kEnumeration;
-  // Candidates that the enumeration lists; layouts of all inputs that the queue looks at; partial and
-  // whole candidates that the bounds examine.
+  // Candidates that the enumeration lists; layouts of all inputs that the queue looks at; partial
+  // and whole candidates that the bounds examine.
   std::size_t states_visited = 0;
-  // Moves of one input from its layout into another one that are priced; for the queue, changes of one
-  // placement along one mesh dim. An input that stays where it is counts, too, at its price of 0.
+  // Moves of one input from its layout into another one that are priced; for the queue, changes of
+  // one placement along one mesh dim. An input that stays where it is counts, too, at its price of
+  // 0.
   std::size_t prices_asked = 0;
 };
 
@@ -140,13 +141,13 @@ class StackEvaluator {
   // Only the choice, from an expansion under this stack's rules, whatever the stack's search is.
   [[nodiscard]] Decision decide(const Expansion& expansion, const Pricing& pricing,
                                 const OpRule* rule, const OpCall& call, const DeviceMesh& mesh);
-  // The same, found by the stack's search. The queue may choose what the expansion does not list, and
-  // its price is that of the queue's steps.
+  // The same, found by the stack's search. The queue may choose what the expansion does not list,
+  // and its price is that of the queue's steps.
   [[nodiscard]] Decision decide_by_search(const Expansion& expansion, const Pricing& pricing,
                                           const OpRule& rule, const OpCall& call,
                                           const DeviceMesh& mesh);
-  // Whether the stack's choice may differ from the cheapest candidate of the full enumeration, because
-  // PyTorch's queue makes it.
+  // Whether the stack's choice may differ from the cheapest candidate of the full enumeration,
+  // because PyTorch's queue makes it.
   [[nodiscard]] bool chooses_by_queue(const OpCall& call) const;
 
   // Where only cheap candidates matter, moves of one input that cost more than `limit_us` may be

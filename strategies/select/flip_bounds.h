@@ -3,14 +3,14 @@
 //
 //   FlipBounds bounds(evaluator);
 //   bounds.begin({rule, call, mesh, expansion, pricing, decision}, chosen);
-//   if (bounds.rule_out(latency, 1024.0)) ...   // nothing flips the choice up to 1024 times the latency
+//   if (bounds.rule_out(latency, 1024.0)) ...   // no factor up to 1024 flips the choice
 //
 // The plans of the choice at factor 1 remain possible at every other factor, so that what they cost
 // there is an upper bound on the price of the choice, and linear in the factor. The price of any
 // other candidate is the least over its paths, which is concave: between two factors it lies above
 // the straight line through its prices at both. Hence, if the bound on the choice is at most the
-// price of every other candidate at both factors, then it is so everywhere between them. At factor 1
-// all prices are known. At the other factor, the prices of the others are bounded from below by a
+// price of every other candidate at both factors, then it is so everywhere between them. At factor
+// 1 all prices are known. At the other factor, the prices of the others are bounded from below by a
 // graph of layouts (sim/planners/graph_spread.h), of which only the part has to be looked at that
 // costs less than the choice: mostly a few layouts of thousands.
 //

@@ -219,8 +219,8 @@ class Checker {
       return "; " + meta.text() + " on " + on.text() + (on.has_flattened() ? ", flattened" : "");
     }
   };
-  // Half of the meshes have a flattened mesh for all of their dims, onto which steps may be merged, and half of
-  // the tensors do not divide evenly.
+  // Half of the meshes have a flattened mesh for all of their dims, onto which steps may be merged,
+  // and half of the tensors do not divide evenly.
   PricedMove priced_move() {
     PricedMove move;
     move.on = below(2) == 0 ? mesh() : flattened_mesh();

@@ -55,8 +55,8 @@ class KernelPrices {
   bool reads_shapes_;            // whether the price depends on the inputs' shapes beside the bytes
   std::vector<Tensor> tensors_;  // outputs, then inputs
   std::vector<Shape> input_shapes_;
-  // What a rank holds of each tensor under the candidate that price() was last asked for, and what that
-  // takes in memory: outputs, then inputs.
+  // What a rank holds of each tensor under the candidate that price() was last asked for, and what
+  // that takes in memory: outputs, then inputs.
   std::vector<Bytes> bytes_;
   std::vector<Bytes> stored_;
 };

@@ -91,7 +91,8 @@ class PriceFlips::Search {
     evaluator_.set_factors(factors_);
   }
 
-  // The first candidate that is the choice. The layouts of a tensor are compared once for each code.
+  // The first candidate that is the choice. The layouts of a tensor are compared once for each
+  // code.
   [[nodiscard]] std::optional<std::size_t> number_of(const Candidate& choice) const {
     const std::size_t outputs = expansion_.outputs();
     struct Tensor {
@@ -129,8 +130,8 @@ class PriceFlips::Search {
     return *thresholds_;
   }
 
-  // The totals of all candidates, of which those above the limit may be infinite. Kernels keep their
-  // prices unless the launch floor is scaled.
+  // The totals of all candidates, of which those above the limit may be infinite. Kernels keep
+  // their prices unless the launch floor is scaled.
   [[nodiscard]] std::vector<double> totals_at(double f, double limit) {
     set(f);
     const std::vector<double>& kernels = question_.pricing.compute_us;
@@ -344,8 +345,8 @@ std::vector<PriceFlip> PriceFlips::nearest(const OpCall& call, const DeviceMesh&
   return nearest({rule, call, mesh, expansion, pricing, decision}, only_first);
 }
 
-// Searches the bands from factor 1 outwards, since pricing takes longer at factors far from 1. Where
-// only the first flip is asked for, no search goes beyond the nearest one found so far.
+// Searches the bands from factor 1 outwards, since pricing takes longer at factors far from 1.
+// Where only the first flip is asked for, no search goes beyond the nearest one found so far.
 std::vector<PriceFlip> PriceFlips::nearest(const PricedCall& question, bool only_first) {
   Search search(evaluator_, proves_ ? &bounds_ : nullptr, ruled_out_, question);
   std::array<std::optional<PriceFlip>, kScaledParameters.size()> found;

@@ -33,8 +33,8 @@ namespace shardlab {
 inline constexpr double kMostFactor = 1024.0;
 inline constexpr double kMostLaunchFactor = 16.0;
 // Flips whose |ln factor| agree to this are equally near, since factors have errors of their own.
-// This is not rare: where a latency weighs against a launch floor, twice the one flips the choice as
-// half the other does.
+// This is not rare: where a latency weighs against a launch floor, twice the one flips the choice
+// as half the other does.
 inline constexpr double kSameDistance = 1e-6;
 
 struct PriceFlip {

@@ -100,8 +100,9 @@ void add(reports::TrafficByKind& sum, const reports::TrafficByKind& more) {
   }
 }
 
-// The collectives of a stack's plan, with the bytes that the reference sees in them: where two stacks
-// run the same steps, their bytes are the same, too, however the stacks themselves count them.
+// The collectives of a stack's plan, with the bytes that the reference sees in them: where two
+// stacks run the same steps, their bytes are the same, too, however the stacks themselves count
+// them.
 reports::TrafficByKind traffic_of(const Plan& repriced, const Redistributor& reference) {
   reports::TrafficByKind traffic;
   for (const PlanStep& step : repriced.steps) {

@@ -53,7 +53,8 @@ class Questionnaire {
   // `seen` is called with each plan that the reference prices to judge a choice.
   using SeenPlan = std::function<void(const Plan& plan, const Redistributor& redistributor)>;
   void watch_plans(SeenPlan seen) { seen_ = std::move(seen); }
-  // From now on, answers say after which step of a stack's plan replicas may differ (sim/replicas.h).
+  // From now on, answers say after which step of a stack's plan replicas may differ
+  // (sim/replicas.h).
   void check_replicas() { checks_replicas_ = true; }
 
  private:

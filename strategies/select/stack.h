@@ -35,8 +35,8 @@ struct EnumNames<SearchKind> {
 [[nodiscard]] constexpr std::string_view to_string(SearchKind search) { return name_of(search); }
 
 // What the price of a kernel takes a rank to hold of a strided shard: its own part, or the whole
-// tensor. AutoParallel at a54c252 takes the whole tensor, since it asks Placement.is_shard(), which is
-// false for strided shards since pytorch/pytorch#167887; its pull request 429 mends that.
+// tensor. AutoParallel at a54c252 takes the whole tensor, since it asks Placement.is_shard(), which
+// is false for strided shards since pytorch/pytorch#167887; its pull request 429 mends that.
 // Source: autoparallel, cost_models/compute_estimation.py.
 enum class StridedKernels : std::uint8_t { kLocal, kWhole };
 template <>

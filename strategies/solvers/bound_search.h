@@ -12,8 +12,8 @@
 //   search.is_feasible(); search.minimum(); search.tied();
 //
 // Throws LimitError if the bounds stall while elimination would still take more than kMostWork. A
-// caller that is content with a gap gets the best assignment so far instead, with a proof of how much
-// an optimum may be below it.
+// caller that is content with a gap gets the best assignment so far instead, with a proof of how
+// much an optimum may be below it.
 #pragma once
 
 #include <atomic>
@@ -34,13 +34,13 @@ namespace shardlab {
 struct BoundProof {
   struct Stage {
     std::vector<std::vector<int>> values;  // by node: the values that the messages refer to
-    std::vector<double>
-        messages;  // by edge: one message for each value of its first end, then one for each value of its second
+    // By edge: one message for each value of its first end, then one for each of its second.
+    std::vector<double> messages;
   };
   std::vector<Stage> stages;
   double threshold = 0.0;
-  // Whether the proof ends with elimination. Without it, the messages of the last stage bound what is
-  // left.
+  // Whether the proof ends with elimination. Without it, the messages of the last stage bound what
+  // is left.
   bool eliminates = true;
 };
 
@@ -68,12 +68,13 @@ class BoundSearch {
   BoundSearch(const CutNetwork& cut, std::vector<double> extra);
 
   // Starts from these messages of the same cut network, and from an assignment that is known, as
-  // positions in the cut network's value sets; either may be empty. Where time is up, the search goes on
-  // until it has any assignment.
+  // positions in the cut network's value sets; either may be empty. Where time is up, the search
+  // goes on until it has any assignment.
   void run(std::vector<double> messages = {}, const Patience& patience = {},
            const std::vector<int>& known = {});
 
-  // Whether minimum() is only the cost of the best assignment that was found. tied() has nothing then.
+  // Whether minimum() is only the cost of the best assignment that was found. tied() has nothing
+  // then.
   [[nodiscard]] bool gave_up() const { return !proof_.eliminates; }
   [[nodiscard]] bool is_feasible() const { return upper_ < kForbidden; }
   [[nodiscard]] double minimum() const { return upper_; }

@@ -30,8 +30,8 @@ struct SmallNetwork {
     int b = 0;
     std::size_t table = 0;  // offset in `tables` of the costs: one row for each of a's values
   };
-  std::vector<std::size_t>
-      first;  // where each node's values begin in `costs`; one more entry holds the end of the last ones
+  // Where each node's values begin in `costs`; one more entry holds the end of the last ones.
+  std::vector<std::size_t> first;
   std::vector<double> costs;
   std::vector<Edge> edges;
   std::vector<double> tables;

@@ -3,9 +3,9 @@
 // budgets. The search then goes through what this bound leaves, with the weights as part of the
 // state.
 //
-// A caller that is content with a gap gets, where time is up or too much is left, the best assignment
-// that was found, with the charged bound as its proof. An assignment that keeps to the budgets is found
-// first, whatever the time.
+// A caller that is content with a gap gets, where time is up or too much is left, the best
+// assignment that was found, with the charged bound as its proof. An assignment that keeps to the
+// budgets is found first, whatever the time.
 //
 // The charges are found by walking along the lower hull of (weight, cost), one budget at a time:
 // the two corners on either side of the limit give the charge with the best bound.

@@ -251,8 +251,8 @@ struct CostAlgebra {
   static double least(Entry entry) { return entry; }
 };
 
-// What assignments cost and weigh, where the network has budgets: those of which none is both cheaper
-// and lighter than another.
+// What assignments cost and weigh, where the network has budgets: those of which none is both
+// cheaper and lighter than another.
 struct BudgetedAlgebra {
   using Entry = Sums;
   double limit;  // the most that a solution may cost above the bound
@@ -346,8 +346,8 @@ class Elimination {
  private:
   using Entry = typename Algebra::Entry;
 
-  // What remains of some variables' costs: one entry for each of their joint values, the last variable
-  // changing fastest.
+  // What remains of some variables' costs: one entry for each of their joint values, the last
+  // variable changing fastest.
   struct Factor {
     std::vector<int> scope;
     std::vector<Entry> entries;

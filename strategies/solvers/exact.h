@@ -8,8 +8,8 @@
 // Of several optima (within 1e-9 of the sum of the terms) the solver takes the one whose values'
 // texts are lexicographically lowest, in the order of the variables; with budgets it only
 // guarantees to take the same one every time. The result does not depend on `jobs`. Throws
-// LimitError if a network is too entangled, unless the caller takes an assignment with a gap, and for
-// margins and further assignments of a network that was left with one.
+// LimitError if a network is too entangled, unless the caller takes an assignment with a gap, and
+// for margins and further assignments of a network that was left with one.
 //
 // Whole programs are long and thin: their bounds are tight or nearly so, and what is left to go
 // through is small (a LLaMA3-8B of 2 layers takes some 10 ms). In a network of many equal layers, a
@@ -31,14 +31,14 @@ struct ExactOptions {
   bool margins = false;  // whether to find margins too, and to count optima
   std::size_t best = 1;  // how many different assignments to find, cheapest first
   bool explain = true;   // whether to find the conflict if there is no assignment
-  // Whether to check the proof, which gives the lower bound and says whether the assignment is optimal.
-  // It goes through all joint costs of the search once more, whatever time is left.
+  // Whether to check the proof, which gives the lower bound and says whether the assignment is
+  // optimal. It goes through all joint costs of the search once more, whatever time is left.
   bool proves = true;
   // When to take the best assignment so far, with a gap to its lower bound. Without patience, a
   // network that is too entangled throws.
   Patience patience = {};
-  // An assignment that is known, from which the search starts; it may be empty, or break restrictions.
-  // It does not change which optimum is found. Not used with budgets.
+  // An assignment that is known, from which the search starts; it may be empty, or break
+  // restrictions. It does not change which optimum is found. Not used with budgets.
   Assignment known = {};
 };
 

@@ -3,9 +3,9 @@
 // algebra defines how items are joined and how lists are thinned:
 //
 //   CountAlgebra     how many solutions there are of each cost
-//   BudgetAlgebra    the sums of weights at each cost; items that are heavier and cost more are dropped
+//   BudgetAlgebra    the sums of weights at each cost, without items that are heavier and dearer
 //
-//   ListElimination<CountAlgebra> counts(network, tree, limit, {});
+//   ListElimination<CountAlgebra> counts(network, tree, {.limit = limit}, most);
 //   counts.items();   // items of whole solutions, cheapest first
 //
 // Costs must not be negative; those of a Restricted network never are. The work is the tree's,
@@ -170,8 +170,8 @@ class ListElimination {
   }
 
   [[nodiscard]] Items joined(const Items& a, const Items& b) const {
-    // How many pairs are joined before the clock is read, and how many items are kept before they are
-    // thinned. Status: assumed; a million pairs take some 10 ms.
+    // How many pairs are joined before the clock is read, and how many items are kept before they
+    // are thinned. Status: assumed; a million pairs take some 10 ms.
     constexpr std::size_t kMany = 1'000'000;
     std::size_t many = kMany;
     std::size_t pairs = 0;  // since the clock was read

@@ -4,8 +4,8 @@
 //
 //   CostNetwork network;
 //   const int layouts = network.add_domain({"R", "S(0)"});
-//   const int x = network.add_variable("x", layouts, {0.0, 1.5});
-//   const int y = network.add_variable("y", layouts, {7.0, 0.0});
+//   const int x = network.add_variable("x", layouts, std::vector{0.0, 1.5});
+//   const int y = network.add_variable("y", layouts, std::vector{7.0, 0.0});
 //   const int move = network.add_table(2, 2, {0, 9, 4, 0});   // rows: the first variable's values
 //   network.add_edge(x, y, move);
 //   network.cost(std::vector<int>{1, 1});                      // 1.5

@@ -11,7 +11,7 @@
 // Layers are found by colour refinement: nodes are in one class if they and all nodes within a few
 // steps of them look alike. The nodes of a class are counterparts of each other in the layers, in
 // the order of the network or, as in a backward pass, in reverse. This takes a few passes over all
-// edges, and one or two hundred sweeps over a network of 6 layers.
+// edges, and some ten to two hundred sweeps over a network of 4 layers.
 //
 // Source: colour refinement: Weisfeiler and Leman, 1968; messages shared by nodes that look alike:
 // "lifted" belief propagation, Kersting, Ahmadi, Natarajan, "Counting belief propagation", UAI

@@ -2,8 +2,10 @@
 // It leaves out values and pairs of values whose reparametrised costs prove that every assignment
 // with them costs more.
 //
-//   const Restricted part(cut, dual.reparametrised(), 1.0);
-//   // every assignment that costs at most bound + 1.0 is an assignment of part.network()
+//   const Reparametrisation costs = dual.reparametrised();
+//   Restricted part(cut, costs, 1.0);
+//   part.fill(cut, costs);
+//   // every assignment that costs at most costs.bound + 1.0 is an assignment of part.network()
 //
 // Nodes with one value left are absorbed into their neighbours. Costs are counted from the bound.
 #pragma once

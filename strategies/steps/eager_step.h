@@ -1,6 +1,6 @@
 // What a change of stack does to a whole training step under eager DTensor, which decides op by op:
-// each op takes what its stack chooses for it, given the layouts in which its inputs arrive, and never
-// asks what its output will cost later.
+// each op takes what its stack chooses for it, given the layouts in which its inputs arrive, and
+// never asks what its output will cost later.
 //
 //   EagerStep eager(program, mesh, sources, reference, topology, {});
 //   const EagerRun before = eager.run(baseline);
@@ -8,12 +8,12 @@
 //   after.step_us - before.step_us, after.peak_bytes - before.peak_bytes
 //   for (const StepFlip& flip : eager.flips(baseline, candidate)) flip.delta_step_us
 //
-// The decisions are those of a stack, and so are the steps by which it moves tensors. What they take is
-// priced by the reference: kernels by its compute model, each step of a move by its collective model.
-// Time and memory are those of training_step.h, in microseconds and bytes, on one rank that stands for
-// all. Sources (parameters, buffers, inputs and tangents) have given layouts. What leaves the program has
-// the layout of the source that it is paired with: a gradient has its parameter's. An op that neither
-// the stack nor AutoParallel's rules know can't be run.
+// The decisions are those of a stack, and so are the steps by which it moves tensors. What they
+// take is priced by the reference: kernels by its compute model, each step of a move by its
+// collective model. Time and memory are those of training_step.h, in microseconds and bytes, on one
+// rank that stands for all. Sources (parameters, buffers, inputs and tangents) have given layouts.
+// What leaves the program has the layout of the source that it is paired with: a gradient has its
+// parameter's. An op that neither the stack nor AutoParallel's rules know can't be run.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,8 @@ struct EagerDecision {
   std::vector<Placements> inputs;   // the layouts that the op wants
   std::vector<Placements> outputs;  // the layouts that it makes; empty for what leaves the program
   std::vector<Plan> moves;          // by input: what brings it there, as the stack runs it
-  // The choice as text: "S(0)R, R -> S(0)R", and the paths of inputs that move: "[input 0: R->S(0)]".
+  // The choice as text: "S(0)R, R -> S(0)R", and the paths of inputs that move: "[input 0:
+  // R->S(0)]".
   [[nodiscard]] std::string text() const;
 };
 
@@ -81,12 +82,13 @@ struct StepFlip {
   std::int64_t count = 0;  // how many nodes are, when the baseline decides everything else
   Question question;
   std::string baseline, candidate;  // EagerDecision::text()
-  // How the step changes if the candidate answers this question, wherever it is asked, and the baseline
-  // all others.
+  // How the step changes if the candidate answers this question, wherever it is asked, and the
+  // baseline all others.
   double delta_step_us = 0.0;
   double delta_peak_bytes = 0.0;
-  // The same by the sum of all tasks: of the nodes that are decided so, each on its own, and of the whole
-  // step, with what follows from them. The difference is what the choice costs or saves later.
+  // The same by the sum of all tasks: of the nodes that are decided so, each on its own, and of the
+  // whole step, with what follows from them. The difference is what the choice costs or saves
+  // later.
   double delta_local_us = 0.0;
   double delta_sum_us = 0.0;
   // How many other nodes take other layouts, until the layouts are the same again.
@@ -95,16 +97,17 @@ struct StepFlip {
 
 class EagerStep {
  public:
-  // Keeps references to the program, the mesh and the topology. `sources` has the layout of each source,
-  // by node; what it has for other nodes is not read. Throws InputError for a reference that prices no
-  // kernels, and for layouts that do not belong to the mesh.
+  // Keeps references to the program, the mesh and the topology. `sources` has the layout of each
+  // source, by node; what it has for other nodes is not read. Throws InputError for a reference
+  // that prices no kernels, and for layouts that do not belong to the mesh.
   EagerStep(const Program& program, const DeviceMesh& mesh, std::vector<Placements> sources,
             const Stack& reference, const Topology& topology, const StepOptions& options);
 
-  // Throws InputError, which names the node, for an op that can't run or that the reference can't price.
+  // Throws InputError, which names the node, for an op that can't run or that the reference can't
+  // price.
   [[nodiscard]] EagerRun run(EagerStack& stack);
-  // All questions of the baseline's run that the candidate answers differently, by how much they change
-  // the step, the largest change first. Where the candidate has no answer, there is no flip.
+  // All questions of the baseline's run that the candidate answers differently, by how much they
+  // change the step, the largest change first. Where the candidate has no answer, there is no flip.
   [[nodiscard]] std::vector<StepFlip> flips(EagerStack& baseline, EagerStack& candidate);
 
  private:

@@ -50,8 +50,8 @@ FlattenAdvice advise_flattening(const DeviceMesh& mesh,
   double now_us = advice.step_us;
   while (!sets.empty()) {
     for (FlattenedMeshGain& set : sets) set.saved_us = now_us - step_us(now.flatten(set.axes));
-    // What saves nothing here is not tried again: a run of steps is merged onto one flattened mesh, so
-    // that others save no more for the one that was kept.
+    // What saves nothing here is not tried again: a run of steps is merged onto one flattened mesh,
+    // so that others save no more for the one that was kept.
     std::erase_if(sets, [&](const auto& set) { return set.saved_us <= kSameStep * now_us; });
     const auto best = std::ranges::max_element(sets, {}, &FlattenedMeshGain::saved_us);
     if (best == sets.end()) break;

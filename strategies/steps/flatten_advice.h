@@ -1,15 +1,15 @@
-// Which flattened meshes are worth registering for a program. DTensor merges neighbouring steps of a plan
-// into one collective where a flattened mesh has their ranks (sim/planners/merge.h), and registers none
-// by itself.
+// Which flattened meshes are worth registering for a program. DTensor merges neighbouring steps of
+// a plan into one collective where a flattened mesh has their ranks (sim/planners/merge.h), and
+// registers none by itself.
 //
 //   const FlattenAdvice advice = advise_flattening(mesh, [&](const DeviceMesh& flattened) {
 //     return EagerStep(program, flattened, sources, reference, topology, {}).run(stack).step_us;
 //   });
 //   for (const FlattenedMeshGain& gain : advice.worth) gain.axes, gain.saved_us
 //
-// Every set of two and more mesh dims of more than one rank is tried alone. Of those that shorten the
-// step, the best is kept, then the one that saves most beside it, and so on. What the process groups cost
-// is in costmodel/process_group.h.
+// Every set of two and more mesh dims of more than one rank is tried alone. Of those that shorten
+// the step, the best is kept, then the one that saves most beside it, and so on. What the process
+// groups cost is in costmodel/process_group.h.
 #pragma once
 
 #include <cstdint>
@@ -35,8 +35,8 @@ struct FlattenAdvice {
   [[nodiscard]] double saved_us() const;  // of a step, by all of them
 };
 
-// `step_us` says how long a step takes on the mesh with further flattened meshes. Throws TextError for a
-// mesh of several dims without names, which can't be flattened.
+// `step_us` says how long a step takes on the mesh with further flattened meshes. Throws TextError
+// for a mesh of several dims without names, which can't be flattened.
 [[nodiscard]] FlattenAdvice advise_flattening(
     const DeviceMesh& mesh, const std::function<double(const DeviceMesh&)>& step_us);
 

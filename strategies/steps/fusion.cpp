@@ -15,13 +15,13 @@
 namespace shardlab {
 namespace {
 
-// How often the search for pairs is repeated, and how many partners of an operator are tried for each
-// tensor that they share. Source: PyTorch 2.13, torch/_inductor: fuse_nodes() in scheduler.py,
+// How often the search for pairs is repeated, and how many partners of an operator are tried for
+// each tensor that they share. Source: PyTorch 2.13, torch/_inductor: fuse_nodes() in scheduler.py,
 // config.max_fusion_buffer_group_pairwise_attempts.
 constexpr int kMostRounds = 10;
 constexpr std::size_t kMostPartners = 64;
-// A pair that shares this many times the bytes comes first, whatever its kind. Source: FusionScore in
-// choices.py.
+// A pair that shares this many times the bytes comes first, whatever its kind. Source: FusionScore
+// in choices.py.
 constexpr double kMuchMore = 16.0;
 
 [[nodiscard]] std::string op_name(std::size_t op) { return "operator " + std::to_string(op); }
@@ -292,8 +292,9 @@ class Fuser {
     return spaces_fit(a, b);
   }
 
-  // The groups that come after `from` and before `to` in the order, and that wait for `from`; nothing if
-  // `to` waits for one of them. Only groups between the two can be on a path between them.
+  // The groups that come after `from` and before `to` in the order, and that wait for `from`;
+  // nothing if `to` waits for one of them. Only groups between the two can be on a path between
+  // them.
   [[nodiscard]] std::optional<std::set<int>> waiting_between(int from, int to) {
     const int end = position_[to_index(to)];
     std::set<int> found;
@@ -310,8 +311,8 @@ class Fuser {
   }
 
   // Makes one group of two, unless a third would have to run between them. The order of the groups
-  // stays one in which each comes after all that it waits for: what waits for the first moves behind
-  // the second.
+  // stays one in which each comes after all that it waits for: what waits for the first moves
+  // behind the second.
   bool join(int a, int b) {
     if (position_[to_index(a)] > position_[to_index(b)]) std::swap(a, b);
     const std::optional<std::set<int>> waiting = waiting_between(a, b);
@@ -489,9 +490,9 @@ struct Moved {
           sum(bytes_by_root(graph, {op.writes.begin(), op.writes.end()}))};
 }
 
-// What a kernel of several operators moves. A kernel with reductions runs through its rows in loops:
-// what needs the result of a reduction comes in a later loop than the reduction, and what it needs
-// beside, it computes again in its own loop.
+// What a kernel of several operators moves. A kernel with reductions runs through its rows in
+// loops: what needs the result of a reduction comes in a later loop than the reduction, and what it
+// needs beside, it computes again in its own loop.
 class KernelBytes {
  public:
   KernelBytes(const Graph& graph, const std::vector<int>& ops) : graph_(graph), ops_(ops) {
@@ -541,8 +542,8 @@ class KernelBytes {
   }
 
  private:
-  // Whether an operator runs over the whole space, not over the results of the reduction or over what
-  // is broadcast.
+  // Whether an operator runs over the whole space, not over the results of the reduction or over
+  // what is broadcast.
   [[nodiscard]] bool is_whole(std::size_t i) const {
     return space_ > 0.0 && graph_.op(ops_[i]).elements == space_;
   }

@@ -1,5 +1,5 @@
-// Recomputation: which forward nodes run a second time in the backward pass, so that their results need
-// not be kept until then (activation checkpointing).
+// Recomputation: which forward nodes run a second time in the backward pass, so that their results
+// need not be kept until then (activation checkpointing).
 //
 //   const Recomputation policy = Recomputation::parse("every:2");
 //   const std::vector<bool> again = recomputed_nodes(program, blocks, policy);   // by node
@@ -7,10 +7,11 @@
 //   none        everything that the backward pass reads is kept
 //   full        of each block, only what other blocks read is kept
 //   every:N     the same, for every N-th block, beginning with the first
-//   selective   of each block, the results of attention and of every second matrix product are kept as
-//               well, even those that the backward pass does not read: the cache of saved results holds
-//               them until the block runs again. Source: torchtitan 9dec370, its selective activation
-//               checkpointing by operator; PyTorch 2.13.0, torch/utils/checkpoint.py.
+//   selective   of each block, the results of attention and of every second matrix product are kept
+//               as well, even those that the backward pass does not read: the cache of saved
+//               results holds them until the block runs again. Source: torchtitan 9dec370, its
+//               selective activation checkpointing by operator; PyTorch 2.13.0,
+//               torch/utils/checkpoint.py.
 //   full:N, selective:N   the same, for the first N blocks
 //
 // A node runs again only if the backward pass needs its result, so what a block computes last never
@@ -18,8 +19,8 @@
 // they read count twice in the objective, which is still proved.
 //
 // Weights (what is computed from parameters alone, gathered parameters among it) are dropped after
-// the forward pass and made again in the backward pass, if asked for. The unit that the forward pass
-// uses last keeps them, as the backward pass begins with it. Source: PyTorch 2.13.0,
+// the forward pass and made again in the backward pass, if asked for. The unit that the forward
+// pass uses last keeps them, as the backward pass begins with it. Source: PyTorch 2.13.0,
 // torch.distributed.fsdp.fully_shard (reshard_after_forward).
 #pragma once
 

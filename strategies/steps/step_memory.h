@@ -5,10 +5,10 @@
 //   step.tasks[memory.peak_task]           // when
 //   memory.reserved_bytes                  // what PyTorch's allocator reserves for it
 //
-// PyTorch's caching allocator has a pool of memory for each stream, and what one stream has freed serves
-// that stream only. It therefore reserves the sum of what the pools hold at their own peaks, which
-// torch.cuda.max_memory_reserved() says. Fragmentation within a pool is not counted. Source: PyTorch
-// 2.13.0, c10/cuda/CUDACachingAllocator.cpp.
+// PyTorch's caching allocator has a pool of memory for each stream, and what one stream has freed
+// serves that stream only. It therefore reserves the sum of what the pools hold at their own peaks,
+// which torch.cuda.max_memory_reserved() says. Fragmentation within a pool is not counted. Source:
+// PyTorch 2.13.0, c10/cuda/CUDACachingAllocator.cpp.
 #pragma once
 
 #include <array>

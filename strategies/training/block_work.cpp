@@ -111,8 +111,8 @@ int WorkBuilder::quantized(int x, double row) {
   }
   pointwise("cast", {x}, {low, transposed, scales});
   if (run_.precision == Precision::kNVFP4) {
-    // Gradients are rounded stochastically after a random Hadamard transform of their columns, and a
-    // tensor's own scale needs its maximum. Source: NVIDIA 2025, "Pretraining LLMs with NVFP4".
+    // Gradients are rounded stochastically after a random Hadamard transform of their columns, and
+    // a tensor's own scale needs its maximum. Source: NVIDIA 2025, "Pretraining LLMs with NVFP4".
     const int scale = make(1, DType::kF32);
     reduction("cast", {x}, {scale}, elements, elements);
   }
@@ -121,8 +121,9 @@ int WorkBuilder::quantized(int x, double row) {
 
 namespace {
 
-// Where ranks hold unequal parts of a vocabulary, the extent is their mean, and the longest part counts.
-// Megatron pads vocabularies to a multiple of 128 on each rank (make_vocab_size_divisible_by).
+// Where ranks hold unequal parts of a vocabulary, the extent is their mean, and the longest part
+// counts. Megatron pads vocabularies to a multiple of 128 on each rank
+// (make_vocab_size_divisible_by).
 double multiple_of(const LinearShape& shape, Execution execution) {
   if (execution == Execution::kLibrary) return static_cast<double>(kMostRowMultiple);
   return row_multiple(std::array{std::ceil(shape.in), std::ceil(shape.out)});
@@ -426,10 +427,10 @@ int WorkBuilder::lookup(double rows, double width, double vocabulary) {
 
 // The scan in chunks: products inside a chunk, as causal attention has them, and the states between
 // chunks. Each token meets half of its chunk on average, so that a product over the width n costs
-// chunk * n FLOPs: C times B transposed once for each group of heads, over the state, and its result
-// times X for each head. States are made from the tokens, and read by them, in 2 * inner * state
-// each. Source: Dao and Gu 2024 (arXiv 2405.21060), section 6; the backward pass computes each
-// product twice.
+// chunk * n FLOPs: C times B transposed once for each group of heads, over the state, and its
+// result times X for each head. States are made from the tokens, and read by them, in 2 * inner *
+// state each. Source: Dao and Gu 2024 (arXiv 2405.21060), section 6; the backward pass computes
+// each product twice.
 int WorkBuilder::scan(int x, const StateSpace& shape, double batch, double tokens, double heads) {
   const double inner = heads * static_cast<double>(shape.head_dim);
   const double state = static_cast<double>(shape.state);

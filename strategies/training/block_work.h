@@ -1,7 +1,7 @@
 // What one block of a model runs on one rank, operator by operator: its forward pass, and the
 // backward pass that follows from it.
 //
-//   WorkBuilder builder;
+//   WorkBuilder builder(run);
 //   const int x = builder.input(tokens * width);
 //   builder.finish(builder.linear(x, {.rows = tokens, .in = width, .out = width}));
 //   BlockWork work = builder.take();

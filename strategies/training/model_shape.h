@@ -86,8 +86,8 @@ struct ModelShape {
 };
 
 [[nodiscard]] std::span<const ModelShape> all_model_shapes();
-// Reads "llama3-8b", and spells names as other projects do: upper case, blanks, underscores and dots
-// are all the same. Null if there is no such model.
+// Reads "llama3-8b", and spells names as other projects do: upper case, blanks, underscores and
+// dots are all the same. Null if there is no such model.
 [[nodiscard]] const ModelShape* find_model_shape(std::string_view name);
 [[nodiscard]] std::vector<std::string> model_shape_names();
 
@@ -104,9 +104,9 @@ struct ParameterCounts {
 [[nodiscard]] ParameterCounts parameter_counts(const ModelShape& shape);
 [[nodiscard]] double parameters_of(const ModelShape& shape);
 
-// The FLOPs of a training step for one token, without recomputation: six for each parameter that the
-// token meets, and those of causal attention. Source: Chowdhery et al. 2022 (PaLM), appendix B, with
-// half of the pairs of queries and keys as causal attention has them.
+// The FLOPs of a training step for one token, without recomputation: six for each parameter that
+// the token meets, and those of causal attention. Source: Chowdhery et al. 2022 (PaLM), appendix B,
+// with half of the pairs of queries and keys as causal attention has them.
 [[nodiscard]] double model_flops_per_token(const ModelShape& shape, std::int64_t seq);
 
 // What a block computes.

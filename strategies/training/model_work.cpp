@@ -62,8 +62,8 @@ class BlockWriter {
     const double vocabulary = to_real(shape_.vocabulary) / tp_;
     const int logits = builder_.linear(
         x, {.rows = rows_, .in = to_real(shape_.width), .out = vocabulary, .low_precision = false});
-    // A tied projection is the embedding's weight, unless they are on different ranks of a pipeline,
-    // which hold a copy each.
+    // A tied projection is the embedding's weight, unless they are on different ranks of a
+    // pipeline, which hold a copy each.
     if (shape_.tied && run_.spread.pp == 1) {
       builder_.weight(-to_real(shape_.width) * vocabulary, false);
     }
@@ -156,7 +156,8 @@ class BlockWriter {
       key = moved;
     }
     // A rank has queries from both ends of the sequence, so that all ranks have as many pairs under
-    // the causal mask: 1 / cp of them, which is the work of whole sequences for 1 / cp of the heads.
+    // the causal mask: 1 / cp of them, which is the work of whole sequences for 1 / cp of the
+    // heads.
     return builder_.attention(query, key, value,
                               {.batch = batch_,
                                .heads = heads / cp,

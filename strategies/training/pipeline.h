@@ -5,9 +5,9 @@
 //   times.total_us, times.bubble_us
 //
 // A model is cut into ranks * chunks stages; rank r holds stages r, r + ranks, r + 2 * ranks and so
-// on. Forward passes of a stage wait for those of the stage before, backward passes for those of the
-// stage after, and each transfer between ranks takes the time that the stage says. A transfer runs
-// beside the kernels; the rank that receives waits.
+// on. Forward passes of a stage wait for those of the stage before, backward passes for those of
+// the stage after, and each transfer between ranks takes the time that the stage says. A transfer
+// runs beside the kernels; the rank that receives waits.
 // Sources: Huang et al. 2019 (GPipe); Narayanan et al. 2021 (1F1B, interleaved); Qi et al. 2024
 // (zero bubble, H1: the gradients of weights fill the bubble).
 #pragma once

@@ -1,17 +1,19 @@
-// What a block runs on one rank as kernels and collectives: which operators are one kernel, and what
-// runs again in the backward pass.
+// What a block runs on one rank as kernels and collectives: which operators are one kernel, and
+// what runs again in the backward pass.
 //
-//   const RankBlock block = rank_block(run, block_work(run, place), policy);
+//   const Keeping keeping = keeping_of(policy, index, blocks);   // of the block at this index
+//   const RankBlock block = rank_block(run, block_work(run, place), keeping);
 //   for (const RankPiece& piece : block.forward) ...   // kernels, or a collective
 //   block.kept_bytes                                   // what the backward pass needs
 //
-// What is kept. Without recomputation, every tensor of the forward pass that the backward pass reads.
-// Under torch.compile, results of pointwise operators and of norms are computed again instead, which
-// its partitioner does to save memory traffic; the rest is kept. With full recomputation only the
-// block's input is kept; with selective recomputation also the results of attention and of every
-// second product. What a backward operator needs and is not kept runs again, and so does what that
-// needs. Sources: PyTorch 2.13.0, torch/_functorch/partitioners.py (min-cut recomputation) and
-// torch/utils/checkpoint.py; torchtitan 9dec370, its selective activation checkpointing by operator.
+// What is kept. Without recomputation, every tensor of the forward pass that the backward pass
+// reads. Under torch.compile, results of pointwise operators and of norms are computed again
+// instead, which its partitioner does to save memory traffic; the rest is kept. With full
+// recomputation only the block's input is kept; with selective recomputation also the results of
+// attention and of every second product. What a backward operator needs and is not kept runs again,
+// and so does what that needs. Sources: PyTorch 2.13.0, torch/_functorch/partitioners.py (min-cut
+// recomputation) and torch/utils/checkpoint.py; torchtitan 9dec370, its selective activation
+// checkpointing by operator.
 #pragma once
 
 #include <cstdint>
@@ -61,7 +63,8 @@ struct RankBlock {
   double trained_elements = 0.0;
 };
 
-// What a block keeps, resolved for one block: `every:N` is full for some blocks and none for others.
+// What a block keeps, resolved for one block: `every:N` is full for some blocks and none for
+// others.
 enum class Keeping : std::uint8_t { kAll, kInput, kSelected };
 [[nodiscard]] Keeping keeping_of(const Recomputation& policy, std::int64_t block,
                                  std::int64_t blocks);

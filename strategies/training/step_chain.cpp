@@ -45,8 +45,8 @@ bool runs_beside(const std::vector<PricedPiece>& pieces, std::size_t i) {
   return i > 0 && !pieces[i - 1].is_collective && pieces[i - 1].last_beside(piece) > 0;
 }
 
-// How much of a piece's kernels runs beside the collective before it, and beside the one after it. A
-// piece may have too few kernels for both, which then have half of them each.
+// How much of a piece's kernels runs beside the collective before it, and beside the one after it.
+// A piece may have too few kernels for both, which then have half of them each.
 struct Beside {
   double first = 0.0;
   double last = 0.0;

@@ -5,11 +5,11 @@
 //   chain.backward(work.stages().front(), {.gathers = true, .reduces = true});
 //   chain.times(false).total_us
 //
-// Kernels run on one stream; collectives of activations, gathers of weights and reductions of gradients
-// have a stream each, and the host, which launches the kernels, is a stream too. Tasks that run at
-// once share the multiprocessors, the memory and the links (sim/flows/fluid_streams.h). The weights
-// of a unit are gathered while the unit before it computes, and not earlier than the weights of the
-// unit before that are freed, as FSDP limits its prefetching.
+// Kernels run on one stream; collectives of activations, gathers of weights and reductions of
+// gradients have a stream each, and the host, which launches the kernels, is a stream too. Tasks
+// that run at once share the multiprocessors, the memory and the links (sim/flows/fluid_streams.h).
+// The weights of a unit are gathered while the unit before it computes, and not earlier than the
+// weights of the unit before that are freed, as FSDP limits its prefetching.
 #pragma once
 
 #include <map>

@@ -149,8 +149,8 @@ class StepPredictor {
            to_real(run_.spread.cp * run_.spread.tp) * to_real(run_.shape.width);
   }
 
-  // The time of the gradients of weights in the backward pass: as long as the products of the forward
-  // pass take, which are as large.
+  // The time of the gradients of weights in the backward pass: as long as the products of the
+  // forward pass take, which are as large.
   [[nodiscard]] double weights_part(std::size_t block) const {
     double products = 0.0;
     for (const PricedPiece& piece : blocks_[block].forward) {

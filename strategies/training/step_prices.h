@@ -5,7 +5,8 @@
 //   prices.kernel_us(kernel), prices.collective_us(collective)
 //   const std::vector<PricedPiece> pieces = priced(block.forward, prices, false);
 //
-// Prices are those of the stack's models, divided by the factors of the cluster. All are microseconds.
+// Prices are those of the stack's models, divided by the factors of the cluster. All are
+// microseconds.
 #pragma once
 
 #include <array>
@@ -21,10 +22,10 @@
 
 namespace shardlab {
 
-// How far a cluster's steps are from the prices of the stack's models. The factors in the first group
-// divide a price, so that 1 means that the models' prices hold. The values in the second group are
-// what a step has when no stack says otherwise; their status is "assumed", since no source measures
-// them. The stack `steps` replaces them by fitted ones (step_terms.h).
+// How far a cluster's steps are from the prices of the stack's models. The factors in the first
+// group divide a price, so that 1 means that the models' prices hold. The values in the second
+// group are what a step has when no stack says otherwise; their status is "assumed", since no
+// source measures them. The stack `steps` replaces them by fitted ones (step_terms.h).
 struct StepFactors {
   double rate = 1.0;       // Divides the time of every kernel.
   double gemm = 1.0;       // Divides the time of GEMMs in bf16.
@@ -35,7 +36,8 @@ struct StepFactors {
   double links = 1.0;      // Divides the time of transfers inside a scale-up domain.
   double network = 1.0;    // Divides the time of transfers between domains.
 
-  // The host's time to launch one kernel. In eager mode PyTorch dispatches an operator in 5 to 10 us.
+  // The host's time to launch one kernel. In eager mode PyTorch dispatches an operator in 5 to 10
+  // us.
   double host_us = 5.0;
   // The share of the multiprocessors that a collective takes: NCCL's 16 or so channels occupy one
   // multiprocessor each, of the 108 to 148 that a GPU has.
@@ -43,7 +45,8 @@ struct StepFactors {
   // How often each byte that a collective moves passes the device's memory: it is read, staged in a
   // channel's buffer, and written.
   double memory_passes = 3.0;
-  // What each doubling of the hosts adds to the step, as a share of it, since all wait for the slowest.
+  // What each doubling of the hosts adds to the step, as a share of it, since all wait for the
+  // slowest.
   double waiting = 0.005;
   // What is added to each step for the optimizer's many launches, the data and the logging.
   double fixed_us = 10e3;
@@ -127,15 +130,16 @@ struct PricedPiece {
   WorkGroup group = WorkGroup::kNone;
   std::vector<ResourceUse> uses;
 
-  // The time of its kernels that `collective` may run beside: GEMMs, or attention for a ring of keys
-  // and values.
+  // The time of its kernels that `collective` may run beside: GEMMs, or attention for a ring of
+  // keys and values.
   [[nodiscard]] double first_beside(const PricedPiece& collective) const;
   [[nodiscard]] double last_beside(const PricedPiece& collective) const;
   // The time of all its kernels.
   [[nodiscard]] double us() const;
 };
 
-// With `library`, the product of each expert is a kernel of its own, as Transformer Engine launches it.
+// With `library`, the product of each expert is a kernel of its own, as Transformer Engine launches
+// it.
 [[nodiscard]] std::vector<PricedPiece> priced(const std::vector<RankPiece>& pieces,
                                               const StepPrices& prices, bool library);
 

@@ -1,5 +1,5 @@
-// What is known of clusters beside the prices of a stack: terms that change StepFactors, each for the
-// runs that it names.
+// What is known of clusters beside the prices of a stack: terms that change StepFactors, each for
+// the runs that it names.
 //
 //   {"name": "gemm", "when": {"gpu": "h100"}, "value": 0.93, "low": 0.92, "high": 0.94}
 //
@@ -7,9 +7,9 @@
 //   StepFactors factors = terms.factors({{"gpu", "h100"}, {"execution", "eager"}});
 //
 // A factor begins as StepFactors has it, and is multiplied by the value of each term of its name
-// whose conditions all hold; to a factor that begins at 0 (waiting, fixed_us) the values are added. The
-// result is kept within the bounds of all_step_factors(). A run that no term names keeps the stack's
-// prices.
+// whose conditions all hold. The values would be added to a factor that begins at 0, but none does.
+// The result is kept within the bounds of all_step_factors(). A run that no term names keeps the
+// stack's prices.
 #pragma once
 
 #include <map>

@@ -18,11 +18,11 @@ std::vector<RankPiece> repeated(const std::vector<RankPiece>& pieces, std::int64
   return result;
 }
 
-// The stage of block `i`. Stages share blocks equally where they can, as Megatron-LM does by default.
-// Elsewhere the embedding and the output count as one block each, as with Megatron-LM's
-// --account-for-embedding-in-pipeline-split and --account-for-loss-in-pipeline-split. Where stages cannot
-// share those equally either, which Megatron-LM refuses, the first ones take one more, as in torchtitan's
-// generate_llm_fqn_per_model_part (which counts so for every number of blocks).
+// The stage of block `i`. Stages share blocks equally where they can, as Megatron-LM does by
+// default. Elsewhere the embedding and the output count as one block each, as with Megatron-LM's
+// --account-for-embedding-in-pipeline-split and --account-for-loss-in-pipeline-split. Where stages
+// cannot share those equally either, which Megatron-LM refuses, the first ones take one more, as in
+// torchtitan's generate_llm_fqn_per_model_part (which counts so for every number of blocks).
 std::int64_t stage_of(std::int64_t i, std::int64_t blocks, std::int64_t stages) {
   if (blocks % stages == 0) return i / (blocks / stages);
   const std::int64_t parts = blocks + 2;

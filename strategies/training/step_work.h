@@ -1,5 +1,5 @@
-// What each rank computes, sends and keeps in a training step: the part of a prediction that does not
-// depend on prices.
+// What each rank computes, sends and keeps in a training step: the part of a prediction that does
+// not depend on prices.
 //
 //   const StepWork work(run, 80.0 * kBytesPerGiB);
 //   for (const StepWork::Unit& unit : work.stages().front()) work.blocks()[unit.block]

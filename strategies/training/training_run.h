@@ -7,7 +7,8 @@
 //
 // The words are those of PyTorch, torchtitan and Megatron. Ranks are laid out with `tp` innermost,
 // then `cp`, the data-parallel ranks, and `pp` outermost. Experts are spread over ranks that hold
-// different tokens: `ep` divides dp * fsdp * cp * tp, as TP ranks have different parts of a sequence.
+// different tokens: `ep` divides dp * fsdp * cp * tp, as TP ranks have different parts of a
+// sequence.
 #pragma once
 
 #include <array>

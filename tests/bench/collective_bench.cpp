@@ -1,10 +1,11 @@
 // How fast virtual ranks move bytes, compared with a memcpy of as many bytes in the same run.
 //
 //   BM_AllGather/<ranks>, BM_ReduceScatter/<ranks>, BM_AllToAll/<ranks>
-//       the larger buffers of all ranks hold 256 MiB together, and every member's result is written;
-//       the rate counts bytes written (for a reduce_scatter, bytes read)
+//       the larger buffers of all ranks hold 256 MiB together, and every member's result is
+//       written; the rate counts bytes written (for a reduce_scatter, bytes read)
 //   BM_GatherShared/<ranks>   S(0)->R of 4 MiB where replicas share one buffer
-//   BM_ReduceScatterShared, BM_AllToAllShared/<ranks>   P->S(0) of 4 MiB per rank, S(0)->S(1) of 4 MiB
+//   BM_ReduceScatterShared, BM_AllToAllShared/<ranks>   P->S(0) of 4 MiB per rank, S(0)->S(1) of 4
+//                                                       MiB
 //   BM_Swap/<ranks>           S(0)S(1)->S(1)S(0) of 4 MiB on a square mesh: planned and run
 //   BM_Copy                   memcpy of 256 MiB
 #include <benchmark/benchmark.h>

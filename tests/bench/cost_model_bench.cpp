@@ -1,4 +1,5 @@
-// How long one price of a collective takes, by model. Groups and sizes as in a suite are asked in turn.
+// How long one price of a collective takes, by model. Groups and sizes as in a suite are asked in
+// turn.
 //
 //   BM_Price/<model>   alpha_beta, dtensor, nccl, ap_default, ap_nccl on h100; an item is one price
 //   BM_NcclAlternatives   the same through alternatives(), which allocates

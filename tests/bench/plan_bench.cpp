@@ -1,8 +1,9 @@
-// How long a redistribution plan takes, cold: the redistributor's workspace is warm, but no answer is
-// kept.
+// How long a redistribution plan takes, cold: the redistributor's workspace is warm, but no answer
+// is kept.
 //
 //   BM_PlanGraph/<mesh dims>     the minimum-cost planner's whole plan: steps, shapes, price
-//   BM_PlanGreedy/<mesh dims>    the same with the greedy planner, for the pairs in default shard order
+//   BM_PlanGreedy/<mesh dims>    the same with the greedy planner, for the pairs in default shard
+//                                order
 //   BM_SearchGraph/<mesh dims>   the search alone
 //
 // An iteration asks every pair of questions.json once.

@@ -1,7 +1,7 @@
 // How long it takes from a program's file to its sharding problem (reading, enumerating, pricing,
-// constraining), for LLaMA3-8B of 2, 32 and 126 layers on 8x8. The argument is the number of layers.
-// Each part is timed alone. One layer on meshes of three and four dims, with bounds that leave out
-// strategies.
+// constraining), for LLaMA3-8B of 2, 32 and 126 layers on 8x8. The argument is the number of
+// layers. Each part is timed alone. One layer on meshes of three and four dims, with bounds that
+// leave out strategies.
 #include <benchmark/benchmark.h>
 
 #include <chrono>
@@ -93,8 +93,8 @@ void BM_FileToProblem(benchmark::State& state) {
   }
 }
 
-// One layer of LLaMA3-8B on a mesh of three or four dims under the default stack, from the program to
-// the proof.
+// One layer of LLaMA3-8B on a mesh of three or four dims under the default stack, from the program
+// to the proof.
 double solved_in_s(const char* mesh_text, bool prunes, double& objective_us, double& left) {
   const auto begin = std::chrono::steady_clock::now();
   const Program program =

@@ -1,6 +1,6 @@
-// What the benchmarks share: the questions of tests/bench/questions.json, which scripts/bench_pytorch.py
-// also puts to PyTorch; medians over questions; and the rate of a plain copy as a yardstick of the
-// machine.
+// What the benchmarks share: the questions of tests/bench/questions.json, which
+// scripts/bench_pytorch.py also puts to PyTorch; medians over questions; and the rate of a plain
+// copy as a yardstick of the machine.
 #pragma once
 
 #include <benchmark/benchmark.h>

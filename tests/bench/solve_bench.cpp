@@ -1,8 +1,9 @@
 // How long the optimum of a whole program takes, from its tables to the checked proof.
 //
-//   BM_SolveProgram/<native>/<layers>   LLaMA3-8B on 8x8 from AutoParallel's golden tables: 1 layer, or 2
-//                                       and 32 where the whole files are
-//   BM_ResolveAfterPin/<native>/<layers>  solved again from the kept messages, where the embedding may not
+//   BM_SolveProgram/<native>/<layers>   LLaMA3-8B on 8x8 from AutoParallel's golden tables: 1
+//                                       layer, or 2 and 32 where the whole files are
+//   BM_ResolveAfterPin/<native>/<layers>  solved again from the kept messages, where the embedding
+//                                         may not
 //                                       have its layout any more
 //   BM_Cbc/<native>/<layers>            CBC on the same instance as an integer program, if cbc is
 //                                       installed; the counter says how many times as long it takes
@@ -74,8 +75,9 @@ void BM_ResolveAfterPin(benchmark::State& state) {
 }
 BENCHMARK(BM_ResolveAfterPin)->ArgsProduct({{0, 1}, {1, 2, 32}})->Unit(benchmark::kMillisecond);
 
-// The integer program has a binary variable for each value that arc consistency leaves, and for each pair of
-// values of an edge a variable from 0 to 1; the sums over the pairs of a value equal the value's variable.
+// The integer program has a binary variable for each value that arc consistency leaves, and for
+// each pair of values of an edge a variable from 0 to 1; the sums over the pairs of a value equal
+// the value's variable.
 void write_lp(const CostNetwork& network, const std::filesystem::path& path) {
   const CutNetwork cut(network, {});
   std::ofstream out(path);

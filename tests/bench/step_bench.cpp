@@ -1,10 +1,10 @@
 // How fast a training step is predicted.
 //
-//   BM_PredictStep/<ranks>   LLaMA3-405B with TP 8, PP 16, CP 2 and 64 micro-batches: all of the work,
-//                            from the model's shape on; it should stay below 1 s on 16,384 ranks and
-//                            below 2 s on 1,048,576
-//   BM_PriceStep             the same on 16,384 ranks, where the work is known and prices change, as in
-//                            a calibration
+//   BM_PredictStep/<ranks>   LLaMA3-405B with TP 8, PP 16, CP 2 and 64 micro-batches: all of the
+//                            work, from the model's shape on; it should stay below 1 s on 16,384
+//                            ranks and below 2 s on 1,048,576
+//   BM_PriceStep             the same on 16,384 ranks, where the work is known and prices change,
+//                            as in a calibration
 #include <benchmark/benchmark.h>
 
 #include "strategies/training/step_prediction.h"

@@ -129,8 +129,8 @@ TEST(CalibrateCommand, OneRowIsEnoughWhereOtherClustersHaveTheGpu) {
   EXPECT_EQ(run({"h100.txt", "--model", "piecewise"}).exit_code, 2);
 }
 
-// Processes that drive several GPUs each have a higher floor than PyTorch's, so that the same rows say
-// less of a time when they come from such processes.
+// Processes that drive several GPUs each have a higher floor than PyTorch's, so that the same rows
+// say less of a time when they come from such processes.
 TEST(CalibrateCommand, SaysThatOneProcessDroveSeveralGpus) {
   const TemporaryFolder folder;
   const std::string head =
@@ -393,7 +393,7 @@ TEST(Scoreboard, TheCommittedOneIsTodays) {
   EXPECT_EQ(today.out, committed.substr(0, steps)) << "run scripts/generate_scoreboard.sh";
 }
 
-// -- Which groups of a mesh were not measured --------------------------------------------------------
+// -- Which groups of a mesh were not measured -----------------------------------------------------
 
 ProcessResult succeed(const Words& words) {
   ProcessResult result = run_shardlab(words);

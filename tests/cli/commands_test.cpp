@@ -108,7 +108,8 @@ TEST(PlanCommand, AFittedPriceHasAnInterval) {
   EXPECT_FALSE(json_of(words).contains("low_us"));
 }
 
-// The cheapest candidate is a third cheaper than the next, by prices that may be half as high again.
+// The cheapest candidate is a third cheaper than the next, by prices that may be half as high
+// again.
 TEST(SelectCommand, ANarrowChoiceOfFittedPricesIsUndecided) {
   Words words = {"select",  "--op",           "aten.mm.default",      "--mesh",
                  "8",       "--inputs",       "bf16[8192,8192] S(0)", "bf16[8192,8192] S(1)",
@@ -183,7 +184,8 @@ TEST(SimulateCommand, AFittedRunHasAnInterval) {
   EXPECT_FALSE(json_of(words).contains("low_us"));
 }
 
-// Kernels have no error, so the interval of the sum is that of what moves, and overlap hides part of it.
+// Kernels have no error, so the interval of the sum is that of what moves, and overlap hides part
+// of it.
 TEST(SolveCommand, AFittedPlanHasIntervals) {
   Words words = {"solve", "transformer-block", "--stack", "calibrated-h100", "--mesh", "2x8"};
   const json plan = json_of(words);
@@ -320,7 +322,8 @@ TEST(ReplicaGate, RefusesPlansAfterWhichReplicasMayDiffer) {
   EXPECT_THAT(fine.out, testing::HasSubstr("  replicas of one value are equal to the last bit\n"));
 }
 
-// The greedy planner reduces the product over one mesh dim after the other; groups of 5 straddle hosts.
+// The greedy planner reduces the product over one mesh dim after the other; groups of 5 straddle
+// hosts.
 TEST(ReplicaGate, SolveNamesTheNodeAndTheStep) {
   const TemporaryFolder folder;
   folder.write("product.json", R"({"schema": "shardlab/program/1", "name": "product", "nodes": [
@@ -455,7 +458,8 @@ TEST(PlanCommand, SaysOnceWhoPlansTheSame) {
   EXPECT_EQ(text.find("against ", first + 1), std::string::npos) << text;
 }
 
-// What moves between devices in a drawing is what a run on virtual ranks counts while it moves them.
+// What moves between devices in a drawing is what a run on virtual ranks counts while it moves
+// them.
 TEST(PlanCommand, DrawnBytesAreThoseThatARunMoves) {
   for (const Words& ends :
        {Words{"S(0)S(0)", "RS(0)"}, {"S(0)P", "RS(1)"}, {"PP", "RR"}, {"S(1)S(0)", "S(0)R"}}) {
@@ -678,8 +682,8 @@ TEST(SimulateCommand, ASlowedRunSaysWhenEachStepIsDone) {
   EXPECT_NE(text.out.find(" " + number + "\n"), std::string::npos) << text.out;
 }
 
-// Hosts of 3 devices and 2 network interfaces of 75 GB/s each: two devices share one, and want 50 GB/s
-// each, so their transfers take 4/3 of the time.
+// Hosts of 3 devices and 2 network interfaces of 75 GB/s each: two devices share one, and want 50
+// GB/s each, so their transfers take 4/3 of the time.
 TEST(SimulateCommand, DevicesThatShareANetworkInterfaceContend) {
   const TemporaryFolder folder;
   json topology = topology_json(3);
@@ -921,7 +925,8 @@ TEST(TiesCommand, HasTheKeysOfItsContract) {
   EXPECT_EQ(ties["order_dependent"], order_dependent);
 }
 
-// The greedy planner makes one plan; the graph planner counts the paths that share the lowest price.
+// The greedy planner makes one plan; the graph planner counts the paths that share the lowest
+// price.
 TEST(TiesCommand, RedistributionsAreNoChoicesOfAPlannerThatMakesOnePlan) {
   const json questions = json_of({"describe", "suite", "ops-small", "--questions"})["questions"];
   std::int64_t redistributions = 0;

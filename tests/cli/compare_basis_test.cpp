@@ -145,7 +145,8 @@ TEST_F(CompareBasis, EachFlipSaysWhatItRestsOn) {
   const json report = written("out/report.json");
   std::map<std::string, int> flips = {{"measured", 0}, {"carried_over", 0}, {"local_work", 0}};
   for (const json& flip : report["flips"]) {
-    // Undecided without a price of one choice, or with both, which differ by less than their errors.
+    // Undecided without a price of one choice, or with both, which differ by less than their
+    // errors.
     if (flip["verdict"] == "undecided" && flip["gain_us"].is_null()) {
       EXPECT_FALSE(flip.contains("rests_on"));
       continue;

@@ -31,9 +31,10 @@ class CompareProgram : public testing::Test {
 };
 
 // By the prices of single operators this flip changes nothing: the reference takes both choices for
-// equally cheap. In the step it changes hardly more: the gradient that it makes is P(sum)P(sum), which is
-// reduced together with the other gradients of the layer, and the baseline's is P(sum)S(1), which takes a
-// way of its own, but both ways lie behind the kernels of the backward pass.
+// equally cheap. In the step it changes hardly more: the gradient that it makes is P(sum)P(sum),
+// which is reduced together with the other gradients of the layer, and the baseline's is
+// P(sum)S(1), which takes a way of its own, but both ways lie behind the kernels of the backward
+// pass.
 TEST_F(CompareProgram, SaysWhatAFlipChangesInTheStep) {
   const ProcessResult done = compare(
       {"--program", "llama.json", "--mesh", "2x4", "--recipe", "fsdp-tp", "--format", "json"});
@@ -57,8 +58,8 @@ TEST_F(CompareProgram, SaysWhatAFlipChangesInTheStep) {
   EXPECT_EQ(report["stacks"][1]["flips"]["equal"], 1);
 }
 
-// On its own the flip costs as much as the choice before it. With what follows, kernels and moves take
-// less, but not the step, because what is saved lay behind other kernels.
+// On its own the flip costs as much as the choice before it. With what follows, kernels and moves
+// take less, but not the step, because what is saved lay behind other kernels.
 TEST_F(CompareProgram, SaysWhatAFlipChangesLater) {
   const Words words = {"--program", "llama.json", "--mesh",      "2x4",
                        "--recipe",  "fsdp-tp",    "--downstream"};
@@ -78,8 +79,8 @@ TEST_F(CompareProgram, SaysWhatAFlipChangesLater) {
   EXPECT_GT(flip["followers"].get<int>(), 0);
 }
 
-// The aliases keep a partial sum, which is cheaper than to scatter it before; each of their readers reduces
-// it for itself later, which costs more than that.
+// The aliases keep a partial sum, which is cheaper than to scatter it before; each of their readers
+// reduces it for itself later, which costs more than that.
 TEST_F(CompareProgram, SaysWhichCheaperChoicesAreDearerLater) {
   const Words words = {"compare",   "--baseline",  "dtensor-legacy", "--candidate",  "dtensor-2.13",
                        "--program", "llama.json",  "--mesh",         "2x4",          "--recipe",

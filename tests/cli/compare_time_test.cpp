@@ -1,5 +1,5 @@
-// `compare` leads with time: its totals and its collectives are added up again here, from record.json,
-// by code that shares nothing with the program.
+// `compare` leads with time: its totals and its collectives are added up again here, from
+// record.json, by code that shares nothing with the program.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -94,7 +94,8 @@ TEST(CompareTime, OfOpsFullNothingChangesFromV3ToV4) {
       << compared.out.substr(0, 300);
   EXPECT_LT(compared.out.find(" as before (-0.0008 %, -2."), compared.out.find('\n'))
       << compared.out.substr(0, 300);
-  // The first flip is the one that moves most time, not the one that moves the largest share of itself.
+  // The first flip is the one that moves most time, not the one that moves the largest share of
+  // itself.
   double last = INFINITY;
   for (const json& flip : compared.report["flips"]) {
     const double size = std::abs(flip["delta_us"].get<double>());
@@ -126,8 +127,8 @@ double bytes_of(const std::string& input) {
   return bytes;
 }
 
-// On a mesh of one dim, the two ends of a step say which collective it is. An all-to-all holds a rank's
-// part of the tensor, the others all of it.
+// On a mesh of one dim, the two ends of a step say which collective it is. An all-to-all holds a
+// rank's part of the tensor, the others all of it.
 std::pair<std::string, double> collective_of(const std::string& from, const std::string& to,
                                              double ranks) {
   if (from[0] == 'S' && to == "R") return {"all_gather", 1.0};

@@ -1,5 +1,5 @@
-// What a shell is told when it completes a word (runner/help/completion.h). tests/scripts/completion_test.py
-// asks the shells themselves.
+// What a shell is told when it completes a word (runner/help/completion.h).
+// tests/scripts/completion_test.py asks the shells themselves.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// Every value of a record, whatever its kind, may be damaged: it is then either refused when the record
-// is read, with the file and the place, or shown. It never breaks a contract of the report.
+// Every value of a record, whatever its kind, may be damaged: it is then either refused when the
+// record is read, with the file and the place, or shown. It never breaks a contract of the report.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -22,8 +22,8 @@ void PrintTo(const Run& run, std::ostream* out) { *out << run.name; }
 
 class DamagedRecords : public testing::TestWithParam<Run> {};
 
-// One leaf for each place of a record; the elements of an array count as one place, and the first of
-// them stands for all.
+// One leaf for each place of a record; the elements of an array count as one place, and the first
+// of them stands for all.
 void collect_leaves(const json& value, const json::json_pointer& at, const std::string& place,
                     std::set<std::string>& places, std::vector<json::json_pointer>& leaves) {
   if (value.is_structured()) {

@@ -1,4 +1,4 @@
-// --flatten and --advise-flattened: what the advice says is what registering the flattened mesh does.
+// --flatten and --advise-flattened: the advice says what registering the flattened mesh does.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -63,7 +63,8 @@ TEST_F(Flatten, CompareSavesWhatItsAdviceSays) {
               advice["step_us"].get<double>() - saved, 1e-6);
 }
 
-// A product whose sum is spread over both mesh dims is reduced over one after the other, or at once.
+// A product whose sum is spread over both mesh dims is reduced over one after the other, or at
+// once.
 TEST_F(Flatten, SolveSavesWhatItsAdviceSays) {
   folder.write("mm.json", R"({"schema": "shardlab/program/1", "name": "mm", "nodes": [
     {"name": "x", "kind": "input", "outputs": [{"dtype": "f32", "shape": [512, 65536]}]},

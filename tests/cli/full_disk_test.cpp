@@ -1,5 +1,5 @@
-// A disk that fills up while a command writes: the command says so and exits with 4, and nothing half
-// stands under a final name. `ulimit -f` stands in for the disk.
+// A disk that fills up while a command writes: the command says so and exits with 4, and nothing
+// half stands under a final name. `ulimit -f` stands in for the disk.
 #include <gtest/gtest.h>
 
 #include <set>

@@ -1,6 +1,6 @@
-// Names are data. Stacks, topologies, suites, questions, cases, experiments and programs whose names hold
-// codes for a terminal, line breaks, letters that turn the text around, and links: each command shows
-// such a name, and nothing of it acts.
+// Names are data. Stacks, topologies, suites, questions, cases, experiments and programs whose
+// names hold codes for a terminal, line breaks, letters that turn the text around, and links: each
+// command shows such a name, and nothing of it acts.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -217,7 +217,8 @@ TEST(MeasureLaunch, AWrongRankCountIsNamed) {
             "shardlab: --ranks: found 2, but the launcher (torchrun) started 3 processes; valid: "
             "that number, or no --ranks\n");
 
-  // Ranks that know each other's secret end at once; without one, rank 0 would wait for another guest.
+  // Ranks that know each other's secret end at once; without one, rank 0 would wait for another
+  // guest.
   const auto with_secret = [](Variables variables) {
     variables.emplace_back("SHARDLAB_SECRET", "of the test");
     return variables;

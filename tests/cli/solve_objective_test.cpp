@@ -8,8 +8,8 @@ namespace solve_objective_test {
 
 using nlohmann::json;
 
-// A masked mean: the sum of a bool mask is cast to f32, and PyTorch's rule of casts lists P(product), to
-// which no value can be partitioned. Some of the next best plans move to it.
+// A masked mean: the sum of a bool mask is cast to f32, and PyTorch's rule of casts lists
+// P(product), to which no value can be partitioned. Some of the next best plans move to it.
 TEST(SolveObjective, PassesOverPlansThatCannotRun) {
   const std::string program = SHARDLAB_SOURCE_DIR "/tests/golden/programs/masked_mean.json";
   for (const char* mesh : {"4", "2x2"}) {

@@ -1,6 +1,7 @@
-// What the report of a solved program pictures is added up once more, by other ways than the program
-// itself takes: bytes that move are counted where virtual ranks move them, bytes of tensors are
-// multiplied out from their texts, and the memory over the step is held against its stated peak.
+// What the report of a solved program pictures is added up once more, by other ways than the
+// program itself takes: bytes that move are counted where virtual ranks move them, bytes of tensors
+// are multiplied out from their texts, and the memory over the step is held against its stated
+// peak.
 #include <gtest/gtest.h>
 
 #include <algorithm>

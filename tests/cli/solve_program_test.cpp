@@ -68,7 +68,8 @@ class Llama : public testing::Test {
   TemporaryFolder folder_;
 };
 
-// The report's times by layer are alike in the middle layers, in both passes, and these share a row.
+// The report's times by layer are alike in the middle layers, in both passes, and these share a
+// row.
 TEST_F(Llama, EveryLayerOfTheReportHasItsTime) {
   for (const std::string matmul : {"einsum", "native"}) {
     for (const int layers : {2, 4}) {
@@ -339,8 +340,8 @@ TEST(SolveProgram, MemoryBudgetsHaveUnits) {
   EXPECT_GT(objective("0.25GB"), objective("80GB"));
 }
 
-// The parts of a step's memory sum to its peak, a plan that does not fit is none unless it is asked for,
-// and recomputation makes it fit.
+// The parts of a step's memory sum to its peak, a plan that does not fit is none unless it is asked
+// for, and recomputation makes it fit.
 TEST(SolveProgram, APlanFitsIntoItsDevice) {
   const TemporaryFolder folder;
   ASSERT_EQ(run_shardlab(
@@ -848,8 +849,9 @@ TEST(SolvedMargins, OfANetworkThatIsEntangledAreFoundValueByValue) {
   EXPECT_GE(least, margin - 1e-9 * optimum);
 }
 
-// A product of rows whose sequence is cut: the view makes strided shards of them, of which some say the
-// same as a shard order. Both are listed, so that nothing moves, and virtual ranks compute the program.
+// A product of rows whose sequence is cut: the view makes strided shards of them, of which some say
+// the same as a shard order. Both are listed, so that nothing moves, and virtual ranks compute the
+// program.
 TEST(SolveStrided, ListsStridedShardsBesideShardOrders) {
   const TemporaryFolder folder;
   folder.write("mini.json", R"json({"schema": "shardlab/program/1", "name": "mini", "nodes": [

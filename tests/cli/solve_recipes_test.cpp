@@ -128,8 +128,8 @@ TEST_F(SolveRecipes, RowsAreThePlansOfTheirRecipes) {
   EXPECT_EQ(by_name["fsdp"]["kept_bytes"], 16 * elements / 64);
 }
 
-// With --greedy, each row also says what DTensor makes of its layouts of parameters and inputs: for whole
-// weights, the step that was planned.
+// With --greedy, each row also says what DTensor makes of its layouts of parameters and inputs: for
+// whole weights, the step that was planned.
 TEST_F(SolveRecipes, CanBeDecidedAsDTensorDoes) {
   const std::string file = llama();
   const Words words = {file,      "--mesh",         "64", "--compare-recipes", "--greedy",

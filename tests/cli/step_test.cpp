@@ -128,8 +128,8 @@ TEST(StepCommand, TheForeachOptimizerMovesMoreBytesThanTheFusedOne) {
   const auto other_ms = [&](const char* optimizer) {
     return json_of(with(words, {"--optimizer", optimizer}))["breakdown_ms"]["other"].get<double>();
   };
-  // A rank updates an eighth of the parameters, whose gradients' norm reads 8 bytes of each besides.
-  // No H100 moves more than 3.35 TB/s.
+  // A rank updates an eighth of the parameters, whose gradients' norm reads 8 bytes of each
+  // besides. No H100 moves more than 3.35 TB/s.
   const double least_ms = (80.0 - 28.0) * 8.03e9 / 8 / 3.35e12 * 1e3;
   const double more = other_ms("foreach") - other_ms("fused");
   EXPECT_GT(more, least_ms);
@@ -169,8 +169,8 @@ TEST(StepCommand, WritesATraceOfOneMicroBatch) {
   }
 }
 
-// The backward pass of SiLU subtracts a sigmoid from ones of its shape. That the ones take a shape from
-// it does not keep the three from being one kernel.
+// The backward pass of SiLU subtracts a sigmoid from ones of its shape. That the ones take a shape
+// from it does not keep the three from being one kernel.
 TEST(StepCommand, AKernelThatIsGivenOnlyAShapeSplitsNoFusion) {
   const TemporaryFolder folder;
   const ProcessResult made = run_shardlab({"program", "llama3-8b", "--layers", "1", "--batch", "8",

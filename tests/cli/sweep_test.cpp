@@ -210,8 +210,8 @@ TEST_F(Sweeps, WhatCannotGoOnSaysWhy) {
   close(fd);
 }
 
-// A row that has other bytes than those that were written is neither resumed nor merged, wherever the
-// difference is.
+// A row that has other bytes than those that were written is neither resumed nor merged, wherever
+// the difference is.
 TEST_F(Sweeps, AFlippedBitInAFinishedRowIsFound) {
   whole("small.json");
   const std::string part = "whole/part-0001-of-0001.jsonl";

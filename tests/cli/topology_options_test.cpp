@@ -1,4 +1,5 @@
-// Options of a topology move the prices of the shipped stacks: faster links never make a step dearer.
+// Options of a topology move the prices of the shipped stacks: faster links never make a step
+// dearer.
 #include <gtest/gtest.h>
 
 #include "tests/cli/messages.h"

@@ -213,8 +213,8 @@ def by_size(current, target, mesh_topo, mesh_dim, gib):
   EXPECT_EQ(same["provenance"]["torch"][1]["verified"]["equal"], 5);
 }
 
-// A branch that takes the last of the cheapest candidates is not what shardlab's own selection does,
-// so PyTorch decides.
+// A branch that takes the last of the cheapest candidates is not what shardlab's own selection
+// does, so PyTorch decides.
 TEST_F(LiveTorch, LeavesWholeDecisionsToAPyTorchThatSelectsInAnotherWay) {
   folder_.write("last.py", R"py(
 from torch.distributed.tensor import _sharding_prop

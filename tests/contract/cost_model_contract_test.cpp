@@ -1,7 +1,8 @@
 // The contracts that every registered model must keep, or list as an exemption with its reason. An
 // exemption that is not needed any more fails too. A new model is tested once it is registered.
 //
-// Each contract is checked on a grid and on random queries, a million of them in CostModelContractSlow.
+// Each contract is checked on a grid and on random queries, a million of them in
+// CostModelContractSlow.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -38,8 +39,8 @@ struct Instance {
   std::unique_ptr<CostModel> model;
 };
 
-// A table of prices that rise with bytes and ranks and have a cheap all_reduce, or that fall and have a
-// dear one.
+// A table of prices that rise with bytes and ranks and have a cheap all_reduce, or that fall and
+// have a dear one.
 json table_rows(bool rising) {
   json rows = json::array();
   for (const Collective kind : kCollectives) {
@@ -308,8 +309,8 @@ struct Draw {
   GroupSpan group;
 };
 
-// Groups of the dims of random meshes of up to 1024 ranks, among them parts of hosts, strided groups and
-// groups that hosts do not divide.
+// Groups of the dims of random meshes of up to 1024 ranks, among them parts of hosts, strided
+// groups and groups that hosts do not divide.
 std::vector<GroupSpan> random_spans(const Topology& topology, int meshes, Random& random) {
   std::vector<GroupSpan> all;
   for (int i = 0; i < meshes; ++i) {
@@ -516,7 +517,7 @@ INSTANTIATE_TEST_SUITE_P(AllModels, CostModelContractSlow, testing::ValuesIn(ran
                                   std::string(test.param.contract->name);
                          });
 
-// -- Kernels ---------------------------------------------------------------------------------------
+// -- Kernels --------------------------------------------------------------------------------------
 
 class ComputeModelContract : public testing::TestWithParam<const ModelEntry*> {
  protected:

@@ -1,5 +1,5 @@
-// Plans are run on virtual ranks: those that a stack makes move the right bytes, and those that it calls
-// impossible can't be run.
+// Plans are run on virtual ranks: those that a stack makes move the right bytes, and those that it
+// calls impossible can't be run.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -235,8 +235,8 @@ bool averages(const Layout& layout) {
                    Placement::partial(ReduceOp::kAvg)) != layout.placements.end();
 }
 
-// A mesh with names, its flattened meshes, and sometimes only some of its dims, so that the ranks of groups
-// do not follow one another.
+// A mesh with names, its flattened meshes, and sometimes only some of its dims, so that the ranks
+// of groups do not follow one another.
 DeviceMesh named_mesh(Random& random, const DeviceMesh& plain) {
   std::vector<std::string> names;
   std::vector<std::int64_t> sizes;
@@ -253,8 +253,8 @@ DeviceMesh named_mesh(Random& random, const DeviceMesh& plain) {
   return with_flattened(kept.empty() ? whole : whole.slice(kept));
 }
 
-// A case of any mesh, dtype, shard order and reduction order, sometimes with flattened meshes, slices and
-// norms.
+// A case of any mesh, dtype, shard order and reduction order, sometimes with flattened meshes,
+// slices and norms.
 void check_random_plans(int count, std::uint64_t salt) {
   Random random(salt);
   SHARDLAB_TRACE_SEED();
@@ -352,8 +352,8 @@ TEST(FaultsThatExecutionShows, AMergedGatherOfUnevenShardsLosesARow) {
   EXPECT_TRUE(executor.run(mended.on(mesh).plan(meta, from, to), kept).verified);
 }
 
-// 10 rows over 3 ranks are 4, 4 and 2 rows. On a mesh 2x2, the flat chunks of 4 rows are those of nested
-// shards, but the flat chunks of 2 rows are not.
+// 10 rows over 3 ranks are 4, 4 and 2 rows. On a mesh 2x2, the flat chunks of 4 rows are those of
+// nested shards, but the flat chunks of 2 rows are not.
 TEST(FaultsThatExecutionShows, AMergeLooksAtTheShardsOfAllRanks) {
   const DeviceMesh mesh = with_flattened(DeviceMesh::parse("a=3,b=2,c=2"));
   const Topology topology = topology_with(8);
@@ -370,8 +370,9 @@ TEST(FaultsThatExecutionShows, AMergeLooksAtTheShardsOfAllRanks) {
   }
 }
 
-// pytorch/pytorch#171913, on a mesh (8,5,1) with 8 devices per host: the groups of mesh dim 1 cross from
-// host to host at different ranks, so reducing within each host first rounds differently in each group.
+// pytorch/pytorch#171913, on a mesh (8,5,1) with 8 devices per host: the groups of mesh dim 1 cross
+// from host to host at different ranks, so reducing within each host first rounds differently in
+// each group.
 TEST(FaultsThatExecutionShows, ReductionsOneByOneLeaveReplicasThatDiffer) {
   const DeviceMesh mesh = with_flattened(DeviceMesh::parse("a=8,b=5,c=1"));
   const Topology topology = topology_with(8);

@@ -1,5 +1,6 @@
-// Every shipped measurement set reads back to its own bytes, names its public source, carries the health
-// that the rules or its source give it, and says what the logs that it was transcribed from say.
+// Every shipped measurement set reads back to its own bytes, names its public source, carries the
+// health that the rules or its source give it, and says what the logs that it was transcribed from
+// say.
 #include <gtest/gtest.h>
 
 #include <filesystem>

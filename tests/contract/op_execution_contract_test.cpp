@@ -1,5 +1,5 @@
-// The layouts that a stack selects for an op compute the op on virtual ranks. This is checked for every op
-// that has a rule and a reference kernel, on sample calls in many layouts.
+// The layouts that a stack selects for an op compute the op on virtual ranks. This is checked for
+// every op that has a rule and a reference kernel, on sample calls in many layouts.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -71,8 +71,8 @@ struct Tally {
   int wrong = 0;  // wrong because of a known fault
 };
 
-// Draws indices, and numbers that must be positive, as the sample asks for them. Indices differ along the
-// last dim where there are enough.
+// Draws indices, and numbers that must be positive, as the sample asks for them. Indices differ
+// along the last dim where there are enough.
 DistributedTensor distributed(const Executor& executor, const TensorMeta& meta,
                               const Layout& layout, const SampleCall::Values& values,
                               std::uint64_t seed) {
@@ -88,8 +88,9 @@ DistributedTensor distributed(const Executor& executor, const TensorMeta& meta,
   return executor.distribute(meta, layout, std::move(global), data);
 }
 
-// Whether strided shards cut a dim unevenly: which rows a rank then holds depends on the steps that led
-// there, since the text of a layout can't tell a strided shard from an encoded order (docs/limits.md).
+// Whether strided shards cut a dim unevenly: which rows a rank then holds depends on the steps that
+// led there, since the text of a layout can't tell a strided shard from an encoded order
+// (docs/limits.md).
 bool is_ambiguous(const TensorMeta& meta, const Layout& layout, const DeviceMesh& mesh) {
   if (!layout.has_strided()) return false;
   for (int dim = 0; dim < meta.ndim(); ++dim) {
@@ -136,8 +137,8 @@ void check_call(StackEvaluator& evaluator, const DeviceMesh& mesh, const SampleC
   // A fault of PyTorch 2.13.0's rules: they keep a shard of a reduced dim although some rank has no
   // rows of it, and its kernel refuses to find a maximum there.
   const bool empty = done.mismatch.find("of an empty tensor has no result") != std::string::npos;
-  // Another fault: the rules take a shard of a flattened dim for a shard of the first dim that it is split
-  // into.
+  // Another fault: the rules take a shard of a flattened dim for a shard of the first dim that it
+  // is split into.
   const bool misfit = done.mismatch.find("elements can't be seen as one of") != std::string::npos;
   if ((empty || misfit) && evaluator.stack().rules != kShardlab) return;
   ++tally.executed;

@@ -1,5 +1,5 @@
-// Calls that make no sense, made from every op's sample calls by changes at random. Each is answered, or
-// refused as bad input, at once: nothing else is thrown, and memory never runs out.
+// Calls that make no sense, made from every op's sample calls by changes at random. Each is
+// answered, or refused as bad input, at once: nothing else is thrown, and memory never runs out.
 //
 // scripts/check.sh --full runs this test under the address and undefined behaviour sanitizers. With
 // SHARDLAB_TEST_TRACE set, every call is printed before it is made.
@@ -38,7 +38,7 @@ constexpr double kMostSeconds =
     4.0;  // of processor time: a call takes about a second on a busy machine
 #endif
 
-// -- Garbage ---------------------------------------------------------------------------------------
+// -- Garbage --------------------------------------------------------------------------------------
 
 DType any_dtype(Random& random) {
   static const std::vector<DType> kTypes = {
@@ -253,7 +253,7 @@ bool is_small(const OpCall& call) {
   return elements <= 4096;
 }
 
-// -- The promise -----------------------------------------------------------------------------------
+// -- The promise ----------------------------------------------------------------------------------
 
 class GarbageCalls : public testing::TestWithParam<int> {
  protected:

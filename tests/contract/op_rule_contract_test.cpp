@@ -1,5 +1,5 @@
-// The contracts of every rule of every rule set, checked on sample calls in many layouts. An op without a
-// sample fails.
+// The contracts of every rule of every rule set, checked on sample calls in many layouts. An op
+// without a sample fails.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -33,8 +33,8 @@ struct RuleAndCall {
   [[nodiscard]] std::string text() const { return call.text(); }
 };
 
-// Empty where a rule of PyTorch refuses its inputs, as the rule of a view does where the view would have
-// to move its input.
+// Empty where a rule of PyTorch refuses its inputs, as the rule of a view does where the view would
+// have to move its input.
 std::optional<Expansion> expanded(const RuleAndCall& one, const DeviceMesh& mesh) {
   const bool may_refuse = one.rule->follow != nullptr || one.rule->sets.intersects(kDTensor);
   if (!may_refuse) return expand(*one.rule, one.call, mesh);
@@ -196,8 +196,8 @@ TEST_P(OpRuleContract, AnInPlaceOpWritesWhereItReads) {
 TEST_P(OpRuleContract, AnOutVariantWritesIntoItsLastTensor) {
   for (const RuleAndCall& one : rules_and_calls()) {
     if (!one.rule->is_out_variant()) continue;
-    // A fault of PyTorch, 2.13.0 to 2.15.0: it replicates tensors to write to that have another name
-    // than `out`.
+    // A fault of PyTorch, 2.13.0 to 2.15.0: it replicates tensors to write to that have another
+    // name than `out`.
     if (GetParam().release() && !one.rule->op.ends_with("out")) continue;
     if (GetParam().release() && one.outputs.size() > 1) continue;
     for (const Row& row : one.filled) EXPECT_EQ(row.front(), row.back()) << one.text();
@@ -232,8 +232,8 @@ TEST_P(OpRuleContract, CandidatesNeverMixPartialsAndNeverShardToNothing) {
   }
 }
 
-// A legal call always has a candidate, unless an op that writes to a tensor, or shows it, would have
-// to move it.
+// A legal call always has a candidate, unless an op that writes to a tensor, or shows it, would
+// have to move it.
 TEST_P(OpRuleContract, EveryLegalCallHasACandidate) {
   const DeviceMesh mesh = DeviceMesh::parse("2x2");
   for (const RuleAndCall& one : rules_and_calls(2)) {

@@ -1,6 +1,6 @@
-// A placement that the library does not have, registered by this file alone: a block-cyclic shard, as
-// ScaLAPACK has it. Plans, prices, simulations, runs on virtual ranks and rules take it as they take their
-// own; the other contracts of registered placements check it as well.
+// A placement that the library does not have, registered by this file alone: a block-cyclic shard,
+// as ScaLAPACK has it. Plans, prices, simulations, runs on virtual ranks and rules take it as they
+// take their own; the other contracts of registered placements check it as well.
 #include <gtest/gtest.h>
 
 #include <cmath>

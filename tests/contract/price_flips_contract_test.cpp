@@ -22,7 +22,8 @@ class ScaledPrices {
  public:
   explicit ScaledPrices(const Stack& stack) : evaluator_(stack, topology_with(4)) {}
 
-  // How much dearer than the cheapest candidate the choice is at a factor, relative to that candidate.
+  // How much dearer than the cheapest candidate the choice is at a factor, relative to that
+  // candidate.
   double excess(const OpCall& call, const DeviceMesh& mesh, const std::string& choice,
                 std::string_view parameter, double factor) {
     CostFactors factors;
@@ -196,9 +197,9 @@ TEST(PriceFlips, PricesOfManyLayoutsAreThoseOfOneAtATime) {
   }
 }
 
-// mm of two inputs S(0) on 4 hosts under v3: the right one is gathered, or the left one goes through an
-// all-to-all, which v3 prices as a gather of a quarter of the bytes plus 1 us. So the gather stays
-// the cheaper one until three quarters of its transfer time are 1 us.
+// mm of two inputs S(0) on 4 hosts under v3: the right one is gathered, or the left one goes
+// through an all-to-all, which v3 prices as a gather of a quarter of the bytes plus 1 us. So the
+// gather stays the cheaper one until three quarters of its transfer time are 1 us.
 TEST(PriceFlips, AFlipNamesTheParameterTheFactorAndTheChoice) {
   PriceFlips flips(stack_with("dtensor-v3"), topology_with(1));
   const DeviceMesh mesh = DeviceMesh::parse("4");

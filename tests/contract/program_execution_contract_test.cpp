@@ -1,5 +1,5 @@
-// LLaMA3-8B's graph, forward and backward, with short extents, is run on 8 virtual ranks under the plans that
-// the solver finds and under random ones. Each run equals the unsharded one.
+// LLaMA3-8B's graph, forward and backward, with short extents, is run on 8 virtual ranks under the
+// plans that the solver finds and under random ones. Each run equals the unsharded one.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,8 +28,8 @@ Placements layout_of(std::string_view text, const DeviceMesh& mesh) {
 
 std::string name_of(MatmulForm form) { return form == MatmulForm::kEinsum ? "Einsum" : "Native"; }
 
-// The layouts that the program is held to. `product` is that of weights whose outputs are divided among the
-// ranks, `sum` that of weights whose inputs are.
+// The layouts that the program is held to. `product` is that of weights whose outputs are divided
+// among the ranks, `sum` that of weights whose inputs are.
 struct Recipe {
   const char* name;
   const char* mesh;
@@ -194,7 +194,7 @@ int moves_that_communicate(const ProgramExecution& done) {
   return count;
 }
 
-// -- Plans of the solver ------------------------------------------------------------------------------
+// -- Plans of the solver --------------------------------------------------------------------------
 
 class LlamaPlans : public testing::TestWithParam<std::tuple<MatmulForm, Recipe>> {};
 
@@ -210,8 +210,8 @@ TEST_P(LlamaPlans, OfTheThinProgramAreRight) {
   EXPECT_EQ(result.done.bytes_moved > 0, *recipe.inputs != '\0');
 }
 
-// Runs the optimum of the whole model, which communicates wherever that pays at full width, on the program
-// with short extents.
+// Runs the optimum of the whole model, which communicates wherever that pays at full width, on the
+// program with short extents.
 TEST_P(LlamaPlans, OfTheWholeModelAreRightOnItsThinTwin) {
   const auto& [form, recipe] = GetParam();
   const DeviceMesh mesh = DeviceMesh::parse(recipe.mesh);
@@ -222,9 +222,9 @@ TEST_P(LlamaPlans, OfTheWholeModelAreRightOnItsThinTwin) {
   const std::vector<NodePlan> plans = plans_of(program, mesh, placements);
   const PlanRun result = run_plan(program, mesh, plans);
   EXPECT_GT(moves_that_communicate(result.done), 10);
-  // AutoParallel's prices have a fault (docs/autoparallel.md, "Traps", 3): a partial sum becomes an average for
-  // nothing, so that the optimum may hold changes that no collective makes. Here it does, since averages are
-  // cheaper to scatter. All other nodes are right.
+  // AutoParallel's prices have a fault (docs/autoparallel.md, "Traps", 3): a partial sum becomes an
+  // average for nothing, so that the optimum may hold changes that no collective makes. Here it
+  // does, since averages are cheaper to scatter. All other nodes are right.
   std::vector<std::size_t> refused;
   for (std::size_t n = 0; n < plans.size(); ++n) {
     const bool any = std::any_of(plans[n].moves.begin(), plans[n].moves.end(),
@@ -261,7 +261,8 @@ TEST(LlamaPlan, IsRightOnNumbersThatRound) {
   expect_right(result);
 }
 
-// All values before the first root, quotient or exponential are multiples of a quarter, and so exact.
+// All values before the first root, quotient or exponential are multiples of a quarter, and so
+// exact.
 TEST(LlamaPlan, IsExactWhereTheOpsAllowIt) {
   const DeviceMesh mesh = DeviceMesh::parse("2x4");
   const Program program = thin_llama(MatmulForm::kEinsum);
@@ -284,10 +285,10 @@ TEST(LlamaPlan, IsExactWhereTheOpsAllowIt) {
   EXPECT_GT(expected, 50);
 }
 
-// -- Random plans -------------------------------------------------------------------------------------
+// -- Random plans ---------------------------------------------------------------------------------
 
-// Whether a layout can become another: a partial stays as it is or becomes a replica or shards, and nothing
-// else becomes a partial.
+// Whether a layout can become another: a partial stays as it is or becomes a replica or shards, and
+// nothing else becomes a partial.
 bool can_become(const Placements& from, const Placements& to) {
   for (std::size_t m = 0; m < from.size(); ++m) {
     if (to[m].is_partial() && to[m] != from[m]) return false;
@@ -295,7 +296,8 @@ bool can_become(const Placements& from, const Placements& to) {
   return true;
 }
 
-// Chooses, for every node, any of its strategies that can be reached from the layouts of its producers.
+// Chooses, for every node, any of its strategies that can be reached from the layouts of its
+// producers.
 std::vector<NodePlacements> random_placements(const Program& program, const DeviceMesh& mesh,
                                               Random& random, const StrategyOptions& o) {
   const ProgramStrategies strategies = enumerate_strategies(program, mesh, o);
@@ -413,9 +415,10 @@ INSTANTIATE_TEST_SUITE_P(All, OtherPrograms, testing::Values("gpt2-xl", "moe-1.3
                            return name.substr(0, name.find('-'));
                          });
 
-// AutoParallel's rules are wrong for uneven shards in two ops. They take the mean of a dim for the average of
-// its shards' means, although the shards differ in length. And they let a view split a dim that two mesh
-// dims shard, although the chunks of the parts (of 9 heads, say) are not the chunks of the whole.
+// AutoParallel's rules are wrong for uneven shards in two ops. They take the mean of a dim for the
+// average of its shards' means, although the shards differ in length. And they let a view split a
+// dim that two mesh dims shard, although the chunks of the parts (of 9 heads, say) are not the
+// chunks of the whole.
 TEST(RandomPlan, OfUnevenShardsIsWrongWhereTheRulesAre) {
   SHARDLAB_TRACE_SEED();
   std::map<std::string, int> wrong;
@@ -445,9 +448,10 @@ TEST(RandomPlan, OfUnevenShardsIsWrongWhereTheRulesAre) {
   EXPECT_EQ(ops, (std::vector<std::string>{"aten.mean.dim", "aten.view.default"}));
 }
 
-// -- The checks bite -------------------------------------------------------------------------------------
+// -- The checks bite ------------------------------------------------------------------------------
 
-// A redistribution that is skipped, although its result is claimed, is seen at its reader and nowhere else.
+// A redistribution that is skipped, although its result is claimed, is seen at its reader and
+// nowhere else.
 class SkippedMoves : public testing::TestWithParam<const char*> {};
 
 TEST_P(SkippedMoves, AreSeenWhereTheyAre) {

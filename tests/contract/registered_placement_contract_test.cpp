@@ -111,7 +111,8 @@ TEST(RegisteredPlacementContract, SharesAreThoseOfLongDims) {
   });
 }
 
-// From a sample to every kind of placement and back, each plan runs and moves the bytes that shapes say.
+// From a sample to every kind of placement and back, each plan runs and moves the bytes that shapes
+// say.
 TEST(RegisteredPlacementContract, PlansRunOnVirtualRanks) {
   for_each_sample([](const PlacementEntry& entry, const Placement& p, const Shape& shape,
                      const DeviceMesh& mesh) {

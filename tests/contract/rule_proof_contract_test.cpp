@@ -1,5 +1,5 @@
-// The rules of the set shardlab compute their op on two and on three virtual ranks, for every op that has a
-// reference kernel.
+// The rules of the set shardlab compute their op on two and on three virtual ranks, for every op
+// that has a reference kernel.
 #include <gtest/gtest.h>
 
 #include <cctype>

@@ -1,5 +1,5 @@
-// Full enumeration, best-first and depth-first search find the same minimum, the same choice and the
-// same ties, on random calls of every op that has rows, on meshes of up to four dims.
+// Full enumeration, best-first and depth-first search find the same minimum, the same choice and
+// the same ties, on random calls of every op that has rows, on meshes of up to four dims.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,8 +25,8 @@ struct StackUnderTest {
   const char* base;
   const char* patch;
 };
-// Under the greedy planner, `dijkstra` is PyTorch's search, which prices its own steps (case R04). So only
-// full enumeration and exact search must agree there.
+// Under the greedy planner, `dijkstra` is PyTorch's search, which prices its own steps (case R04).
+// So only full enumeration and exact search must agree there.
 constexpr StackUnderTest kStacks[] = {
     {"dtensor-v3g", "{}"},
     {"dtensor-2.13", "{}"},
@@ -97,8 +97,8 @@ void ask_random_questions(std::uint64_t test, int questions) {
   int compared = 0;
   while (asked < questions && !testing::Test::HasFailure()) {
     StackEvaluator& evaluator = *random.pick(evaluators);
-    // Mesh dims are small, so that shards of small tensors are not empty. A full search on 4 mesh dims with
-    // strided shards may take half a minute, so only long runs ask for many of them.
+    // Mesh dims are small, so that shards of small tensors are not empty. A full search on 4 mesh
+    // dims with strided shards may take half a minute, so only long runs ask for many of them.
     const int deep_percent = questions > 100'000 ? 20 : 2;
     const DeviceMesh mesh = random_mesh(random, random.percent(deep_percent) ? 4 : 3, 3, 24);
     const std::string_view op = ops[to_index(random.below(static_cast<int>(ops.size())))];

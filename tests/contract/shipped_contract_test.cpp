@@ -226,8 +226,8 @@ TEST_P(PlannedStack, MinimumCostPlansNeverCostMoreThanGreedyOnes) {
     const Layout to = random_layout(random, mesh, meta.ndim(), {.orders = false});
     const double cheap = a.on(mesh).cost_us(meta, from, to);
     const double simple = b.on(mesh).cost_us(meta, from, to);
-    // Since 2.14 the planner takes a step from a shard to a sum for nothing, and the price of a plan
-    // with such a step is infinite.
+    // Since 2.14 the planner takes a step from a shard to a sum for nothing, and the price of a
+    // plan with such a step is infinite.
     if (cheap == kInfinity && graph.redistribution.semantics->plans_sums_of_shards()) {
       const Plan plan = a.on(mesh).plan(meta, from, to);
       if (std::any_of(plan.steps.begin(), plan.steps.end(), [](const PlanStep& step) {
@@ -242,8 +242,9 @@ TEST_P(PlannedStack, MinimumCostPlansNeverCostMoreThanGreedyOnes) {
   }
 }
 
-// v0 and v1 are left out because they price a plan by other bytes than the planner minimises, and v2
-// because its greedy planner changes one partial into another at no cost, which no other planner may.
+// v0 and v1 are left out because they price a plan by other bytes than the planner minimises, and
+// v2 because its greedy planner changes one partial into another at no cost, which no other planner
+// may.
 std::vector<std::string> stacks_since_v3() {
   std::vector<std::string> names;
   for (const std::string& name : shipped().names(ConfigKind::kStack)) {

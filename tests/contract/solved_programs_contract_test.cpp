@@ -1,5 +1,6 @@
-// What `solve` proves is what runs: under a stack that prices plans, the optimum of a program is the sum
-// of its kernels and of the steps of its moves, and no recipe, no greedy walk and no pinned plan takes less.
+// What `solve` proves is what runs: under a stack that prices plans, the optimum of a program is
+// the sum of its kernels and of the steps of its moves, and no recipe, no greedy walk and no pinned
+// plan takes less.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -207,7 +208,7 @@ void expect_random_programs(int count) {
 TEST(RandomPrograms, HaveOptimaThatAreWhatRuns) { expect_random_programs(40); }
 TEST(RandomProgramsSlow, HaveOptimaThatAreWhatRuns) { expect_random_programs(200); }
 
-// -- Bounds that leave out strategies ----------------------------------------------------------------
+// -- Bounds that leave out strategies -------------------------------------------------------------
 
 // Solves with all strategies and with those that bounds leave, and compares: the optimum, which of
 // several optima it is, and the floor under every plan with a strategy that was left out.
@@ -348,7 +349,8 @@ TEST(PrunedStrategies, AreNotKnownForPricesOfTheTwoEndsAlone) {
   EXPECT_EQ(pruned.after, pruned.before);
 }
 
-// Gradients of weights are scattered along the fast links first, so that the slow links carry an eighth.
+// Gradients of weights are scattered along the fast links first, so that the slow links carry an
+// eighth.
 TEST(ShardOrder, IsChosenWhereItPays) {
   const Program program = whole_llama(MatmulForm::kEinsum);
   const DeviceMesh mesh = DeviceMesh::parse("8x8");

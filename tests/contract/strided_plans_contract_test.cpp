@@ -1,5 +1,5 @@
-// Plans whose shards may be strided (solve --strided), run on virtual ranks. For each strided layout that a
-// node can have, the run of the best plan with this layout equals the unsharded run.
+// Plans whose shards may be strided (solve --strided), run on virtual ranks. For each strided
+// layout that a node can have, the run of the best plan with this layout equals the unsharded run.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +25,8 @@ nlohmann::json list(Ts... values) {
 }
 TensorMeta f32(Shape shape) { return meta_of(DType::kF32, std::move(shape)); }
 
-// The product of x [n, n, 24], as a matrix, with w, and the gradient of w, a product over the flattened dims.
+// The product of x [n, n, 24], as a matrix, with w, and the gradient of w, a product over the
+// flattened dims.
 Program layer(std::int64_t n) {
   ProgramBuilder b("layer", "");
   const Value x = b.source(NodeKind::kInput, f32({n, n, 24}));
@@ -120,8 +121,8 @@ class StridedPlans : public testing::TestWithParam<StridedCase> {
         const std::vector<NodePlan> plans = plan_program(
             program, placements_of(strategies, solution.assignment), evaluator.on(mesh));
         const ProgramExecution done = execute_program(executor, program, plans);
-        // AutoParallel's prices allow changes of partials that no collective makes. A plan with one is
-        // refused with this reason.
+        // AutoParallel's prices allow changes of partials that no collective makes. A plan with one
+        // is refused with this reason.
         std::vector<std::size_t> refused;
         for (std::size_t i = 0; i < plans.size(); ++i) {
           const bool any = std::any_of(plans[i].moves.begin(), plans[i].moves.end(),

@@ -1,5 +1,5 @@
-// A training step on one device: which tasks it issues, how much memory it holds and when, and what a
-// second stream hides.
+// A training step on one device: which tasks it issues, how much memory it holds and when, and what
+// a second stream hides.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -119,8 +119,8 @@ std::vector<double> totals_of(const TrainingStep& step) {
   return totals;
 }
 
-// The bytes are worked out by hand: x, y and t have 128, each weight and its gradient 96, a and r and
-// their gradients 192, the optimizer's state 384.
+// The bytes are worked out by hand: x, y and t have 128, each weight and its gradient 96, a and r
+// and their gradients 192, the optimizer's state 384.
 TEST(TrainingStep, HoldsWhatTheBackwardPassReads) {
   Solved solved(two_products(), "1", {}, Ask::kWhole);
   const TrainingStep step = solved.step({});
@@ -253,8 +253,8 @@ TEST(TrainingStep, UnitsMergeAlikeCollectives) {
   EXPECT_LE(sum_us(units), sum_us(one_by_one));
 }
 
-// A small gradient is reduced by an all-reduce, of which each rank then cuts its part. The next block's
-// kernels do not wait for that: only what reduces gradients does.
+// A small gradient is reduced by an all-reduce, of which each rank then cuts its part. The next
+// block's kernels do not wait for that: only what reduces gradients does.
 TEST(TrainingStep, NoKernelWaitsForAReducedGradient) {
   const Program program =
       find_built_in_program("llama3-8b")->make({.layers = 3, .batch = 64, .seqlen = 512});

@@ -1,4 +1,5 @@
-// The stack of each release gives the committed answers of its PyTorch (scripts/gen_golden_dtensor.py).
+// The stack of each release gives the committed answers of its PyTorch
+// (scripts/gen_golden_dtensor.py).
 #include "tests/support/dtensor_golden.h"
 
 #include <gtest/gtest.h>

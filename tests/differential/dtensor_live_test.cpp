@@ -1,6 +1,6 @@
-// The stack of a release answers as the PyTorch of that release that runs beside it: thousands of new
-// random questions in each run, with a printed seed. The interpreter decides the release. Skipped where
-// PyTorch is not installed (scripts/setup --with-oracle installs 2.13.0).
+// The stack of a release answers as the PyTorch of that release that runs beside it: thousands of
+// new random questions in each run, with a printed seed. The interpreter decides the release.
+// Skipped where PyTorch is not installed (scripts/setup --with-oracle installs 2.13.0).
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// What PyTorch prints is read. scripts/record_torch_texts.py recorded it under each release, together with
-// shardlab's text of the same value.
+// What PyTorch prints is read. scripts/record_torch_texts.py recorded it under each release,
+// together with shardlab's text of the same value.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -20,8 +20,9 @@ using nlohmann::json;
 
 class TorchTexts : public testing::TestWithParam<const char*> {
  protected:
-  // Calls judge(text, expected) for what repr() and str() print, and for the expression itself if that is
-  // something that people write in a layout. `expected` is "" for a value that shardlab refuses.
+  // Calls judge(text, expected) for what repr() and str() print, and for the expression itself if
+  // that is something that people write in a layout. `expected` is "" for a value that shardlab
+  // refuses.
   template <class Judge>
   void for_each(const char* kind, const std::vector<const char*>& forms, const Judge& judge) {
     const std::filesystem::path file = std::filesystem::path(SHARDLAB_SOURCE_DIR) / "tests" /

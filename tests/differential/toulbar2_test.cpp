@@ -32,8 +32,8 @@ std::filesystem::path toulbar2() {
 }
 bool has_toulbar2() { return !toulbar2().empty(); }
 
-// The optimum that toulbar2 proves, infinite where it proves that there is no solution. Fails the test
-// when it proves neither.
+// The optimum that toulbar2 proves, infinite where it proves that there is no solution. Fails the
+// test when it proves neither.
 double toulbar2_optimum(const CostNetwork& network) {
   const TemporaryFolder folder;
   const auto path = folder.write("p.cfn", write_cfn(network, "p"));

@@ -1,5 +1,5 @@
-// The reader of toulbar2's format: a text is refused with a ConfigError, or it is read, written and read
-// back, and, when it is small, solved.
+// The reader of toulbar2's format: a text is refused with a ConfigError, or it is read, written and
+// read back, and, when it is small, solved.
 #include "costmodel/base/error.h"
 #include "runner/config/read_json.h"
 #include "strategies/solvers/cfn.h"

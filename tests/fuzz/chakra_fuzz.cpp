@@ -1,5 +1,5 @@
-// Chakra execution traces are refused with a ConfigError, or they are read into messages that come back the
-// same as protocol buffers and as JSON, and into measurement sets that are valid.
+// Chakra execution traces are refused with a ConfigError, or they are read into messages that come
+// back the same as protocol buffers and as JSON, and into measurement sets that are valid.
 //
 // Byte 0 is the number of GPUs per host, or 0 for no hint; then comes the file.
 #include "costmodel/base/error.h"

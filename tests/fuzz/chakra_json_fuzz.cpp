@@ -1,5 +1,5 @@
-// Chakra execution traces as JSON are refused with a ConfigError, or they are read into messages that are the
-// same as JSON and as protocol buffers, and into measurement sets that are valid.
+// Chakra execution traces as JSON are refused with a ConfigError, or they are read into messages
+// that are the same as JSON and as protocol buffers, and into measurement sets that are valid.
 //
 // Byte 0 is the number of GPUs per host, or 0 for no hint; then comes the file.
 #include "costmodel/base/error.h"

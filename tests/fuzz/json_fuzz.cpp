@@ -1,5 +1,5 @@
-// A JSON document of any kind is refused with a ConfigError, also for texts inside it, or it is read, and
-// what was read prints JSON that means the same.
+// A JSON document of any kind is refused with a ConfigError, also for texts inside it, or it is
+// read, and what was read prints JSON that means the same.
 //
 // Byte 0 is the kind; then comes the document.
 #include <algorithm>
@@ -62,7 +62,8 @@ void topology(const json& document) {
   }
 }
 
-// How many questions a document would generate. Large suites would be right but slow, so they are skipped.
+// How many questions a document would generate. Large suites would be right but slow, so they are
+// skipped.
 double questions_of(const json& document) {
   if (!document.is_object() || !document.contains("generate")) return 0;
   const json& generate = document["generate"];
@@ -85,8 +86,8 @@ bool is_small(const Question& question) {
                      [](const TensorSpec* spec) { return spec->meta.ndim() <= 4; });
 }
 
-// A question that was read can be asked. It has an answer, or an InputError that audit_ties keeps as a
-// text.
+// A question that was read can be asked. It has an answer, or an InputError that audit_ties keeps
+// as a text.
 void ask(const Question& question) {
   static const std::vector<Stack> stacks = {
       Stack::from_json(shipped_stack_json("dtensor-v3"), kPlace),

@@ -1,5 +1,5 @@
-// Traces of PyTorch's profiler are refused with a ConfigError, or they are read into measurement sets that are
-// valid, and into a profile of a step whose parts are times.
+// Traces of PyTorch's profiler are refused with a ConfigError, or they are read into measurement
+// sets that are valid, and into a profile of a step whose parts are times.
 //
 // Byte 0 is the number of GPUs per host, or 0 for no hint; then comes the file.
 #include "costmodel/base/error.h"

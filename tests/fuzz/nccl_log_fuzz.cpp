@@ -1,5 +1,5 @@
-// Lines of an NCCL log are passed over or read, whatever the log holds. What was read is sensible, also
-// as the rules of a tuner.
+// Lines of an NCCL log are passed over or read, whatever the log holds. What was read is sensible,
+// also as the rules of a tuner.
 #include <cmath>
 
 #include "costmodel/measurements/nccl_log.h"

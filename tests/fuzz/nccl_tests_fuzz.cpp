@@ -1,5 +1,5 @@
-// Logs of nccl-tests, as text or JSON, are refused with a ConfigError or read. What was read has sensible
-// figures, and prints JSON that reads back as the same.
+// Logs of nccl-tests, as text or JSON, are refused with a ConfigError or read. What was read has
+// sensible figures, and prints JSON that reads back as the same.
 #include <cmath>
 
 #include "costmodel/base/error.h"

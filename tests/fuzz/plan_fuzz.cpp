@@ -1,9 +1,9 @@
-// Redistributions on small meshes, in every version of the transitions, with both planners: planning
-// never crashes, the price is not negative and is what the cost function says, and the steps lead from
-// the source to the target.
+// Redistributions on small meshes, in every version of the transitions, with both planners:
+// planning never crashes, the price is not negative and is what the cost function says, and the
+// steps lead from the source to the target.
 //
-// The bytes are the mesh, names and flattened axes, tensor, two layouts, version, planner, merge, model
-// and rank.
+// The bytes are the mesh, names and flattened axes, tensor, two layouts, version, planner, merge,
+// model and rank.
 #include <algorithm>
 #include <cmath>
 

@@ -1,9 +1,9 @@
-// Calls of ops on any tensors, in any layouts, with any arguments. A call is refused with an InputError, or
-// it has candidates, a choice among them and a price that is not negative. That does not depend on which
-// evaluator is asked, or in which order.
+// Calls of ops on any tensors, in any layouts, with any arguments. A call is refused with an
+// InputError, or it has candidates, a choice among them and a price that is not negative. That does
+// not depend on which evaluator is asked, or in which order.
 //
-// The bytes are the op, the mesh, tensors (a list or not), arguments, the stack, and the high byte of the op's
-// number, which old seeds lack.
+// The bytes are the op, the mesh, tensors (a list or not), arguments, the stack, and the high byte
+// of the op's number, which old seeds lack.
 #include <array>
 #include <cmath>
 

@@ -1,8 +1,8 @@
-// A text of any form is refused with the error of that form, or its value prints a text that reads back
-// as the same value.
+// A text of any form is refused with the error of that form, or its value prints a text that reads
+// back as the same value.
 //
-// Byte 0 is the form (kForms below), and byte 1 the number of mesh dims if the form needs it; then comes
-// the text.
+// Byte 0 is the form (kForms below), and byte 1 the number of mesh dims if the form needs it; then
+// comes the text.
 #include <array>
 
 #include "costmodel/base/error.h"

@@ -1,5 +1,5 @@
-// The CSV of a tuner is refused with a ConfigError, or it is read into rules that are written and read back
-// as the same, and that answer for their own sizes.
+// The CSV of a tuner is refused with a ConfigError, or it is read into rules that are written and
+// read back as the same, and that answer for their own sizes.
 #include "costmodel/base/error.h"
 #include "costmodel/measurements/tuner_csv.h"
 #include "tests/fuzz/fuzz.h"

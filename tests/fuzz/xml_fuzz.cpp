@@ -1,5 +1,5 @@
-// A topology XML of NCCL is refused with a ConfigError, or it is read into a topology whose JSON reads
-// back as the same, and on which the model nccl has prices.
+// A topology XML of NCCL is refused with a ConfigError, or it is read into a topology whose JSON
+// reads back as the same, and on which the model nccl has prices.
 #include "costmodel/base/error.h"
 #include "costmodel/measurements/topology_xml.h"
 #include "tests/fuzz/fuzz.h"

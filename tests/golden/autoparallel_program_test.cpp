@@ -1,6 +1,6 @@
-// The problem that we make of LLaMA3-8B's program equals AutoParallel's own instances: nodes, strategies
-// strategy by strategy, kernels, edges, bans and the price of the optimum. The instances are a committed sample and,
-// where they are there, the whole files.
+// The problem that we make of LLaMA3-8B's program equals AutoParallel's own instances: nodes,
+// strategies strategy by strategy, kernels, edges, bans and the price of the optimum. The instances
+// are a committed sample and, where they are there, the whole files.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -180,8 +180,8 @@ TEST_P(ApProgramSample, TheGoldenPlanHasItsPrice) {
                  form()["depths"]["2"]["optimum"]);
 }
 
-// Counts lists together with their kernels, and tables of communication with their bans, as AutoParallel
-// does.
+// Counts lists together with their kernels, and tables of communication with their bans, as
+// AutoParallel does.
 TEST_P(ApProgramSample, HasAsManyDistinctListsAndTablesAtEveryDepth) {
   for (const std::int64_t layers : {1, 2, 32}) {
     const Instance instance(llama(GetParam(), layers));

@@ -1,6 +1,8 @@
-// The exact solver finds, and proves, the optima of AutoParallel's LLaMA3-8B instances, to 1e-9 relative.
-// Source: meta-pytorch/autoparallel at a54c252. The instances of 1 layer are in tests/golden/autoparallel
-// (thinned by scripts/thin_autoparallel_program.py); those of 2 and 32 layers in tests/golden/whole.
+// The exact solver finds, and proves, the optima of AutoParallel's LLaMA3-8B instances, to 1e-9
+// relative.
+// Source: meta-pytorch/autoparallel at a54c252. The instances of 1 layer are in
+// tests/golden/autoparallel (thinned by scripts/thin_autoparallel_program.py); those of 2 and 32
+// layers in tests/golden/whole.
 #include <gtest/gtest.h>
 
 #include <tuple>

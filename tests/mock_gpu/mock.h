@@ -1,15 +1,15 @@
-// A mock of a GPU, CUDA's runtime, NCCL and cuBLASLt in host memory. The program shardlab_mock_gpu is
-// shardlab with this mock in their place, so that runner/nccl can be tested where there is none of
-// them. The mock rehearses calls, order, sizes and errors. Its times are those of the model below and
-// say nothing about GPUs.
+// A mock of a GPU, CUDA's runtime, NCCL and cuBLASLt in host memory. The program shardlab_mock_gpu
+// is shardlab with this mock in their place, so that runner/nccl can be tested where there is none
+// of them. The mock rehearses calls, order, sizes and errors. Its times are those of the model
+// below and say nothing about GPUs.
 //
 // The mock is as strict as the real libraries where a mistake would otherwise only show on a GPU:
-//   - every stream has a thread of its own and runs behind its caller. Code that reads before it has
-//     waited gets old bytes, and the legacy default stream waits for no non-blocking one
+//   - every stream has a thread of its own and runs behind its caller. Code that reads before it
+//     has waited gets old bytes, and the legacy default stream waits for no non-blocking one
 //   - whatever a call reads or writes has to lie within one allocation of the stream's device
 //   - a communicator's ranks meet in processes or threads and pass bytes through sockets, call by
-//     call. If a rank is gone, the calls of its peers last for ever, and ncclRemoteError is what they
-//     get if they ask. Ranks that share a GPU are refused where NCCL refuses them
+//     call. If a rank is gone, the calls of its peers last for ever, and ncclRemoteError is what
+//     they get if they ask. Ranks that share a GPU are refused where NCCL refuses them
 //   - AddressSanitizer reports what is never given back as a leak
 //
 // The environment sets:
@@ -49,8 +49,8 @@ struct Model {
 inline constexpr Model kModel;
 [[nodiscard]] double jittered(double us);
 
-// One piece of work of a stream, run in order on the stream's thread. It takes the stream's clock and
-// returns the clock at its end.
+// One piece of work of a stream, run in order on the stream's thread. It takes the stream's clock
+// and returns the clock at its end.
 using Work = std::function<double(double now_us)>;
 void enqueue(cudaStream_t stream, Work work);  // nullptr means the legacy default stream
 [[nodiscard]] int device_of(cudaStream_t stream);

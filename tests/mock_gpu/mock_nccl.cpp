@@ -1,5 +1,5 @@
-// The mock of NCCL: every rank sends what the others need, and reduces in an order of the mock's own,
-// from the last rank to the first.
+// The mock of NCCL: every rank sends what the others need, and reduces in an order of the mock's
+// own, from the last rank to the first.
 #include <nccl.h>
 #include <unistd.h>
 
@@ -335,7 +335,7 @@ ncclResult_t submit(const Call& call) {
 const std::byte* as_bytes(const void* pointer) { return static_cast<const std::byte*>(pointer); }
 std::byte* as_bytes(void* pointer) { return static_cast<std::byte*>(pointer); }
 
-// --- Communicators --------------------------------------------------------------------------------
+// --- Communicators -------------------------------------------------------------------------------
 
 // NCCL reads this variable once per process.
 const std::string& host_id() {
@@ -343,7 +343,8 @@ const std::string& host_id() {
   return id;
 }
 
-// Whether ranks may share GPUs: with the switch of NCCL 2.30, or if they pass for ranks of different hosts.
+// Whether ranks may share GPUs: with the switch of NCCL 2.30, or if they pass for ranks of
+// different hosts.
 bool may_share(const std::vector<std::string>& cards) {
   std::vector<std::string> sorted = cards;
   std::sort(sorted.begin(), sorted.end());

@@ -1,5 +1,5 @@
-// The ranks of one communicator of the mock. They meet by a key, in processes or threads of one host,
-// and pass messages through sockets.
+// The ranks of one communicator of the mock. They meet by a key, in processes or threads of one
+// host, and pass messages through sockets.
 //
 //   auto peers = Peers::meet(key, rank, size, "what the others should know of me");
 //   peers->send(1, bytes);                       // never blocks for long
@@ -17,7 +17,8 @@ namespace shardlab::mock_gpu {
 
 class Peers {
  public:
-  // Waits until all have come, for ever if need be. Throws std::system_error where there are no sockets.
+  // Waits until all have come, for ever if need be. Throws std::system_error where there are no
+  // sockets.
   [[nodiscard]] static std::shared_ptr<Peers> meet(const std::string& key, int rank, int size,
                                                    const std::string& card);
   Peers(const Peers&) = delete;

@@ -1,4 +1,5 @@
-// Reads golden instances. Strategies and tables are taken as they stand there; constraints become infinite costs.
+// Reads golden instances. Strategies and tables are taken as they stand there; constraints become
+// infinite costs.
 #include "tests/support/autoparallel_instance.h"
 
 #include <algorithm>
@@ -155,8 +156,8 @@ class Builder {
     network_.add_edge(first, second, ties_[key]);
   }
 
-  // Which part of a parameter a rank keeps, in units of 1/ranks, by output placement. Every mesh dim that shards
-  // it divides it by 8, since all extents are divisible.
+  // Which part of a parameter a rank keeps, in units of 1/ranks, by output placement. Every mesh
+  // dim that shards it divides it by 8, since all extents are divisible.
   static std::int64_t kept(const std::string& placement) {
     std::int64_t parts = 64;
     for (const char c : placement) parts /= c == 'S' ? 8 : 1;

@@ -4,7 +4,8 @@
 //   const CostNetwork network = golden.network(32, {});
 //   golden.optimum_us(32);
 //
-// Source of the figures: meta-pytorch/autoparallel at a54c252. The header of a file says what it holds.
+// Source of the figures: meta-pytorch/autoparallel at a54c252. The header of a file says what it
+// holds.
 #pragma once
 
 #include <filesystem>
@@ -40,8 +41,8 @@ class AutoParallelInstance {
   nlohmann::json golden_;
 };
 
-// The golden instances of a form ("einsum" or "native"): those of 1, 2 and 32 layers, or the one of 1
-// layer alone, which is quicker to read.
+// The golden instances of a form ("einsum" or "native"): those of 1, 2 and 32 layers, or the one of
+// 1 layer alone, which is quicker to read.
 [[nodiscard]] AutoParallelInstance whole_golden(const std::string& form);
 [[nodiscard]] AutoParallelInstance one_layer_golden(const std::string& form);
 

@@ -259,7 +259,8 @@ GoldenReport compare_plans(const json& file) {
       if (name == "greedy") {
         if (steps_text(c[name]) != steps_text(plan.steps)) differ("greedy", steps_text(plan.steps));
       } else if (c.contains("graph_us") && !c["graph_us"].is_null()) {
-        // Cheapest plans must cost the same. If there is only one such path, shardlab must take PyTorch's.
+        // Cheapest plans must cost the same. If there is only one such path, shardlab must take
+        // PyTorch's.
         Redistributor& graph = evaluators.on(Variant::kGraph, c, mesh);
         options.count_optimal_paths = true;
         const Plan counted = graph.plan(meta, from, to, options);

@@ -1,10 +1,10 @@
-// Runs reference kernels on whole tensors, for tests that compare what an op makes of values with what
-// PyTorch makes of them.
+// Runs reference kernels on whole tensors, for tests that compare what an op makes of values with
+// what PyTorch makes of them.
 //
 //   kernel_values("aten.neg.default", {{"f64[2]", {1, -2}}})   // {{-1, 2}}: the values by output
 //
-// Tables of cases are of two kinds. A KernelCase has the values of every output. A KernelCall has the
-// shape, dtype and values of the first output, or a part of the message that refuses the call.
+// Tables of cases are of two kinds. A KernelCase has the values of every output. A KernelCall has
+// the shape, dtype and values of the first output, or a part of the message that refuses the call.
 #pragma once
 
 #include <limits>
@@ -35,8 +35,8 @@ inline const Operand kNoneInList = {.in_list = true};
                                                              const std::vector<Operand>& inputs,
                                                              const std::string& args = "[]");
 
-// Expects as many values, each within `tolerance` times the larger of 1 and the expected value, and NaN
-// where NaN is expected.
+// Expects as many values, each within `tolerance` times the larger of 1 and the expected value, and
+// NaN where NaN is expected.
 void expect_values(const std::vector<double>& found, const std::vector<double>& expected,
                    double tolerance = 0.0);
 

@@ -13,8 +13,8 @@ struct NaiveFlow {
   double cap = 1.0;
 };
 
-// Finds by bisection the highest speed that all flows can reach together, fixes the flows that cannot
-// go on alone, and repeats. No two resources and no two flows are told apart.
+// Finds by bisection the highest speed that all flows can reach together, fixes the flows that
+// cannot go on alone, and repeats. No two resources and no two flows are told apart.
 inline std::vector<double> naive_speeds(std::span<const double> capacities,
                                         std::span<const NaiveFlow> flows) {
   constexpr double kClose = 1e-10;

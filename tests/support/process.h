@@ -1,4 +1,5 @@
-// Runs a program within a time limit, and keeps its exit code, stdout and stderr apart from each other.
+// Runs a program within a time limit, and keeps its exit code, stdout and stderr apart from each
+// other.
 //
 //   ProcessResult result = run_process({SHARDLAB_BINARY, "list", "stacks"}, {.folder = "/tmp"});
 //   result.exit_code == 0 && result.out == "..."

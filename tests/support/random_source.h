@@ -1,5 +1,5 @@
-// Random numbers for tests: one generator per test, the same numbers on every machine, and a seed that is
-// shown on failure.
+// Random numbers for tests: one generator per test, the same numbers on every machine, and a seed
+// that is shown on failure.
 //
 //   Random random(7);               // a number per test; SHARDLAB_TEST_SEED is common to all
 //   SHARDLAB_TRACE_SEED();          // every failure below names the seed

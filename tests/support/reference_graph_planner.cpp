@@ -22,8 +22,8 @@ bool mixes(const std::vector<Placement>& placements) {
 
 }  // namespace
 
-// The text of a state, with order indices wherever a tensor dim is sharded more than once, so that no two
-// states have the same text.
+// The text of a state, with order indices wherever a tensor dim is sharded more than once, so that
+// no two states have the same text.
 std::string ReferenceGraphPlanner::State::text() const {
   std::string text;
   for (std::size_t m = 0; m < placements.size(); ++m) {
@@ -76,7 +76,8 @@ std::vector<ReferenceGraphPlanner::Edge> ReferenceGraphPlanner::successors(
     }
   }
   std::vector<Edge> edges;
-  // Mesh dim m leaves its list, in which it must be the last, and joins the list of the new placement.
+  // Mesh dim m leaves its list, in which it must be the last, and joins the list of the new
+  // placement.
   const auto move = [&](int m, const Placement& to) {
     const auto index = static_cast<std::size_t>(m);
     const Placement from = state.placements[index];

@@ -27,7 +27,8 @@ class ReferenceGraphPlanner {
       : pricer_(pricer), mesh_(mesh) {}
 
   [[nodiscard]] ReferencePlan search(const TensorMeta& meta, const Layout& from, const Layout& to);
-  // How many different paths cost the minimum (to 1e-12 relative), found by walking each to its end.
+  // How many different paths cost the minimum (to 1e-12 relative), found by walking each to its
+  // end.
   [[nodiscard]] double count_optimal_paths(const TensorMeta& meta, const Layout& from,
                                            const Layout& to);
 

@@ -1,4 +1,5 @@
-// Shipped stacks for tests of strategies/, which has no ConfigStore. A JSON merge patch may change them.
+// Shipped stacks for tests of strategies/, which has no ConfigStore. A JSON merge patch may change
+// them.
 #pragma once
 
 #include <fstream>

@@ -12,8 +12,8 @@
 
 namespace shardlab::testing_support {
 
-// One layer with 8 sequences of 8 tokens, width 64, 16 heads (8 of them for keys) and a vocabulary of 128. Every
-// extent is divisible by 8 where the model's is.
+// One layer with 8 sequences of 8 tokens, width 64, 16 heads (8 of them for keys) and a vocabulary
+// of 128. Every extent is divisible by 8 where the model's is.
 [[nodiscard]] Program thin_llama(MatmulForm form);
 // One layer of the model itself.
 [[nodiscard]] Program whole_llama(MatmulForm form);

@@ -2,11 +2,12 @@
 //
 // The fused ops differ in what else they return. The logsumexp ("sums" below) has the shape [batch,
 // heads, rows]; the efficient op rounds the rows up to a multiple of 32, and cudnn adds a dim. It
-// is f32, or f64 for f64 inputs, which no fused op takes. In flash attention consecutive heads of queries
-// may share a head of keys and values. Dropout draws for each probability by its place in the whole
-// tensor of them, so that the same ones are dropped in every layout and in the backward pass. The
-// states of random numbers are zeros therefore, and their shapes are those that the outputs' layouts
-// ask for. The probabilities come last, if they are asked for; those that are dropped are negative.
+// is f32, or f64 for f64 inputs, which no fused op takes. In flash attention consecutive heads of
+// queries may share a head of keys and values. Dropout draws for each probability by its place in
+// the whole tensor of them, so that the same ones are dropped in every layout and in the backward
+// pass. The states of random numbers are zeros therefore, and their shapes are those that the
+// outputs' layouts ask for. The probabilities come last, if they are asked for; those that are
+// dropped are negative.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -320,8 +321,8 @@ LocalResult run_backward(const LocalCall& local, const OpKernel&) {
   return result;
 }
 
-// flex_attention without a mask, whose scores no function changes: flash attention, which returns the
-// greatest score of each row as well.
+// flex_attention without a mask, whose scores no function changes: flash attention, which returns
+// the greatest score of each row as well.
 LocalResult run_flex(const LocalCall& local, const OpKernel&) {
   expect_inputs(local, 3, 3);
   Scores scores(local, 0, nullptr, kDefault, false);

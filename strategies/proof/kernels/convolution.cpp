@@ -1,6 +1,6 @@
-// Kernels of convolutions, forward and backward, in 1 to 3 spatial dims. The window has one position
-// for each spatial element of the small side, which is the output or, in a transposed convolution,
-// the input; it covers elements of the big side.
+// Kernels of convolutions, forward and backward, in 1 to 3 spatial dims. The window has one
+// position for each spatial element of the small side, which is the output or, in a transposed
+// convolution, the input; it covers elements of the big side.
 #include <algorithm>
 #include <cmath>
 
@@ -114,10 +114,12 @@ class Products {
 
  private:
   static constexpr std::int64_t kOutside = -1;
-  // How many patches are multiplied at once, which bounds the memory that they take. Status: chosen.
+  // How many patches are multiplied at once, which bounds the memory that they take. Status:
+  // chosen.
   static constexpr std::int64_t kMostRows = 256;
 
-  // Rows of one group: row r is position (first + r) % positions_ of sample (first + r) / positions_.
+  // Rows of one group: row r is position (first + r) % positions_ of sample (first + r) /
+  // positions_.
   struct Block {
     std::int64_t group = 0;
     std::int64_t first = 0;

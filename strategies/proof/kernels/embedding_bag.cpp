@@ -1,10 +1,10 @@
-// Kernels of embedding bags: sums, means or maxima of the rows of a table that each bag looks up, and
-// their gradient. A bag holds the lookups from its offset to that of the next bag. Lookups of the
-// padding row count for nothing.
+// Kernels of embedding bags: sums, means or maxima of the rows of a table that each bag looks up,
+// and their gradient. A bag holds the lookups from its offset to that of the next bag. Lookups of
+// the padding row count for nothing.
 //
-// What the forward op saves for its backward has the shapes that PyTorch 2.13.0 gives it on a CPU. Where
-// a bag is no maximum, the last of these tensors repeats the sizes of the bags, and nothing reads it. The
-// sizes are counted for sums too, where PyTorch leaves zeros that nothing reads
+// What the forward op saves for its backward has the shapes that PyTorch 2.13.0 gives it on a CPU.
+// Where a bag is no maximum, the last of these tensors repeats the sizes of the bags, and nothing
+// reads it. The sizes are counted for sums too, where PyTorch leaves zeros that nothing reads
 // (ATen/native/EmbeddingBag.cpp).
 #include <algorithm>
 #include <string>
@@ -98,8 +98,9 @@ LocalResult run_bags(const LocalCall& local, const OpKernel&) {
   for (std::size_t i = 0; mode == kMean && i < out.size(); ++i) {
     out[i] /= std::max(1.0, sizes[i / to_index(columns)]);
   }
-  // A sum may take a path that does not say which bag each lookup is in. The output's layout tells, also
-  // where a program computes in a wider dtype than it was traced in; else the dtype of the call does.
+  // A sum may take a path that does not say which bag each lookup is in. The output's layout tells,
+  // also where a program computes in a wider dtype than it was traced in; else the dtype of the
+  // call does.
   const DType dtype = local.call.required_tensor(0).meta.dtype;
   const bool may_be_short =
       mode == kSum && padding < 0 && (dtype == DType::kF32 || dtype == DType::kF16);
@@ -117,8 +118,8 @@ LocalResult run_bags(const LocalCall& local, const OpKernel&) {
 }
 
 // The gradient of a maximum goes to the row that it comes from. Otherwise each lookup adds the
-// gradient of its bag to its row: times its weight, divided by the size of the bag if that is a mean,
-// and divided by how often the row is looked up if gradients are scaled.
+// gradient of its bag to its row: times its weight, divided by the size of the bag if that is a
+// mean, and divided by how often the row is looked up if gradients are scaled.
 LocalResult run_backward(const LocalCall& local, const OpKernel&) {
   expect_inputs(local, 6, 7);
   const HostTensor& grad = local.inputs[0];

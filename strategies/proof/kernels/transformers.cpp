@@ -1,5 +1,6 @@
-// Kernels of the custom ops of Hugging Face's transformers 5.23.0 (integrations/moe.py): products of groups
-// of rows with one matrix for each group, and their gradients. Rows behind the last group are zeros.
+// Kernels of the custom ops of Hugging Face's transformers 5.23.0 (integrations/moe.py): products
+// of groups of rows with one matrix for each group, and their gradients. Rows behind the last group
+// are zeros.
 #include <algorithm>
 
 #include "costmodel/base/error.h"

@@ -1,6 +1,6 @@
-// Kernels of upsampling in one, two or three spatial dims, and of its gradient. Upsampling mixes the
-// elements of one dim after the other, by weights that depend on the extents alone; the gradient is
-// handed back by the same weights. Source: PyTorch 2.13.0, the documentation of
+// Kernels of upsampling in one, two or three spatial dims, and of its gradient. Upsampling mixes
+// the elements of one dim after the other, by weights that depend on the extents alone; the
+// gradient is handed back by the same weights. Source: PyTorch 2.13.0, the documentation of
 // torch.nn.functional.interpolate; R. Keys, "Cubic convolution interpolation for digital image
 // processing", IEEE TASSP 29 (1981).
 #include <algorithm>
@@ -23,8 +23,8 @@ struct Line {
   double step;
   bool aligns_corners;
 
-  // Where an output lies among the inputs, whose centres are at 0, 1, ... Aligned corners divide last, so
-  // that an output which lies on an input does so exactly.
+  // Where an output lies among the inputs, whose centres are at 0, 1, ... Aligned corners divide
+  // last, so that an output which lies on an input does so exactly.
   [[nodiscard]] double place(std::int64_t output) const {
     const auto i = static_cast<double>(output);
     if (!aligns_corners) return (i + 0.5) * step - 0.5;
@@ -60,8 +60,8 @@ Weights linear(const Line& line, std::int64_t output) {
   return {{first, 1.0 - of_second}, {line.clamped(first + 1), of_second}};
 }
 
-// Keys' cubic convolution with the slope `a` at distance 1: -0.5 in the antialiased op, as Keys takes it,
-// and -0.75 in the other one.
+// Keys' cubic convolution with the slope `a` at distance 1: -0.5 in the antialiased op, as Keys
+// takes it, and -0.75 in the other one.
 double cubic(double distance, double a) {
   const double x = std::abs(distance);
   if (x <= 1.0) return ((a + 2.0) * x - (a + 3.0)) * x * x + 1.0;
@@ -120,8 +120,8 @@ Mix mix_of(std::string_view name) {
   return has("bicubic") ? bicubic : linear;
 }
 
-// Mixes along the dim `d`: along each line of `shape` in that dim, from the inputs to the outputs of a
-// forward op, or back.
+// Mixes along the dim `d`: along each line of `shape` in that dim, from the inputs to the outputs
+// of a forward op, or back.
 std::vector<double> mixed(const std::vector<double>& from, const Shape& shape, std::size_t d,
                           const std::vector<Weights>& weights, std::int64_t extent,
                           bool is_backward) {

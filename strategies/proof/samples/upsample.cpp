@@ -1,5 +1,5 @@
-// Samples of upsampling and of its gradient, with dims that grow and that shrink, by whole factors and by
-// others. No cut between the shards of a dim is right by chance.
+// Samples of upsampling and of its gradient, with dims that grow and that shrink, by whole factors
+// and by others. No cut between the shards of a dim is right by chance.
 #include "strategies/proof/op_sample.h"
 
 namespace shardlab {

@@ -5,12 +5,12 @@
 // values; and it lets sums pass through inputs in which the result is linear. Random states are
 // replicated. Outputs that are absent or are not tensors have no entry in the rows.
 //
-// Flash attention takes grouped queries: several heads of queries share one head of keys and values.
-// PyTorch shards the heads of both alike, also where a rank then has queries whose keys are on another
-// rank; the rule sets shardlab and autoparallel ask for whole groups. Source: PyTorch 2.13.0,
-// _ops/_matrix_ops.py (the functions of the ops' names), which do not compare the numbers of heads; for
-// shapes, torch/_meta_registrations.py; for grouped queries, ATen/native/transformers/cuda/sdp_utils.cpp
-// (check_batch_size_and_num_heads_dense).
+// Flash attention takes grouped queries: several heads of queries share one head of keys and
+// values. PyTorch shards the heads of both alike, also where a rank then has queries whose keys are
+// on another rank; the rule sets shardlab and autoparallel ask for whole groups. Source: PyTorch
+// 2.13.0, _ops/_matrix_ops.py (the functions of the ops' names), which do not compare the numbers
+// of heads; for shapes, torch/_meta_registrations.py; for grouped queries,
+// ATen/native/transformers/cuda/sdp_utils.cpp (check_batch_size_and_num_heads_dense).
 #include <algorithm>
 #include <string>
 
@@ -192,8 +192,8 @@ Rows forward_rows(const OpCall& call, const OpRule&) {
   return {forward.alike(RowEntry::any_shard(1)), forward.alike(RowEntry::any_shard(0))};
 }
 
-// Since 2.14 PyTorch's row that replicates everything has no entry for the mask of cuDNN, but the other
-// rows have one, which PyTorch refuses to combine. The mask is then no output with a layout.
+// Since 2.14 PyTorch's row that replicates everything has no entry for the mask of cuDNN, but the
+// other rows have one, which PyTorch refuses to combine. The mask is then no output with a layout.
 std::vector<TensorMeta> maskless_outputs(const OpCall& call) {
   std::vector<TensorMeta> outputs = forward_outputs(call);
   outputs.resize(2);
@@ -263,9 +263,8 @@ Rows all_forward_rows(const OpCall& call, const OpRule&) {
 //               state
 //   cudnn       gradient of the output, queries, keys, values, output, logsumexp, random state,
 //               bias, offsets of the sequences
-// The outputs are the gradients of queries, keys and values, and for efficient that of the bias if it is
-// asked for.
-// The --args are
+// The outputs are the gradients of queries, keys and values, and for efficient that of the bias if
+// it is asked for. The --args are
 //   flash, cudnn   rows of the queries and of the keys, dropout, whether it is causal
 //   efficient      dropout, which gradients to compute, whether it is causal
 
@@ -460,13 +459,15 @@ Rows all_backward_rows(const OpCall& call, const OpRule&) {
 
 // -- flex_attention ----------------------------------------------------------------------------
 //
-// A higher-order operator: functions change each score, or say which scores count, and what they do is
-// not known here. Its tensors are queries, keys and values, and behind them those of a block mask, whose
-// first two dims are batch and heads, or 1 for all of them. PyTorch 2.13.0 has no rule for it and refuses
-// DTensors; AutoParallel at a54c252 takes it as a box, whole or cut by batch or heads, and replicates
-// keys and values whose heads do not divide, also where a rank then has queries of one group of heads
-// and the keys of all of them. This rule asks for whole groups, and lets a shard be strided.
-// Source: meta-pytorch/autoparallel#417, placement_options.py; torch/_higher_order_ops/flex_attention.py.
+// A higher-order operator: functions change each score, or say which scores count, and what they do
+// is not known here. Its tensors are queries, keys and values, and behind them those of a block
+// mask, whose first two dims are batch and heads, or 1 for all of them. PyTorch 2.13.0 has no rule
+// for it and refuses DTensors; AutoParallel at a54c252 takes it as a box, whole or cut by batch or
+// heads, and replicates keys and values whose heads do not divide, also where a rank then has
+// queries of one group of heads and the keys of all of them. This rule asks for whole groups, and
+// lets a shard be strided.
+// Source: meta-pytorch/autoparallel#417, placement_options.py;
+// torch/_higher_order_ops/flex_attention.py.
 
 std::vector<TensorMeta> flex_outputs(const OpCall& call) {
   const Operands operands(call, 0);

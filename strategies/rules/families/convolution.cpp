@@ -1,7 +1,7 @@
 // Convolutions, forward and backward. PyTorch 2.13 shards only the batch; its older rules for
-// convolutions serve only its own handler for the last spatial dim. 2.14 adds that dim where windows
-// touch without overlap. The rule set shardlab adds channels, partials, and every spatial dim whose
-// windows lie within a shard. Source: PyTorch 2.13.0 and 2.14.1, _ops/_conv_ops.py
+// convolutions serve only its own handler for the last spatial dim. 2.14 adds that dim where
+// windows touch without overlap. The rule set shardlab adds channels, partials, and every spatial
+// dim whose windows lie within a shard. Source: PyTorch 2.13.0 and 2.14.1, _ops/_conv_ops.py
 // (convolution_single_dim_strategy, convolution_backward_single_dim_strategy,
 // _convolution_full_mesh_strategy_filter); #191926, #192147 (spatial dims).
 #include <algorithm>
@@ -172,9 +172,9 @@ double forward_flops(std::span<const Shape> local, const OpCall& call) {
 
 // -- Backward: gradient of the output, input, weight -----------------------------------------
 
-// The --args are the extents of the bias, then the --args of the forward op, then which of the three
-// gradients are asked for. Without a bias the extents are null or, where autograd calls the op, [0],
-// the sizes of an undefined tensor (tools/autograd/derivatives.yaml, convolution).
+// The --args are the extents of the bias, then the --args of the forward op, then which of the
+// three gradients are asked for. Without a bias the extents are null or, where autograd calls the
+// op, [0], the sizes of an undefined tensor (tools/autograd/derivatives.yaml, convolution).
 struct Gradients {
   ConvolutionWindow window;
   std::vector<std::int64_t> bias;  // empty if there is none
@@ -355,10 +355,12 @@ double products_flops(std::span<const Shape> local, const OpCall& call) {
   return ((asked.of_input ? 1.0 : 0.0) + (asked.of_weight ? 1.0 : 0.0)) * once;
 }
 
-// cuDNN may round what it multiplies to TF32 where matrix products may not. A depthwise convolution,
-// which has a group for each channel of the input, runs a kernel of PyTorch's own on the vector units;
-// channels-last tensors go to cuDNN, and are assumed to take the rate of f32 there, too.
-// Source: PyTorch 2.13.0, aten/src/ATen/native/Convolution.cpp, is_depthwise and use_cudnn_depthwise.
+// cuDNN may round what it multiplies to TF32 where matrix products may not. A depthwise
+// convolution, which has a group for each channel of the input, runs a kernel of PyTorch's own on
+// the vector units; channels-last tensors go to cuDNN, and are assumed to take the rate of f32
+// there, too.
+// Source: PyTorch 2.13.0, aten/src/ATen/native/Convolution.cpp, is_depthwise and
+// use_cudnn_depthwise.
 Tf32 tf32_of(const ConvolutionWindow& window, const Shape& input, const Shape& weight) {
   const bool is_depthwise = !window.transposed && window.groups > 1 && input[1] == window.groups &&
                             weight[0] % input[1] == 0;

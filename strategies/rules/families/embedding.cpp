@@ -1,8 +1,8 @@
 // Lookups of rows in a table, and their backward. Where the rows of the table are sharded, each
-// rank looks up the rows that it has and masks the others. Bags, which join several rows, have rules
-// of the set shardlab alone: the columns of the table may be sharded. Source: PyTorch 2.13.0,
-// _ops/_embedding_ops.py (embedding_strategy, embedding_dense_backward_strategy); for shapes of bags,
-// torch/_meta_registrations.py (meta_embedding_bag, on a CPU, where programs are exported).
+// rank looks up the rows that it has and masks the others. Bags, which join several rows, have
+// rules of the set shardlab alone: the columns of the table may be sharded. Source: PyTorch 2.13.0,
+// _ops/_embedding_ops.py (embedding_strategy, embedding_dense_backward_strategy); for shapes of
+// bags, torch/_meta_registrations.py (meta_embedding_bag, on a CPU, where programs are exported).
 #include "costmodel/base/error.h"
 #include "strategies/rules/rule_rows.h"
 #include "strategies/rules/tensor_args.h"

@@ -105,8 +105,8 @@ std::vector<TensorMeta> gather_outputs(const OpCall& call) {
   return {like(by.self, by.index.meta.shape)};
 }
 
-// The entry that PyTorch proposes for a shard. 2.13 proposes plain shards whatever layouts the inputs
-// have.
+// The entry that PyTorch proposes for a shard. 2.13 proposes plain shards whatever layouts the
+// inputs have.
 RowEntry proposed_shard(const OpRule& rule, int dim) {
   return rule.sets.contains(Release::k2_13) ? RowEntry(Placement::shard(dim))
                                             : RowEntry::any_shard(dim);

@@ -24,10 +24,11 @@ struct Matrices {
   std::string_view inputs;
   std::string_view outputs;
   // The operations of an m x n matrix are for_matrix times m n min(m, n), and those of c right-hand
-  // sides for_column times n^2 c. An LU factorisation takes 2/3, Cholesky's 1/3, an inverse 2 (from a
-  // factorisation 2/3), a triangular solve 1. Source: Golub, Van Loan, "Matrix Computations", 4th
-  // edition, chapters 3 and 4. The exponential takes the five products of PyTorch's Taylor polynomial
-  // of degree 18. Status: assumed; matrices of small norm take fewer, those of large norm more.
+  // sides for_column times n^2 c. An LU factorisation takes 2/3, Cholesky's 1/3, an inverse 2 (from
+  // a factorisation 2/3), a triangular solve 1. Source: Golub, Van Loan, "Matrix Computations", 4th
+  // edition, chapters 3 and 4. The exponential takes the five products of PyTorch's Taylor
+  // polynomial of degree 18. Status: assumed; matrices of small norm take fewer, those of large
+  // norm more.
   double for_matrix = 0.0;
   double for_column = 0.0;
   int linear = -1;  // the input that the first output is linear in
@@ -207,8 +208,8 @@ Rows cross_rows(const OpCall& call, const OpRule& rule) {
   return rows;
 }
 
-// The operations that one rank computes. The rules cut batch dims alone, so that each rank has whole
-// matrices and whole right-hand sides.
+// The operations that one rank computes. The rules cut batch dims alone, so that each rank has
+// whole matrices and whole right-hand sides.
 double operations(std::span<const Shape> local, const OpCall& call) {
   const Matrices& matrices = matrices_of(call);
   const std::size_t matrix = matrices.inputs.starts_with("rc") ? 1 : 0;

@@ -209,8 +209,8 @@ Rows forward_rows(const OpCall& call, const OpRule& rule) {
   return rows;
 }
 
-// The total weight is used only if the reduction is a mean. Otherwise PyTorch passes a sum of it on,
-// except beside shards of a loss that is not reduced.
+// The total weight is used only if the reduction is a mean. Otherwise PyTorch passes a sum of it
+// on, except beside shards of a loss that is not reduced.
 Rows pytorch_backward_rows(const OpCall& call, const OpRule&) {
   const Loss loss = loss_of(call);
   const bool none = loss.reduction == LossReduction::kNone;
@@ -277,8 +277,8 @@ std::string_view excuse_backward(const OpCall& call, const Row& row) {
   return "";
 }
 
-// One operation for each target forward, and for each score that the gradient is written of backward:
-// both are the second tensor.
+// One operation for each target forward, and for each score that the gradient is written of
+// backward: both are the second tensor.
 double elements(std::span<const Shape> local, const OpCall&) { return element_count(local[1]); }
 
 constexpr OpRule followed(std::string_view op, decltype(OpRule::follow) follow) {

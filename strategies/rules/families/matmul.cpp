@@ -562,8 +562,8 @@ double grouped_flops(std::span<const Shape> local, const OpCall&) {
   return flops;
 }
 
-// Rows of tokens that are sorted by group, times one matrix for each group. The groups are assumed to
-// have the same number of rows. Other forms have no shape.
+// Rows of tokens that are sorted by group, times one matrix for each group. The groups are assumed
+// to have the same number of rows. Other forms have no shape.
 void grouped_shape(std::span<const Shape> local, const OpCall&, KernelQuery& query) {
   if (local.size() < 2 || local[0].size() != 2 || local[1].size() != 3) return;
   const double groups = std::max(1.0, static_cast<double>(local[1][0]));

@@ -1,9 +1,9 @@
 // Layer, rms, batch and group norms and their backwards. The dims that are not normalised may be
 // sharded; for a batch norm these are the channels. The rule set shardlab adds partials, since
 // outputs are linear in weight and bias and gradients in the output's gradient, and shards of any
-// dim of a batch norm that does not train. One that trains has no shards of the batch, since each rank
-// would normalise by the statistics of its own shard. Source: PyTorch 2.13.0, _ops/_math_ops.py
-// (layer_norm_single_dim_strategy and its neighbours, batch_norm_strategy,
+// dim of a batch norm that does not train. One that trains has no shards of the batch, since each
+// rank would normalise by the statistics of its own shard. Source: PyTorch 2.13.0,
+// _ops/_math_ops.py (layer_norm_single_dim_strategy and its neighbours, batch_norm_strategy,
 // batch_norm_backward_strategy, group_norm_strategy), which has no rule for
 // _native_batch_norm_legit_functional, the form that exported programs have.
 #include <algorithm>
@@ -339,8 +339,8 @@ std::vector<TensorMeta> weight_norm_outputs(const OpCall& call) {
   return outputs;
 }
 
-// Each slice of the weight has a norm of its own. Both gradients are linear in the weight's, and the
-// one of v is linear in g, too.
+// Each slice of the weight has a norm of its own. Both gradients are linear in the weight's, and
+// the one of v is linear in g, too.
 Rows weight_norm_rows(const OpCall& call, const OpRule&) {
   const int ndim = call.tensors()[1]->meta.ndim();
   const int dim = normalize_dim(call.integer_arg(0, 0), ndim, call.op);

@@ -475,7 +475,8 @@ constexpr PointwiseOps kOps[] = {
      .shardlab_rows = xlogy_rows,
      .outputs = outputs_as<ResultType::kFloat, 2>,
      .excuse = where_defined},
-    // PyTorch has no rule for the form that returns a new tensor, which traces write for x[...] = y.
+    // PyTorch has no rule for the form that returns a new tensor, which traces write for x[...] =
+    // y.
     {.words = "copy",
      .shardlab = kOverwritten,
      .outputs = copied_outputs,

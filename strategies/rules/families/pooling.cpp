@@ -1,6 +1,7 @@
 // Pooling in two spatial dims. Batch and channels may be sharded, and partials pass where the op is
-// linear. The rule set shardlab also shards the spatial dims where a cut between shards falls between
-// windows. Source: PyTorch 2.13.0, _ops/_math_ops.py (pooling_strategy, pool_backward_strategy).
+// linear. The rule set shardlab also shards the spatial dims where a cut between shards falls
+// between windows. Source: PyTorch 2.13.0, _ops/_math_ops.py (pooling_strategy,
+// pool_backward_strategy).
 #include <algorithm>
 
 #include "costmodel/base/error.h"
@@ -51,8 +52,8 @@ Shape resized(const OpCall& call, const TensorMeta& in, const std::vector<std::i
 
 struct Pooled {
   Shape output;
-  // For each spatial dim, the number of rows of the input that one row of the output reads and no other
-  // row does; 0 where windows overlap.
+  // For each spatial dim, the number of rows of the input that one row of the output reads and no
+  // other row does; 0 where windows overlap.
   std::int64_t blocks[kSpatial] = {0, 0};
 };
 

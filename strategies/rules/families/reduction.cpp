@@ -216,8 +216,8 @@ ReducedDims reduction_as_followed(const OpCall& call) {
   return reduction;
 }
 
-// In 2.13, unless the reduction is linear on the input's shards and partials, shards of reduced dims
-// are gathered and partials are reduced first.
+// In 2.13, unless the reduction is linear on the input's shards and partials, shards of reduced
+// dims are gathered and partials are reduced first.
 std::vector<FollowCandidate> follow_reduction(const OpCall& call, const DeviceMesh& mesh) {
   const ReducedDims reduction = reduction_as_followed(call);
   const TensorSpec& in = reduced_tensor(call);
@@ -294,8 +294,8 @@ Rows pytorch_rows(const OpCall& call, const OpRule&) {
   return rows;
 }
 
-// Since 2.14: the average of local averages is the global average only where all shards have the same
-// size.
+// Since 2.14: the average of local averages is the global average only where all shards have the
+// same size.
 bool averages_even_shards(const OpCall& call, std::span<const Placements> inputs,
                           const DeviceMesh& mesh) {
   const ReducedDims reduction = reduction_as_followed(call);
@@ -509,8 +509,8 @@ std::vector<TensorMeta> histc_outputs(const OpCall& call) {
 }
 
 // If both bounds are equal, histc takes the bounds of the data, which differ from shard to shard,
-// so nothing may be sharded. PyTorch checks only whether a maximum is given, and 2.13 proposes plain
-// shards alone.
+// so nothing may be sharded. PyTorch checks only whether a maximum is given, and 2.13 proposes
+// plain shards alone.
 Rows histc_rows(const OpCall& call, const OpRule& rule) {
   static_cast<void>(histc_outputs(call));
   const double min = call.number_arg(1, 0.0);

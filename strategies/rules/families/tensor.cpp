@@ -1,14 +1,14 @@
-// Ops that join, cut and move elements. In PyTorch 2.13 most of them derive one layout from those of
-// their inputs. Since 2.14 (unbind since 2.15) they have rows, with the partials that pass through,
-// except stack, for which the rule set shardlab alone has rows. chunk is missing because DTensor sees
-// it as split. Source: PyTorch 2.13.0,
-// _ops/_tensor_ops.py (cat_strategy, stack_strategy, split_strategy, gen_unbind_strategy,
-// gen_slice_strategy, slice_backward_rules, gen_slice_scatter_strategy, select_int_strategy,
-// select_backward_strategy and the single-dim strategies of roll, flip, bucketize, select_scatter,
-// diagonal_scatter), _ops/_matrix_ops.py (constant_pad_nd_single_dim_strategy), _ops/_math_ops.py
-// (linalg_replicate_strategy); PyTorch 2.14.1, _ops/_tensor_ops.py (cat_single_dim_strategy,
-// split_single_dim_strategy, slice_single_dim_strategy, select_int_single_dim_strategy and their
-// neighbours); PyTorch 2.15.0 (unbind_single_dim_strategy).
+// Ops that join, cut and move elements. In PyTorch 2.13 most of them derive one layout from those
+// of their inputs. Since 2.14 (unbind since 2.15) they have rows, with the partials that pass
+// through, except stack, for which the rule set shardlab alone has rows. chunk is missing because
+// DTensor sees it as split. Source: PyTorch 2.13.0, _ops/_tensor_ops.py (cat_strategy,
+// stack_strategy, split_strategy, gen_unbind_strategy, gen_slice_strategy, slice_backward_rules,
+// gen_slice_scatter_strategy, select_int_strategy, select_backward_strategy and the single-dim
+// strategies of roll, flip, bucketize, select_scatter, diagonal_scatter), _ops/_matrix_ops.py
+// (constant_pad_nd_single_dim_strategy), _ops/_math_ops.py (linalg_replicate_strategy); PyTorch
+// 2.14.1, _ops/_tensor_ops.py (cat_single_dim_strategy, split_single_dim_strategy,
+// slice_single_dim_strategy, select_int_single_dim_strategy and their neighbours); PyTorch 2.15.0
+// (unbind_single_dim_strategy).
 #include <algorithm>
 
 #include "costmodel/base/error.h"
@@ -266,7 +266,8 @@ std::vector<FollowCandidate> follow_split(const OpCall& call, const DeviceMesh&)
 Rows split_rows(const OpCall& call, const OpRule& rule) {
   const int dim = split_dim(call);
   const std::size_t parts = split_outputs(call).size();
-  // If split makes a single part, that part is all that a rank has. PyTorch gathers it all the same.
+  // If split makes a single part, that part is all that a rank has. PyTorch gathers it all the
+  // same.
   const bool whole = parts == 1 && call.op == "aten.split.Tensor" && rule.sets.contains(kShardlab);
   return moving_rows(
       only_tensor(call).meta.ndim(), parts, [&](int d) { return d == dim && !whole ? -1 : d; },

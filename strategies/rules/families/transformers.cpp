@@ -1,6 +1,7 @@
-// The custom ops of Hugging Face's transformers: products of groups of rows, the experts' tokens, with one
-// matrix for each group. The offsets say where each group ends, so rows are not sharded. Source:
-// transformers 5.23.0, integrations/moe.py (_grouped_mm_fallback, _grouped_mm_fallback_bwd).
+// The custom ops of Hugging Face's transformers: products of groups of rows, the experts' tokens,
+// with one matrix for each group. The offsets say where each group ends, so rows are not sharded.
+// Source: transformers 5.23.0, integrations/moe.py (_grouped_mm_fallback,
+// _grouped_mm_fallback_bwd).
 #include "costmodel/base/error.h"
 #include "strategies/rules/rule_rows.h"
 #include "strategies/rules/tensor_args.h"
@@ -80,8 +81,8 @@ double backward_flops(std::span<const Shape> local, const OpCall& call) {
   return 2.0 * product_flops(local, call);
 }
 
-// The groups are assumed to have the same number of rows. The backward pass computes two products as
-// large as the forward one, which are priced as one of twice as many rows.
+// The groups are assumed to have the same number of rows. The backward pass computes two products
+// as large as the forward one, which are priced as one of twice as many rows.
 void grouped_shape(std::span<const Shape> local, double products, KernelQuery& query) {
   if (local.size() < 2 || local[0].size() != 2 || local[1].size() != 3) return;
   const double groups = std::max(1.0, static_cast<double>(local[1][0]));

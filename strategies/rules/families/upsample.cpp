@@ -1,8 +1,8 @@
 // Upsampling in one, two or three spatial dims, and its gradient. Both are linear: each output is a
-// mixture of inputs, by weights that follow from the extents. Batch and channels may be sharded. The
-// rule set shardlab also shards a spatial dim where the nearest element is taken, if the cuts between
-// shards fall between blocks. Source: PyTorch 2.13.0, _ops/_math_ops.py (interp_upsample_1out_1in_strategy) and
-// _ops/autogen.py (forms that write to a tensor).
+// mixture of inputs, by weights that follow from the extents. Batch and channels may be sharded.
+// The rule set shardlab also shards a spatial dim where the nearest element is taken, if the cuts
+// between shards fall between blocks. Source: PyTorch 2.13.0, _ops/_math_ops.py
+// (interp_upsample_1out_1in_strategy) and _ops/autogen.py (forms that write to a tensor).
 #include <algorithm>
 #include <array>
 #include <iterator>

@@ -89,8 +89,8 @@ TEST(PhysicalCurve, NvlsCanBeTurnedOff) {
   EXPECT_NEAR(share(patched(R"({"reduces": false})", "{}")), 0.8, 1e-9);
 }
 
-// On a network of 12.5 GB/s a device, which bounds them, an all_reduce of four hosts sends 2 * 3 / 4
-// of the buffer through the links of a host, and one with SHARP sends it once.
+// On a network of 12.5 GB/s a device, which bounds them, an all_reduce of four hosts sends 2 * 3 /
+// 4 of the buffer through the links of a host, and one with SHARP sends it once.
 TEST(PhysicalCurve, ANetworkThatReducesCarriesTheBufferOnce) {
   constexpr const char* kSlow = R"({"bandwidth_gb_per_s": 12.5})";
   constexpr const char* kSharp = R"({"bandwidth_gb_per_s": 12.5, "reduces": true})";

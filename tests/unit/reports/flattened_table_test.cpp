@@ -1,4 +1,5 @@
-// What a report says of flattened meshes that are worth registering, of one, of several and of none.
+// What a report says of flattened meshes that are worth registering, of one, of several and of
+// none.
 #include "reports/flattened_table.h"
 
 #include <gtest/gtest.h>

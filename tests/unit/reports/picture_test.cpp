@@ -98,7 +98,8 @@ TEST(Picture, AnAxisBeginsAtZeroAndHasEvenMarks) {
   EXPECT_EQ(axis_text(0.0, 0.25), "0.0");
 }
 
-// Two devices with a summand each of the upper half of a matrix, then one with all and one with none.
+// Two devices with a summand each of the upper half of a matrix, then one with all and one with
+// none.
 LayoutPicture two_stages() {
   LayoutPicture picture;
   picture.id = "layouts";

@@ -1,5 +1,5 @@
-// Records of every kind read back as they were written, their sections keep the contract of sections,
-// and errors are computed as they are defined.
+// Records of every kind read back as they were written, their sections keep the contract of
+// sections, and errors are computed as they are defined.
 #include "reports/run_record.h"
 
 #include <gtest/gtest.h>
@@ -195,7 +195,8 @@ json step_result() {
            {"high", nullptr}}}}}}};
 }
 
-// A vector of 8 elements on 2 x 2 ranks: summands become shards along dim 1, which are then gathered.
+// A vector of 8 elements on 2 x 2 ranks: summands become shards along dim 1, which are then
+// gathered.
 json plan_result() {
   const json parts = {{"latency", 1.0}, {"transfer", 2.0}, {"compute", 0.0}, {"straggler", 0.0}};
   const auto step = [&](const char* collective, const char* from, const char* to) -> json {

@@ -1,5 +1,5 @@
-// What a candidate does to whole suites: sums that are worked out by hand, and sums over large records
-// that are taken again here, from the JSON of the record and in another order.
+// What a candidate does to whole suites: sums that are worked out by hand, and sums over large
+// records that are taken again here, from the JSON of the record and in another order.
 #include "reports/suite_change.h"
 
 #include <gtest/gtest.h>
@@ -76,8 +76,8 @@ TEST(SuiteChange, DecisionsByOtherStepsComeInTheOrderOfWhatTheyChange) {
   EXPECT_EQ(decisions_by_other_steps(record).size(), 1U);
 }
 
-// q1: old gathers twice, 4096 B each; new gathers once and reduces 512 B. q2, asked 3 times: both reduce
-// 1 MB. The others communicate nothing.
+// q1: old gathers twice, 4096 B each; new gathers once and reduces 512 B. q2, asked 3 times: both
+// reduce 1 MB. The others communicate nothing.
 ComparisonRecord with_collectives() {
   ComparisonRecord record = small_record();
   for (RecordQuestion& question : record.questions) {

@@ -1,5 +1,5 @@
-// What a change does to time, in words: every case of the sentence reads well, and the tables and the
-// terminal say the same.
+// What a change does to time, in words: every case of the sentence reads well, and the tables and
+// the terminal say the same.
 #include "reports/time_text.h"
 
 #include <gmock/gmock.h>
@@ -17,8 +17,8 @@
 namespace shardlab::reports {
 namespace time_text_test {
 
-// A suite of one question that takes `before` microseconds under the baseline and `after[i]` under the
-// i-th candidate. Each other price is another choice.
+// A suite of one question that takes `before` microseconds under the baseline and `after[i]` under
+// the i-th candidate. Each other price is another choice.
 RecordQuestion one_question(const std::string& suite, double before, std::vector<double> after) {
   std::vector<StackAnswer> answers = {answer("RR", before, before)};
   for (const double us : after) answers.push_back(answer(us == before ? "RR" : "S(0)R", us, us));

@@ -222,8 +222,8 @@ TEST(Executor, NotesAStridedNameThatDoesNotFit) {
   }
 }
 
-// bf16 holds whole numbers up to 256: with numbers that a mesh of 2x5 could average exactly, multiples
-// of 25, a sum of eleven ones would round.
+// bf16 holds whole numbers up to 256: with numbers that a mesh of 2x5 could average exactly,
+// multiples of 25, a sum of eleven ones would round.
 TEST(Executor, SumsOfWholeNumbersAreExactInEveryDtype) {
   for (const char* mesh : {"2x5", "7x9", "3x5x7", "16x32"}) {
     const Executor executor = executor_on(mesh);

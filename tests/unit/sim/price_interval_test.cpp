@@ -1,4 +1,5 @@
-// How sure prices are: of plans, of schedules at one bound, and of the difference between two plans.
+// How sure prices are: of plans, of schedules at one bound, and of the difference between two
+// plans.
 #include "sim/price_interval.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Registered placements, on the example of RaggedShard: how they are written, what ranks hold, which
-// steps a plan takes and what they cost, and that runs on virtual ranks move the right bytes.
+// Registered placements, on the example of RaggedShard: how they are written, what ranks hold,
+// which steps a plan takes and what they cost, and that runs on virtual ranks move the right bytes.
 // tests/contract/outside_placement_contract_test.cpp registers one outside of the library.
 #include "sim/registered_placement.h"
 
@@ -247,8 +247,8 @@ TEST(RaggedShardPlans, HaveNoBounds) {
 
 // -- Prices ---------------------------------------------------------------------------------------
 
-// The rank with the smallest part receives all but an eighth of the MiB: as much as a rank receives in
-// an all-gather of 4 equal parts of 7/8 * 4/3 MiB together.
+// The rank with the smallest part receives all but an eighth of the MiB: as much as a rank receives
+// in an all-gather of 4 equal parts of 7/8 * 4/3 MiB together.
 TEST(RaggedShardPrices, OfAGatherCountWhatTheBusiestRankReceives) {
   Bench bench({.mesh = "4"});
   const double counted = kMiB * 7 / 8 * 4 / 3;
@@ -322,7 +322,7 @@ TEST(RaggedShardPrices, OfAStepThatDoesNotExistAreInfinite) {
             "no single step makes this change of a registered placement; the way over R does");
 }
 
-// -- Runs on virtual ranks --------------------------------------------------------------------------
+// -- Runs on virtual ranks ------------------------------------------------------------------------
 
 // A layout with or without a RaggedShard, for a tensor whose rows 12 divides.
 Layout random_layout(Random& random, const TensorMeta& meta, const DeviceMesh& mesh) {

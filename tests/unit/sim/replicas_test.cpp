@@ -66,9 +66,9 @@ TEST_F(ReplicasTest, AMillionRanksTakeNoLonger) {
   EXPECT_FALSE(fault(DeviceMesh::parse("131072x8"), "f32[64,64]", "PP", "RR"));
 }
 
-// Random plans with random numbers, run with sums inside of domains first. Where no fault is found, all
-// replicas are equal. Where one is, most of the runs show it: the last bits may also agree by chance, or
-// because too few numbers are added.
+// Random plans with random numbers, run with sums inside of domains first. Where no fault is found,
+// all replicas are equal. Where one is, most of the runs show it: the last bits may also agree by
+// chance, or because too few numbers are added.
 TEST_F(ReplicasTest, TheExecutorFindsDifferencesOnlyWhereTheyAreExpected) {
   std::mt19937 random(7);
   const auto one_of = [&](const auto& values) { return values[random() % values.size()]; };

@@ -117,7 +117,8 @@ TEST(Simulator, ASlowHostDelaysThoseWhoMeetIt) {
   EXPECT_EQ(met.kernels[1].wait_us, 2.5);  // half of the ranks wait for 5 us
 }
 
-// As in the test above, each rank of host 0 waits 5 us for its partner on host 1, which arrives last.
+// As in the test above, each rank of host 0 waits 5 us for its partner on host 1, which arrives
+// last.
 TEST(Simulator, SaysWhoWaitsForWhomAndForHowLong) {
   const Schedule across = schedule_of({compute(5), collective(10, 0, {0}, {0})});
   const SimulationResult run =
@@ -162,8 +163,8 @@ std::vector<double> ends_of(const SimulationResult& result) {
 }
 
 TEST(SimulatorContention, TransfersThatOverlapShareTheirLinks) {
-  // Each spends 2 us before its transfer of 8 us. On the network of hosts of 4 both transfer from 2 to
-  // 18; over the network and over NVLink each transfers alone.
+  // Each spends 2 us before its transfer of 8 us. On the network of hosts of 4 both transfer from 2
+  // to 18; over the network and over NVLink each transfers alone.
   const auto both = [](MeshDims a, MeshDims b) {
     const Schedule schedule = schedule_of(
         {collective(10, 8, std::move(a)), on(Stream::kGather, collective(10, 8, std::move(b)))});

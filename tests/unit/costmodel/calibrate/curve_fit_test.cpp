@@ -64,7 +64,8 @@ TEST(FitCurve, GoesThroughSixExactRowsOfAStraightLine) {
   for (const SizedTime& row : rows) EXPECT_NEAR(curve.us(row.bytes) / row.time_us, 1.0, 0.02);
 }
 
-// Sizes that differ by a billionth enter one by one, equal ones as their mean: the curve is the same.
+// Sizes that differ by a billionth enter one by one, equal ones as their mean: the curve is the
+// same.
 TEST(FitCurve, RowsOfOneSizeCountAsIfTheyStoodAlone) {
   SHARDLAB_TRACE_SEED();
   Random random(76);

@@ -140,7 +140,8 @@ TEST(KernelCalibration, WhatNoRowTellsIsKeptAndListed) {
   EXPECT_DOUBLE_EQ(fit.params["launch_us"].get<double>(), 3.0);
 }
 
-// A product that rounds to TF32 is fitted by the rate of TF32, and one that does not by that of f32.
+// A product that rounds to TF32 is fitted by the rate of TF32, and one that does not by that of
+// f32.
 TEST(KernelCalibration, FitsTf32BesideF32) {
   nlohmann::json json = testing_support::topology_json(8);
   json["device"]["peak_tflops"]["tf32"] = 494.5;
@@ -161,8 +162,8 @@ TEST(KernelCalibration, FitsTf32BesideF32) {
   EXPECT_NEAR(fit.params["tf32_flops_efficiency"].get<double>(), 0.6, 0.01);
 }
 
-// Rows of TF32 on a device without it take no part in the errors either, and switches are not listed as
-// unidentified.
+// Rows of TF32 on a device without it take no part in the errors either, and switches are not
+// listed as unidentified.
 TEST(KernelCalibration, RefusedRowsSpoilNoErrors) {
   const Topology topology = topology_with(8);
   std::vector<MeasuredKernel> rows = made_up_rows(topology, 0.0);

@@ -1,4 +1,5 @@
-// The population of clusters: what other clusters' logs say about one, before and after its own rows.
+// The population of clusters: what other clusters' logs say about one, before and after its own
+// rows.
 #include "costmodel/calibrate/population_fit.h"
 
 #include <gtest/gtest.h>
@@ -129,8 +130,8 @@ TEST(PopulationFit, TimesAloneAreThoseOfTheFigures) {
   EXPECT_EQ(delays, (std::set<double>{1.0, 1.2, 1.5, 2.2, 3.0, 20.0}));
 }
 
-// Two sources measured with one process for each GPU, and two with one process for eight, which takes twice
-// as long. How much of that a prediction follows depends on the collective.
+// Two sources measured with one process for each GPU, and two with one process for eight, which
+// takes twice as long. How much of that a prediction follows depends on the collective.
 TEST(PopulationFit, OneProcessLaunchesSendsAndReceivesSlowly) {
   const Topology topology = topology_with(8);
   const auto log = [&](const std::string& source, Collective kind, double factor,
@@ -153,8 +154,8 @@ TEST(PopulationFit, OneProcessLaunchesSendsAndReceivesSlowly) {
       << "the launch of sends and receives varies more, so that the same logs tell more about it";
 }
 
-// All-gathers of one group on one GPU tell about the floor of a reduce-scatter of the same group on a GPU of
-// another vendor, and nothing about that of a far larger group.
+// All-gathers of one group on one GPU tell about the floor of a reduce-scatter of the same group on
+// a GPU of another vendor, and nothing about that of a far larger group.
 TEST(PopulationFit, GroupsOfLikeShapesHaveLikeFloors) {
   const Topology topology = topology_with(4);
   std::vector<PopulationLog> logs;

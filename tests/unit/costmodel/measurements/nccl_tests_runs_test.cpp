@@ -1,5 +1,5 @@
-// Logs of nccl-tests with several runs in one file, and with what collectors of logs put in front of
-// lines.
+// Logs of nccl-tests with several runs in one file, and with what collectors of logs put in front
+// of lines.
 #include <gtest/gtest.h>
 
 #include "costmodel/base/error.h"

@@ -1,4 +1,5 @@
-// AutoParallel's model on topologies; tests/golden/autoparallel_test.cpp compares it with its figures.
+// AutoParallel's model on topologies; tests/golden/autoparallel_test.cpp compares it with its
+// figures.
 #include <gtest/gtest.h>
 
 #include <set>

@@ -189,8 +189,8 @@ TEST(KernelParameters, ReachThePriceOfAProduct) {
 }
 
 TEST(KernelGenerations, HaveTilesOfTheirOwn) {
-  // On 100 multiprocessors, 100 outputs of 256 x 256 are one wave of the tiles of AMD's GPUs and two of
-  // the largest one of NVIDIA's; 3.8 and 4.6 us are the start-ups.
+  // On 100 multiprocessors, 100 outputs of 256 x 256 are one wave of the tiles of AMD's GPUs and
+  // two of the largest one of NVIDIA's; 3.8 and 4.6 us are the start-ups.
   const GemmShape tiles{.batch = 100, .m = 256, .n = 256, .k = 8192};
   const double rate = 989e6 / 100;
   const double gfx942 = 2.0 * 256 * 256 * (8192 + 178) / (rate * 0.550) + 4.6;

@@ -262,8 +262,8 @@ TEST(NcclTopologies, DevicesThatShareAnInterfaceHaveTheirShareOfIt) {
   for (const std::int64_t nics : {1, 2, 4}) {
     EXPECT_NEAR(price(nics, 1), price(8, 1), 1e-9) << nics << " interfaces";
   }
-  // 3 interfaces for 8 devices: 5 devices have 5/8 of the network, not the one interface that is theirs
-  // alone.
+  // 3 interfaces for 8 devices: 5 devices have 5/8 of the network, not the one interface that is
+  // theirs alone.
   EXPECT_GT(price(3, 5), 0.7 * price(8, 5));
   // 8 devices of 50 GB/s fill one interface of 400 GB/s and 8 interfaces of 50 GB/s.
   EXPECT_GT(price(1, 8), 4 * price(1, 1));

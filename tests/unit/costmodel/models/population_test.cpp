@@ -45,8 +45,8 @@ double physical_us(Collective kind, double bytes, const GroupSpan& group) {
   return curve.us_at_bend(curve.bend(bytes));
 }
 
-// The points are for one GPU a process; where one process drives 8, the floor is e^(0.25 ln 8) times
-// as high, and the plateau the same.
+// The points are for one GPU a process; where one process drives 8, the floor is e^(0.25 ln 8)
+// times as high, and the plateau the same.
 TEST(Population, AProcessThatDrivesSeveralGpusHasAHigherFloor) {
   json with = row("all_reduce", 8, 1, doubling(2.0));
   with["by_launch"] = {0.0, 0.25};
@@ -153,8 +153,8 @@ TEST(Population, TheNetworkIsTheTopologysUnlessItIsGiven) {
   EXPECT_EQ(at(own, slow_topology), at(own, topology_with(8)));
 }
 
-// Rows of one group for two networks: the row whose delay is the topology's decides, and between two
-// delays the nearer one counts more.
+// Rows of one group for two networks: the row whose delay is the topology's decides, and between
+// two delays the nearer one counts more.
 TEST(Population, RowsForOtherNetworksCountByTheirDelay) {
   json infiniband = row("all_gather", 16, 2, doubling(1));
   infiniband["network_delay"] = 1.0;

@@ -1,5 +1,5 @@
-// The shipped schema of records is the one that follows from their structs. UPDATE_GOLDEN=1 rewrites
-// the file; read the difference.
+// The shipped schema of records is the one that follows from their structs. UPDATE_GOLDEN=1
+// rewrites the file; read the difference.
 #include "reports/records/record_schema.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// What a record of `solve` holds beside the plan reads back, has a section for each part, and is refused
-// where it is damaged.
+// What a record of `solve` holds beside the plan reads back, has a section for each part, and is
+// refused where it is damaged.
 #include "reports/records/solution_answers.h"
 
 #include <gtest/gtest.h>

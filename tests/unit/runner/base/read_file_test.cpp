@@ -1,4 +1,5 @@
-// A command reads regular files and pipes that hold data, and refuses what is longer than the limit.
+// A command reads regular files and pipes that hold data, and refuses what is longer than the
+// limit.
 #include "runner/base/read_file.h"
 
 #include <gtest/gtest.h>

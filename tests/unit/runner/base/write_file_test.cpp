@@ -101,8 +101,8 @@ TEST_F(WriteFile, AWriterThatFailsLeavesNothing) {
   EXPECT_EQ(files(), 0U);
 }
 
-// A temporary file of a killed writer goes when the next file is written beside it. One whose writer is at
-// work stays, as does whatever else has such a name.
+// A temporary file of a killed writer goes when the next file is written beside it. One whose
+// writer is at work stays, as does whatever else has such a name.
 TEST_F(WriteFile, RemovesWhatAKilledWriterLeft) {
   const fs::path path = folder.path() / "f";
   const pid_t child = fork();

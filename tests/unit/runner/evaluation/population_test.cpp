@@ -110,8 +110,8 @@ TEST(ShippedPopulation, TheStacksAreFresh) {
   }
 }
 
-// AMD's logs share with NVIDIA's only what all logs share: they move the times of an H100 by a small part
-// of what clusters differ by.
+// AMD's logs share with NVIDIA's only what all logs share: they move the times of an H100 by a
+// small part of what clusters differ by.
 TEST(ShippedPopulation, LogsOfOneVendorHardlyMoveTheOthersTimes) {
   const ConfigStore store = shipped();
   std::vector<PopulationLog> all = population_logs(store, healthy_measurements(store));
@@ -134,8 +134,8 @@ TEST(ShippedPopulation, LogsOfOneVendorHardlyMoveTheOthersTimes) {
   }
 }
 
-// The acceptance of the shipped stacks: a network of a quarter of the speed takes longer, and one of
-// slower steps takes longer for small messages.
+// The acceptance of the shipped stacks: a network of a quarter of the speed takes longer, and one
+// of slower steps takes longer for small messages.
 TEST(ShippedPopulation, OptionsOfTheTopologyMoveThePrices) {
   const ConfigStore store = shipped();
   const ModelChoice& choice = store.stack("calibrated-h100").collective_model;

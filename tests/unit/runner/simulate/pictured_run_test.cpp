@@ -64,7 +64,8 @@ TEST(PicturedRun, DrawsTheSlowestRankAndOneThatWaitsAsMostDo) {
   EXPECT_EQ(drawn({{0, 0, 15}, {0, 0, 15}, {0, 0, 30}}), (Ranks{{0, "usual"}, {2, "slowest"}}));
 }
 
-// Host 1 takes twice as long: its kernel ends at 10, its collective at 10 + 20, its last kernel at 32.
+// Host 1 takes twice as long: its kernel ends at 10, its collective at 10 + 20, its last kernel at
+// 32.
 TEST(PicturedRun, NamesWhatEachStreamWaitsFor) {
   const nlohmann::json ranks = timeline_of(three_tasks(), "host:1:2");
   ASSERT_EQ(ranks.size(), 2U);

@@ -112,9 +112,9 @@ TEST(StepCalibration, PlantedFactorsAreFoundWithinTheirIntervals) {
   for (const StepResult& result : predict_all(steps, fit.terms)) {
     EXPECT_LT(std::abs(result.error_percent()), 1.5) << result.step->row.id;
   }
-  // The product of all terms that hold for a run is what the rows tell; how it is shared among terms of
-  // coarse and fine groups is told by the priors. The products are close, and each term of the fit has
-  // an interval around it.
+  // The product of all terms that hold for a run is what the rows tell; how it is shared among
+  // terms of coarse and fine groups is told by the priors. The products are close, and each term of
+  // the fit has an interval around it.
   for (const ExpressedStep& step : steps.steps) {
     const StepFactors found = fit.terms.factors(step.published.traits);
     const StepFactors known = terms.factors(step.published.traits);

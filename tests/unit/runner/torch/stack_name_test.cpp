@@ -38,7 +38,8 @@ TEST(LiveStackName, MayBeAStackOfOurOwnWithACostFunction) {
   EXPECT_EQ(name->cost, "mine.py:price");
 }
 
-// The system reads such names up to the NUL: another interpreter would run than the one that is named.
+// The system reads such names up to the NUL: another interpreter would run than the one that is
+// named.
 TEST(LiveStackName, HasNoNul) {
   for (const std::string& text :
        {std::string("torch:python3\0.12", 17), std::string("torch+rules=r.py\0", 17),

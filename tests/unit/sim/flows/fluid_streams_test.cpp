@@ -47,7 +47,8 @@ std::vector<FluidTask> random_tasks(std::mt19937_64& random, int count, int stre
   return tasks;
 }
 
-// The same by steps of time: at each start or end the speeds of all running tasks are computed anew.
+// The same by steps of time: at each start or end the speeds of all running tasks are computed
+// anew.
 std::vector<FluidSpan> naive_fluid(const std::vector<FluidTask>& tasks, int resources) {
   const std::vector<double> capacities(static_cast<std::size_t>(resources), 1.0);
   std::vector<FluidSpan> spans(tasks.size());

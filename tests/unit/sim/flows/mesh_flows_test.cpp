@@ -25,8 +25,8 @@ std::vector<double> slowdowns(const std::string& mesh, const Topology& topology,
   return MeshFlows(DeviceMesh::parse(mesh), topology, fold).slowdowns(transfers);
 }
 
-// Hosts of 8 devices, in rails of 4 hosts, below a spine at half of its rate; NVLink 450 GB/s, network
-// 50 GB/s.
+// Hosts of 8 devices, in rails of 4 hosts, below a spine at half of its rate; NVLink 450 GB/s,
+// network 50 GB/s.
 Topology rails(std::int64_t nics = 8) {
   json value = topology_json(8);
   value["links"][1] = {{"name", "rail"},
@@ -61,8 +61,8 @@ TEST(MeshFlows, TransfersOverTheSameLevelShareIt) {
 }
 
 TEST(MeshFlows, ARingThroughAllHostsLoadsNvlinkToo) {
-  // Of each byte 1/8 leaves the host at 50 GB/s, and 7/8 goes on at 450 GB/s: NVLink is in use for 7/9
-  // of the time, and both share it at 1 / (1 + 7/9).
+  // Of each byte 1/8 leaves the host at 50 GB/s, and 7/8 goes on at 450 GB/s: NVLink is in use for
+  // 7/9 of the time, and both share it at 1 / (1 + 7/9).
   EXPECT_THAT(slowdowns("4x8", topology_with(8), {over({0, 1}), over({1})}),
               near({16.0 / 9, 16.0 / 9}));
   // An all-to-all sends 24/31 of its bytes to other hosts, and 7/31 over NVLink.
@@ -99,7 +99,8 @@ TEST(MeshFlows, DevicesThatShareANetworkInterfaceShareItsBandwidth) {
   json value = topology_json(3);
   value["nics_per_host"] = 2;
   const Topology uneven = Topology::from_json(value, {"test.json", ""});
-  // Devices 0 and 1 share an interface of 75 GB/s and want 50 GB/s each; device 2 has one for itself.
+  // Devices 0 and 1 share an interface of 75 GB/s and want 50 GB/s each; device 2 has one for
+  // itself.
   EXPECT_FALSE(MeshFlows(DeviceMesh::parse("2x3"), uneven).folds());
   EXPECT_THAT(slowdowns("2x3", uneven, {over({0})}), near({4.0 / 3}));
   // The slice has one group, of device 0 on each host; two transfers fill the interface's 75 GB/s.

@@ -132,8 +132,8 @@ TEST_P(GraphReference, AgreesOnAllPairsWithAMeshDimOfOneRank) {
   compare_all("1x1", 8, "f32[12,5]", {ReduceOp::kSum}, false);
 }
 
-// The price of a move is at most that of two moves by way of any layout: found by trying them all. Not so
-// for v1, whose prices of paths are not the sums of the edges that the planner compares.
+// The price of a move is at most that of two moves by way of any layout: found by trying them all.
+// Not so for v1, whose prices of paths are not the sums of the edges that the planner compares.
 TEST_P(GraphReference, NoDetourIsCheaper) {
   SHARDLAB_TRACE_SEED();
   if (std::string(GetParam().version) == "v1") return;

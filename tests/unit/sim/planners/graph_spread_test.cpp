@@ -1,5 +1,5 @@
-// The graph of all layouts: what it charges from one layout to another is never more than the planner's
-// price, and mostly equal to it; many sources at once give the least of all.
+// The graph of all layouts: what it charges from one layout to another is never more than the
+// planner's price, and mostly equal to it; many sources at once give the least of all.
 #include "sim/planners/graph_spread.h"
 
 #include <gtest/gtest.h>
@@ -141,8 +141,8 @@ TEST(LayoutSpread, OneSourceIsChargedExactlyWithinTheLimit) {
   }
 }
 
-// from() follows the moves of the graph one by one, and onwards() all moves of a line at once: along the
-// same paths, so that the sums are the same to the last digit.
+// from() follows the moves of the graph one by one, and onwards() all moves of a line at once:
+// along the same paths, so that the sums are the same to the last digit.
 TEST(LayoutSpread, ALineAtOnceIsWhatItsMovesAreOneByOne) {
   Random random(73);
   SHARDLAB_TRACE_SEED();
@@ -185,8 +185,8 @@ TEST(LayoutSpread, ALineAtOnceIsWhatItsMovesAreOneByOne) {
   EXPECT_GT(strided, 5U);
 }
 
-// A small all-to-all and a gather along dim 0 are cheaper than a gather along dim 1, whose bytes have to
-// be put in order: two moves within one line.
+// A small all-to-all and a gather along dim 0 are cheaper than a gather along dim 1, whose bytes
+// have to be put in order: two moves within one line.
 TEST(LayoutSpread, TwoMovesWithinALineMayBeCheaperThanOne) {
   for (const char* model : {"alpha_beta", "nccl"}) {
     Bench bench({.mesh = "8",

@@ -58,7 +58,7 @@ CaseReport report_of(const std::string& checks,
   return parse_case(case_json(checks)).run(shipped_sources(), stack);
 }
 
-// -- What a case file must not say -----------------------------------------------------------------
+// -- What a case file must not say ----------------------------------------------------------------
 
 struct BadFile {
   const char* name;
@@ -374,7 +374,7 @@ TEST(Case, IsNamedByItsNumberOrItsWholeId) {
   EXPECT_EQ(one.setup_text(), "mesh 2, h100 with 1 device per host, f32[4,8]");
 }
 
-// -- Digits and matches ----------------------------------------------------------------------------
+// -- Digits and matches ---------------------------------------------------------------------------
 
 TEST(Digits, SeventeenAskForTheSameDouble) {
   const double price = 22.81853570377591;
@@ -414,7 +414,7 @@ TEST(Match, FindsPartsOfTextsAndElementsOfLists) {
   EXPECT_FALSE(case_checks::matches(Match::kLacks, {"d", "a"}, {"a", "b", "c"}, 17));
 }
 
-// -- Every kind of check passes, and fails ---------------------------------------------------------
+// -- Every kind of check passes, and fails --------------------------------------------------------
 
 struct KindCase {
   const char* name;
@@ -724,7 +724,7 @@ TEST(Relation, CanBeExpectedNotToHold) {
   EXPECT_EQ(to_string(report.status), "pass");
 }
 
-// -- Running ---------------------------------------------------------------------------------------
+// -- Running --------------------------------------------------------------------------------------
 
 constexpr const char* kPinnedAndFree = R"j([
     {"plan": {"from": "S(0)", "to": "S(1)", "stack": "dtensor-v3"},
@@ -874,7 +874,7 @@ TEST(Case, ShowsWhatItsSelectionsAndPlansSaw) {
   EXPECT_EQ(report.plans[0].price_us, std::numeric_limits<double>::infinity());
 }
 
-// -- The corpus ------------------------------------------------------------------------------------
+// -- The corpus -----------------------------------------------------------------------------------
 
 std::vector<std::string> shipped_cases() {
   std::vector<std::string> names;

@@ -306,8 +306,8 @@ o: column_linear, inner
   EXPECT_EQ(roles[node_of(program, "r")].dim(RoleDim::kSequence), 0);
 }
 
-// A norm over all features of an inner value needs them on every rank (BERT's head); one inside each
-// head does not (Qwen3's norms of queries and keys).
+// A norm over all features of an inner value needs them on every rank (BERT's head); one inside
+// each head does not (Qwen3's norms of queries and keys).
 TEST(ModelRoles, ANormOverAllFeaturesReturnsToTheStream) {
   const auto next_layer = [](const char* norm, const char* back) {
     const Program program =

@@ -92,8 +92,8 @@ TEST_F(ProgramOnRanks, APlanThatIsRightIsExact) {
   EXPECT_EQ(outcome.done.bytes_moved, 2 * 2 * 3 * 4 * 2 + 4 * 8 * 2);
 }
 
-// PyTorch's decoder layer in f32 has such a node: beside the output and the logsumexp, it returns the seed and
-// the offset of the random numbers, which its backward pass reads.
+// PyTorch's decoder layer in f32 has such a node: beside the output and the logsumexp, it returns
+// the seed and the offset of the random numbers, which its backward pass reads.
 TEST_F(ProgramOnRanks, EfficientAttentionReturnsTheStateOfRandomNumbers) {
   const Program program = Program::from_json(nlohmann::json::parse(R"({
     "schema": "shardlab/program/1", "name": "attention", "source": "", "pairs": [], "nodes": [

@@ -72,8 +72,8 @@ TEST(ProgramStrategies, AViewGathersWhatItCantShowPlainly) {
   EXPECT_EQ(strategies_of(std::move(b), "2"), (Texts{"R<-R", "S(0)<-S(0)", "S(1)<-S(2)"}));
 }
 
-// PyTorch's rule keeps both shards, whose rows then do not fit the result: [6,32] over 2x2 leaves 2, 1, 2
-// and 1 rows of 32, but [12,16] leaves 3 rows of 16 everywhere.
+// PyTorch's rule keeps both shards, whose rows then do not fit the result: [6,32] over 2x2 leaves
+// 2, 1, 2 and 1 rows of 32, but [12,16] leaves 3 rows of 16 everywhere.
 TEST(ProgramStrategies, AViewOfUnevenShardsOverTwoMeshDimsKeepsOnlyWhatRanksHold) {
   const auto listed = [](std::int64_t rows, const StrategyOptions& options) {
     ProgramBuilder b("p", "");
@@ -108,8 +108,8 @@ TEST(ProgramStrategies, StridedShardsComeThroughViewsIntoProducts) {
   EXPECT_EQ(strategies_of(plain, "2", strided), strategies_of(plain, "2"));
 }
 
-// With both, nothing of either list is lost, and nothing is listed twice. Strided shards that say the
-// same as a shard order read as this order: _S(0,4)S(0) on 2x4 is S(0)[1]S(0)[0].
+// With both, nothing of either list is lost, and nothing is listed twice. Strided shards that say
+// the same as a shard order read as this order: _S(0,4)S(0) on 2x4 is S(0)[1]S(0)[0].
 TEST(ProgramStrategies, StridedShardsAndShardOrdersAreListedTogether) {
   ProgramBuilder b("p", "");
   const Value flat = b.view(input(b, {8, 8, 8}), {64, 8});
@@ -128,7 +128,8 @@ TEST(ProgramStrategies, StridedShardsAndShardOrdersAreListedTogether) {
   EXPECT_EQ(std::adjacent_find(listed.begin(), listed.end()), listed.end());
 }
 
-// Where two mesh dims cut one tensor dim, either may cut first. All tensors of a strategy have the same order.
+// Where two mesh dims cut one tensor dim, either may cut first. All tensors of a strategy have the
+// same order.
 TEST(ProgramStrategies, ShardOrdersFollowTheStrategiesInDefaultOrder) {
   ProgramBuilder b("p", "");
   const Value x = input(b, {16, 8});

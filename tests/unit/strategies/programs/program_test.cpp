@@ -75,7 +75,8 @@ TEST(Program, ItsTextIsReadAsTheSameProgram) {
   EXPECT_EQ(again["pairs"], nlohmann::json::parse(R"([["x", "c"]])"));
 }
 
-// x[:, idx] leaves the first index out, a convolution may have no bias, and a mask is filled with -inf.
+// x[:, idx] leaves the first index out, a convolution may have no bias, and a mask is filled with
+// -inf.
 TEST(Program, OptionalTensorsAndInfinitiesAreReadAndWritten) {
   const char* nodes =
       R"({"name": "x", "kind": "input", "outputs": [{"dtype": "f32", "shape": [4, 8]}]},

@@ -273,8 +273,8 @@ TEST_P(ShippedRecipe, HasABestCompletion) {
   }
 }
 
-// The recipes know no labels, so that they fit other models too. What a recipe places where possible
-// is placed there or open; its linear layers are placed.
+// The recipes know no labels, so that they fit other models too. What a recipe places where
+// possible is placed there or open; its linear layers are placed.
 TEST_P(ShippedRecipe, FitsOtherModels) {
   const Recipe recipe = shipped(GetParam());
   const DeviceMesh mesh = DeviceMesh::parse("2x4");

@@ -1,5 +1,5 @@
-// Reference kernels where they could differ from PyTorch: at NaN and infinity, on empty dims, and with
-// arguments that are absent or too many. Expected values are PyTorch 2.13.0's.
+// Reference kernels where they could differ from PyTorch: at NaN and infinity, on empty dims, and
+// with arguments that are absent or too many. Expected values are PyTorch 2.13.0's.
 #include "strategies/proof/op_kernel.h"
 
 #include <gtest/gtest.h>

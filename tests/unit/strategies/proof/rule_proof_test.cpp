@@ -79,7 +79,8 @@ TEST(RuleProof, AnExcuseTurnsAMissingRowIntoAKnownOmission) {
   }
 }
 
-// The average of local averages is right where all ranks have as many rows, which the rule's filter ensures.
+// The average of local averages is right where all ranks have as many rows, which the rule's filter
+// ensures.
 TEST(RuleProof, AFilterCanMakeARowSound) {
   OpRule rule = with_rows("aten.mean.default", [](const OpCall&, const OpRule&) {
     return Rows{{rows::kAvg, RowEntry::any_shard(0)}};

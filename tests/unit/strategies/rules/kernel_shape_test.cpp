@@ -1,5 +1,5 @@
-// The shapes that rules give to models of kernels: those of the product or the attention that one rank
-// computes.
+// The shapes that rules give to models of kernels: those of the product or the attention that one
+// rank computes.
 #include <gtest/gtest.h>
 
 #include "costmodel/kernel_work.h"
@@ -47,8 +47,8 @@ TEST(KernelShape, ConvolutionsFollowTheirOwnSettingOfTf32) {
   EXPECT_EQ(work_of("aten.mm.default", {"f32[4,6] R", "f32[6,5] R"}).tf32, Tf32::kAsMatmul);
 }
 
-// PyTorch's own kernel of depthwise convolutions has no tensor cores: each channel is a group of its
-// own there.
+// PyTorch's own kernel of depthwise convolutions has no tensor cores: each channel is a group of
+// its own there.
 TEST(KernelShape, DepthwiseConvolutionsDoNotRound) {
   const auto tf32 = [](const std::string& weight, const std::string& groups,
                        const std::string& transposed = "false") {
@@ -132,8 +132,8 @@ TEST(KernelShape, TheRowsOfAProductAreThoseInMemory) {
   EXPECT_EQ(multiple("aten.einsum.default", {"bf16[2,64,32] R", "bf16[32,6,4] R"}, none,
                      R"(["bsh,hnd->bsnd"])"),
             8);
-  // A single row has no distance to the next one: a vector by a matrix, by a weight as `linear` has it,
-  // and a product of vectors.
+  // A single row has no distance to the next one: a vector by a matrix, by a weight as `linear` has
+  // it, and a product of vectors.
   EXPECT_EQ(multiple("aten.mm.default", {"bf16[1,4099] R", "bf16[4099,48] R"}, none), 16);
   EXPECT_EQ(multiple("aten.mm.default", {"bf16[1,4096] R", "bf16[4096,50257] R"}, 1), 64);
   EXPECT_EQ(multiple("aten.dot.default", {"bf16[4099] R", "bf16[4099] R"}, none), 64);

@@ -357,8 +357,8 @@ TEST(ComputeUs, AnEmbeddingReadsTheRowsOfItsTokens) {
                    (table + picked + indices) / (0.7 * 3.35 * std::pow(1024.0, 4) / 1e6));
 }
 
-// An inverse of 8192 x 8192 takes 2 * 8192^3 operations at 67e6 * 0.7 a microsecond, and a rank that
-// has one matrix of four, a quarter of them.
+// An inverse of 8192 x 8192 takes 2 * 8192^3 operations at 67e6 * 0.7 a microsecond, and a rank
+// that has one matrix of four, a quarter of them.
 TEST(ComputeUs, AnInverseTakesItsOperations) {
   const DeviceMesh mesh = DeviceMesh::parse("4");
   const OpCall call = call_of("aten.linalg_inv_ex.default", {"f32[4,8192,8192] R"}, 1, "[false]");

@@ -56,7 +56,8 @@ TEST(SearchRows, WhatMatchesAlreadyCostsNothing) {
   EXPECT_EQ(outcome.result->states_visited, 1U);
 }
 
-// From S(0)R the queue leaves its first state by other shards, so that it asks for two prices a step.
+// From S(0)R the queue leaves its first state by other shards, so that it asks for two prices a
+// step.
 TEST(SearchRows, CountsThePricesThatItAsksFor) {
   const DeviceMesh mesh = DeviceMesh::parse("2x2");
   StackEvaluator evaluator(stack_with("dtensor-v3"), topology_with(1));

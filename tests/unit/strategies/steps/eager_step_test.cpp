@@ -54,8 +54,8 @@ std::vector<Placements> sources_of(const Program& program, const DeviceMesh& mes
   return sources;
 }
 
-// Everything waits for what comes before it here, so that the step takes the sum of the prices of what
-// DTensor would run, each asked for by itself.
+// Everything waits for what comes before it here, so that the step takes the sum of the prices of
+// what DTensor would run, each asked for by itself.
 TEST(EagerStep, IsTheSumOfWhatTheStackRunsWhereNothingOverlaps) {
   const Program program = two_ops();
   const DeviceMesh mesh = DeviceMesh::parse("8");

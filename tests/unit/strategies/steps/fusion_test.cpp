@@ -93,9 +93,9 @@ TEST(Fusion, EagerRunsEachOperatorByItself) {
   ASSERT_EQ(kernels.size(), 9U);
   double bytes = 0.0;
   for (const FusedKernel& kernel : kernels) bytes += kernel.bytes_read + kernel.bytes_written;
-  // Over the whole space, in bytes an element: cast 2 + 4, pow 4 + 4, mean 4, mul 4 + 4, cast 4 + 2 and
-  // mul 2 + 2. Over the rows: 4 bytes written by the mean, and read and written by add and rsqrt, and
-  // read by mul, although it reads a broadcast view.
+  // Over the whole space, in bytes an element: cast 2 + 4, pow 4 + 4, mean 4, mul 4 + 4, cast 4 + 2
+  // and mul 2 + 2. Over the rows: 4 bytes written by the mean, and read and written by add and
+  // rsqrt, and read by mul, although it reads a broadcast view.
   EXPECT_EQ(bytes, 36.0 * kAll + 6.0 * 4.0 * kTokens + 2.0 * kHidden);
   EXPECT_EQ(kernels[5].bytes_read + kernels[5].bytes_written, 0.0);  // the view
 }
@@ -197,8 +197,8 @@ TEST(Fusion, AReductionInTwoPhasesEndsItsKernel) {
   EXPECT_EQ(kernels[1].bytes_read, 4.0 * kAll + 4.0);
 }
 
-// log_softmax over a vocabulary: the greatest value, the sum of exponentials, and the result are one
-// loop each over rows that do not fit the cache.
+// log_softmax over a vocabulary: the greatest value, the sum of exponentials, and the result are
+// one loop each over rows that do not fit the cache.
 TEST(Fusion, LongRowsAreReadOncePerLoop) {
   for (const double vocabulary : {4096.0, 128256.0}) {
     List list;

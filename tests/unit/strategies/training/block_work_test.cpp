@@ -180,7 +180,8 @@ TEST(BlockWork, TensorParallelismGathersAndScattersTheSequence) {
   EXPECT_TRUE(collectives_of(block_work(run_of("llama3-8b"), {}).forward).empty());
 }
 
-// Each rank sends its keys and values cp - 1 times, and in the backward pass their gradients as well.
+// Each rank sends its keys and values cp - 1 times, and in the backward pass their gradients as
+// well.
 TEST(BlockWork, KeysAndValuesTravelInARing) {
   TrainingRun run = run_of("llama3-8b", "cp=4");
   for (const Execution execution : {Execution::kEager, Execution::kLibrary}) {

@@ -17,8 +17,8 @@ struct PublishedTotal {
 };
 
 // Each model's card or paper. The counts here are of matrices: biases, norms and learned positions,
-// which published totals include, are less than one part in 200 of any of these models, and published
-// totals are rounded to three or four digits.
+// which published totals include, are less than one part in 200 of any of these models, and
+// published totals are rounded to three or four digits.
 constexpr PublishedTotal kTotals[] = {
     {"llama2-7b", 6.738e9},        {"llama2-13b", 13.016e9},    {"llama2-70b", 68.977e9},
     {"llama3-1b", 1.236e9},        {"llama3-3b", 3.213e9},      {"llama3-8b", 8.030e9},
@@ -58,8 +58,8 @@ TEST(ModelShape, MptIsWhatItsTableSaysWithBiasesNormsAndPositions) {
   for (const auto& [name, published] : rows) {
     const ModelShape& shape = shape_of(name);
     const auto width = static_cast<double>(shape.width);
-    // Biases of four products (3 + 1 + 4 + 1 widths) and two norms of two vectors each in a block, and
-    // the last norm.
+    // Biases of four products (3 + 1 + 4 + 1 widths) and two norms of two vectors each in a block,
+    // and the last norm.
     const double small = (9.0 + 4.0) * width * static_cast<double>(shape.layers) + 2.0 * width;
     EXPECT_EQ(parameters_of(shape) + small + 2048.0 * width, published) << name;
   }
@@ -92,8 +92,8 @@ TEST(ModelShape, NamesAreReadAsOtherProjectsSpellThem) {
   EXPECT_EQ(find_model_shape(""), nullptr);
 }
 
-// 6 FLOPs a parameter and token, and 6 * layers * width * seq of causal attention: PaLM's appendix B
-// with half of its pairs.
+// 6 FLOPs a parameter and token, and 6 * layers * width * seq of causal attention: PaLM's appendix
+// B with half of its pairs.
 TEST(ModelShape, FlopsOfATokenAreSixForEachParameterAndThoseOfCausalAttention) {
   const ModelShape& dense = shape_of("llama3-8b");
   const double multiplied = parameters_of(dense) - parameter_counts(dense).embedding;

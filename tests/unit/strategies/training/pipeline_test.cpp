@@ -169,8 +169,8 @@ TEST(TrainingPipeline, AnOrderInWhichRanksWaitForEachOtherIsRefused) {
   }
 }
 
-// Warm-up and one more: p - r of 1F1B, all of GPipe's, and 2 (p - r - 1) + (v - 1) p + 1 stages of an
-// interleaved schedule.
+// Warm-up and one more: p - r of 1F1B, all of GPipe's, and 2 (p - r - 1) + (v - 1) p + 1 stages of
+// an interleaved schedule.
 TEST(TrainingPipeline, HeldMicroBatchesAreThoseOfTheWarmUpAndOne) {
   for (std::int64_t rank = 0; rank < 4; ++rank) {
     const auto later = static_cast<double>(3 - rank);

@@ -49,8 +49,8 @@ RankBlock block_of(const TrainingRun& run, Keeping keeping, BlockKind kind = Blo
 
 constexpr Execution kExecutions[] = {Execution::kEager, Execution::kCompiled, Execution::kLibrary};
 
-// The last product and the sum with the residual stream are what nothing in the backward pass reads:
-// rank_work.h says that they do not run again.
+// The last product and the sum with the residual stream are what nothing in the backward pass
+// reads: rank_work.h says that they do not run again.
 TEST(RankWork, FullRecomputationRunsTheForwardPassAgainButForItsEnd) {
   for (const Execution execution : kExecutions) {
     const TrainingRun run = run_of("llama3-8b", execution);
@@ -106,7 +106,8 @@ TEST(RankWork, CompiledKernelsAreFewerAndMoveNoMoreBytes) {
       const Sum backward = sum_of(each.backward);
       EXPECT_LT(sum_of(fused.forward).kernels, forward.kernels) << shape.name;
       EXPECT_LE(sum_of(fused.forward).other_bytes, forward.other_bytes) << shape.name;
-      // The backward pass computes pointwise results again that the eager one keeps, so the sum counts.
+      // The backward pass computes pointwise results again that the eager one keeps, so the sum
+      // counts.
       EXPECT_LE(sum_of(fused.forward).other_bytes + sum_of(fused.backward).other_bytes,
                 forward.other_bytes + backward.other_bytes)
           << shape.name;
@@ -118,9 +119,10 @@ TEST(RankWork, CompiledKernelsAreFewerAndMoveNoMoreBytes) {
 }
 
 // Without recomputation the eager block keeps what its operators save, by hand for MPT's block with
-// biases, of `rows` rows and the width h: its input (2h), two norms (2h each, and 4 bytes a row twice),
-// queries, keys and values (6h), attention's result (2h) and its logarithms (4 bytes a head), the first
-// sum (2h), and the feed-forward layer's inner tensor before and after the activation (8h each).
+// biases, of `rows` rows and the width h: its input (2h), two norms (2h each, and 4 bytes a row
+// twice), queries, keys and values (6h), attention's result (2h) and its logarithms (4 bytes a
+// head), the first sum (2h), and the feed-forward layer's inner tensor before and after the
+// activation (8h each).
 TEST(RankWork, TheEagerBlockKeepsWhatAutogradSaves) {
   const TrainingRun run = run_of("mpt-7b", Execution::kEager);
   const double rows = 4096.0;

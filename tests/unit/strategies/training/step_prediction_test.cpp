@@ -183,8 +183,9 @@ TEST(StepPrediction, ExpertsWeightsAreCopiedAsOthersAre) {
   const double copied = predict_step(run, models.with()).breakdown.other_us;
   run.copies_weights = false;
   const double kept = predict_step(run, models.with()).breakdown.other_us;
-  // Weights out of the buffers in forward and backward pass (the last unit keeps them), 4 bytes each, and
-  // gradients into them, 2 + 4 bytes; at the memory's bandwidth of 3,350 GB/s this takes at least
+  // Weights out of the buffers in forward and backward pass (the last unit keeps them), 4 bytes
+  // each, and gradients into them, 2 + 4 bytes; at the memory's bandwidth of 3,350 GB/s this takes
+  // at least
   const ParameterCounts counts = parameter_counts(run.shape);
   const double experts = 4.0 * 8.0 * counts.one_expert;
   EXPECT_GT(copied - kept, 14.0 * experts / 3350e3);
@@ -364,7 +365,8 @@ TEST(StepPrediction, StagesHaveAllBlocksOnce) {
   }
 }
 
-// 126 blocks, the embedding and the output make 8 for each of 16 ranks, however many stages these have.
+// 126 blocks, the embedding and the output make 8 for each of 16 ranks, however many stages these
+// have.
 TEST(StepPrediction, RanksOfAnUnevenPipelineShareItsBlocks) {
   TrainingRun run = run_of("llama3-405b", "pp=16");
   run.grad_accum = 16;

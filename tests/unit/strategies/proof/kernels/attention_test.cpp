@@ -95,8 +95,8 @@ TEST(AttentionKernel, GradientsEqualDifferencesOfTheResult) {
   }
 }
 
-// Three heads of queries share the first head of keys and values, three others the second: the same as if
-// each had a copy of its own, whose gradients add up.
+// Three heads of queries share the first head of keys and values, three others the second: the same
+// as if each had a copy of its own, whose gradients add up.
 TEST(AttentionKernel, SharesHeadsOfKeysAmongGroups) {
   const char* flash = "aten._scaled_dot_product_flash_attention.default";
   const char* backward = "aten._scaled_dot_product_flash_attention_backward.default";

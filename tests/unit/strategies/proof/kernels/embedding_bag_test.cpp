@@ -1,5 +1,5 @@
-// Kernels of embedding bags and of transformers' products of groups. Expected values are PyTorch 2.13.0's, on
-// small whole numbers.
+// Kernels of embedding bags and of transformers' products of groups. Expected values are PyTorch
+// 2.13.0's, on small whole numbers.
 #include <gtest/gtest.h>
 
 #include "costmodel/base/error.h"

@@ -1,5 +1,5 @@
-// Kernels of linear algebra: which rows are exchanged, what happens to matrices that are not square,
-// singular or not positive-definite. The expected values follow by hand.
+// Kernels of linear algebra: which rows are exchanged, what happens to matrices that are not
+// square, singular or not positive-definite. The expected values follow by hand.
 #include <gtest/gtest.h>
 
 #include <numbers>

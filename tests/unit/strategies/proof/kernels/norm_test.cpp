@@ -1,4 +1,5 @@
-// The batch norm that returns new running statistics, and the backward pass of weight_norm. Expected values are PyTorch 2.13.0's.
+// The batch norm that returns new running statistics, and the backward pass of weight_norm.
+// Expected values are PyTorch 2.13.0's.
 #include <gtest/gtest.h>
 
 #include "tests/support/kernel_values.h"

@@ -1,5 +1,5 @@
-// Pointwise kernels, also at the edges of their domains. Expected values are PyTorch 2.13.0's in double
-// precision.
+// Pointwise kernels, also at the edges of their domains. Expected values are PyTorch 2.13.0's in
+// double precision.
 #include <gtest/gtest.h>
 
 #include <cctype>

@@ -1,5 +1,6 @@
-// Kernels of reductions, scans, losses and norms, with all of their outputs. Expected values are those of
-// PyTorch 2.13.0 on its CPU; a batch norm that does not train has the statistics of its GPU kernels.
+// Kernels of reductions, scans, losses and norms, with all of their outputs. Expected values are
+// those of PyTorch 2.13.0 on its CPU; a batch norm that does not train has the statistics of its
+// GPU kernels.
 #include <gtest/gtest.h>
 
 #include "costmodel/base/error.h"

@@ -1,5 +1,5 @@
-// Kernels of upsampling and of its gradient. The expected values are those of PyTorch 2.13.0 for inputs of
-// 1, 4, 9, ... and gradients of 1, 2, 3, ...
+// Kernels of upsampling and of its gradient. The expected values are those of PyTorch 2.13.0 for
+// inputs of 1, 4, 9, ... and gradients of 1, 2, 3, ...
 #include <gtest/gtest.h>
 
 #include "tests/support/kernel_values.h"

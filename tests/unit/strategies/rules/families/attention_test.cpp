@@ -1,5 +1,5 @@
-// Rows of attention whose heads of queries share heads of keys and values, and which gradients its backward
-// returns.
+// Rows of attention whose heads of queries share heads of keys and values, and which gradients its
+// backward returns.
 #include <gtest/gtest.h>
 
 #include "costmodel/base/error.h"
@@ -67,8 +67,8 @@ TEST(GroupedQueries, MayShareOneHeadThatIsReplicated) {
   EXPECT_EQ(shapes_of(call, kShardlab), (Texts{"f32[2,8,4,16]", "f32[2,1,4,16]", "f32[2,1,4,16]"}));
 }
 
-// PyTorch compares no numbers of heads: of 12 heads and 6 heads of keys, 4 ranks get 3 heads each, and 2
-// heads of keys or none.
+// PyTorch compares no numbers of heads: of 12 heads and 6 heads of keys, 4 ranks get 3 heads each,
+// and 2 heads of keys or none.
 TEST(GroupedQueries, AreShardedInWholeGroupsButByPyTorch) {
   for (const RuleSet set : {kShardlab, kAutoParallel, RuleSet(Release::k2_13)}) {
     EXPECT_TRUE(cuts_heads(forward_of("12", "6"), set, "3")) << to_string(set);

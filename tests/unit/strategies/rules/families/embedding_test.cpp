@@ -1,4 +1,5 @@
-// Rows of embedding bags and of transformers' products of groups; ops that make tensors from numbers.
+// Rows of embedding bags and of transformers' products of groups; ops that make tensors from
+// numbers.
 #include <gtest/gtest.h>
 
 #include "costmodel/base/error.h"
