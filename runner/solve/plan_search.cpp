@@ -48,7 +48,8 @@ Weights weights_at(const PricedProgram& priced, const ModelBlocks& blocks, const
   for (const auto& [source, gradient] : priced.program.pairs) {
     const bool learns = priced.program.nodes[source].kind == NodeKind::kParameter &&
                         priced.program.nodes[gradient].kind == NodeKind::kGradient;
-    if (learns) per_element[source] += kOptimizerBytesPerElement;
+    if (!learns) continue;
+    per_element[source] += adam_bytes_per_element(priced.program.nodes[source].outputs[0].dtype);
   }
   for (std::size_t n = 0; n < per_element.size(); ++n) {
     if (per_element[n] <= 0.0) continue;

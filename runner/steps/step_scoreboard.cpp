@@ -108,9 +108,11 @@ Predictions by_hand_made_terms(const ExpressedSteps& seen, const ExpressedSteps&
   return out;
 }
 
+using ErrorsOfModels = std::map<std::string, std::vector<double>>;
 struct Errors {
-  std::map<std::string, std::vector<double>> all;
-  std::map<std::string, std::vector<double>> dense;
+  ErrorsOfModels all;
+  ErrorsOfModels dense;
+  std::map<std::string, ErrorsOfModels> by_source;
 };
 constexpr const char* kModels[] = {"shardlab", "without overlap", "17 terms", "constant MFU"};
 
@@ -130,18 +132,26 @@ void add_errors(const ExpressedSteps& seen, const ExpressedSteps& unseen, int th
     for (std::size_t r = 0; r < unseen.steps.size(); ++r) {
       const double error = 100.0 * (all[m][r] / published(unseen.steps[r]) - 1.0);
       errors.all[kModels[m]].push_back(error);
+      errors.by_source[unseen.steps[r].row.source][kModels[m]].push_back(error);
       if (is_dense_bf16(unseen.steps[r])) errors.dense[kModels[m]].push_back(error);
     }
   }
 }
 
 StepProtocol protocol_of(std::string name, const Errors& errors) {
-  StepProtocol protocol{std::move(name), {}};
+  StepProtocol protocol{std::move(name), {}, {}};
   for (const char* model : kModels) {
     const auto dense = errors.dense.find(model);
     protocol.scores.push_back(
         {model, summarize_errors(errors.all.at(model)),
          summarize_errors(dense == errors.dense.end() ? std::vector<double>{} : dense->second)});
+  }
+  for (const auto& [source, of_models] : errors.by_source) {
+    StepSourceScore scores{source, {}};
+    for (const char* model : kModels) {
+      scores.models.push_back(summarize_errors(of_models.at(model)));
+    }
+    protocol.sources.push_back(std::move(scores));
   }
   return protocol;
 }
@@ -207,6 +217,26 @@ StepProtocol sources_held_out(const ExpressedSteps& steps, std::size_t given, in
       errors);
 }
 
+// Median and 90th percentile of each model's errors, source by source.
+std::string sources_text(const StepProtocol& protocol) {
+  std::string text = "\n| source: median, p90 | rows |";
+  std::string rule = "\n| --- | ---: |";
+  for (const StepScore& score : protocol.scores) {
+    text += " " + score.model + " |";
+    rule += " ---: |";
+  }
+  text += rule + "\n";
+  for (const StepSourceScore& source : protocol.sources) {
+    text += "| " + source.source + " | " + std::to_string(source.models.front().points) + " |";
+    for (const ErrorSummary& errors : source.models) {
+      text += " " + fixed_or(errors.median_ape_percent, 1, "-") + ", " +
+              fixed_or(errors.p90_ape_percent, 1, "-") + " |";
+    }
+    text += "\n";
+  }
+  return text;
+}
+
 }  // namespace
 
 StepScoreboard make_step_scoreboard(const ExpressedSteps& steps, int threads, bool quiet) {
@@ -263,6 +293,7 @@ std::string step_scoreboard_text(const StepScoreboard& board) {
       }
       text += "\n";
     }
+    text += sources_text(protocol);
   }
   return text;
 }

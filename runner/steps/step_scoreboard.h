@@ -10,9 +10,9 @@
 // Models:
 //   shardlab               calibrate_steps()
 //   without overlap        the same terms, but kernels and collectives in sum, without bubbles
-//   17 terms               a sum of 17 hand-made terms, each with a factor of its own: GEMMs by GPU,
-//                          GEMMs in low precision by format, attention by kernel, other kernels by
-//                          execution, collectives, bubbles, and a constant
+//   17 terms               a sum of 17 hand-made terms, each with a factor of its own: GEMMs by
+//                          GPU, GEMMs in low precision by format, attention by kernel, other
+//                          kernels by execution, collectives, bubbles, and a constant
 //   constant MFU           the median share of the peak rate on each GPU
 #pragma once
 
@@ -29,9 +29,14 @@ struct StepScore {
   ErrorSummary all;
   ErrorSummary dense;  // dense models in bf16 without pipeline and context parallelism
 };
+struct StepSourceScore {
+  std::string source;
+  std::vector<ErrorSummary> models;  // in the order of StepProtocol::scores
+};
 struct StepProtocol {
   std::string name;
   std::vector<StepScore> scores;
+  std::vector<StepSourceScore> sources;
 };
 struct StepScoreboard {
   std::size_t rows = 0;

@@ -63,7 +63,8 @@ ProblemBudget memory_weights(const Program& program, const DeviceMesh& mesh,
     double per_element = itemsize(meta.dtype);
     for (const auto& [first, second] : program.pairs) {
       if (first == n && program.nodes[second].kind == NodeKind::kGradient) {
-        per_element += itemsize(program.nodes[second].outputs[0].dtype) + kOptimizerBytesPerElement;
+        per_element += itemsize(program.nodes[second].outputs[0].dtype);
+        per_element += adam_bytes_per_element(meta.dtype);
       }
     }
     ProblemBudget::Weights& weights = budget.weights.emplace_back();

@@ -2,13 +2,14 @@
 // for each node, whose values are the node's strategies; a cost for each value (its kernel) and for
 // each pair of values of a node and its reader (communication and transition); and constraints.
 //
-//   ShardingProblem problem = make_problem(program, strategies, prices, {.pin_inputs = layout});
-//   problem.tables[problem.edges[e].table].costs     // a row for each of the reader's values
-//   Breakdown parts = problem.breakdown(assignment); // re-priced from the tables
+//   ShardingProblem problem =
+//       make_problem(program, mesh, strategies, prices, {.pin_inputs = placements});
+//   problem.tables[problem.edges[e].table].costs       // a row for each of the reader's values
+//   problem.breakdown(strategies, prices, assignment)  // computed anew from the prices
 //
 // Constraints are infinite costs of a value, or of a pair of values, that is not allowed:
-//   uniqueness, same output over arguments, flow   hold by construction: a node has one value, which all
-//                                                  of its arguments share
+//   uniqueness, same output over arguments, flow   hold by construction: a node has one value,
+//                                                  which all of its arguments share
 //   parameter and gradient, output and tangent     have equal layouts (a table of 0 and infinity)
 //   pins and masks                                 leave only the values that they allow
 //   forward dtype rule                             nothing is communicated from a parameter to the
@@ -75,9 +76,13 @@ struct ProblemOptions {
   std::vector<int> runs = {};
 };
 
-// Bytes of Adam's two moments in f32. Source: Kingma and Ba 2015; torch.optim.Adam. Status:
-// assumed.
-inline constexpr double kOptimizerBytesPerElement = 8.0;
+// The bytes that Adam keeps for each element of a parameter with a gradient: two moments in the
+// parameter's own dtype. Source: Kingma and Ba 2015; PyTorch 2.13.0, torch/optim/adam.py, which
+// makes both with zeros_like. Status: assumed, since a program does not say which optimizer trains
+// it.
+[[nodiscard]] inline double adam_bytes_per_element(DType parameter) {
+  return 2.0 * itemsize(parameter);
+}
 
 struct ProblemTable {
   int rows = 0;     // one for each value of the first variable
@@ -137,8 +142,8 @@ struct ShardingProblem {
                                     std::span<const int> assignment) const;
 };
 
-// Throws InputError for a pin of an unknown node, a layout that the node cannot have, a rule of masks
-// that none of its nodes can follow, and a pair of tensors of different shapes.
+// Throws InputError for a pin of an unknown node, a layout that the node cannot have, a rule of
+// masks that none of its nodes can follow, and a pair of tensors of different shapes.
 [[nodiscard]] ShardingProblem make_problem(const Program& program, const DeviceMesh& mesh,
                                            const ProgramStrategies& strategies,
                                            const ProgramPrices& prices,

@@ -113,9 +113,9 @@ class StepMaker {
     for (const auto& [source, gradient] : program_.pairs) {
       if (node(source).kind != NodeKind::kParameter || node(gradient).kind != NodeKind::kGradient)
         continue;
-      const double bytes =
-          kOptimizerBytesPerElement *
-          local_elements(node(source).outputs[0].shape, planned_.placements[source].outputs[0]);
+      const TensorMeta& meta = node(source).outputs[0];
+      const double bytes = adam_bytes_per_element(meta.dtype) *
+                           local_elements(meta.shape, planned_.placements[source].outputs[0]);
       staying_.push_back(add_buffer(bytes, source, MemoryPart::kOptimizer, kBeforeStep));
     }
   }
@@ -507,8 +507,8 @@ class StepMaker {
     add_read_by(n, order);
     order.push_back(n);
   }
-  // Adds what the node reads and what is not there yet; of what runs again, the rest of its block too.
-  // Under units, weights are left to gather().
+  // Adds what the node reads and what is not there yet; of what runs again, the rest of its block
+  // too. Under units, weights are left to gather().
   void add_read_by(std::size_t reader, std::vector<std::size_t>& order) {
     for (const ValueRef& value : reads(reader)) {
       const std::size_t n = value.node;
@@ -637,8 +637,8 @@ class StepMaker {
   std::vector<std::vector<ValueRef>> reads_;  // by node
   const std::vector<Phase>& pass_;            // by node
   std::vector<std::vector<Held>> held_;       // by node and output: the value as it was made last
-  // For each node and tensor that it reads, the value in the layout that it wants, where it was moved
-  // ahead.
+  // For each node and tensor that it reads, the value in the layout that it wants, where it was
+  // moved ahead.
   std::vector<std::vector<std::optional<Held>>> moved_;
   std::vector<bool> done_again_;
   Phase now_ = Phase::kForward;
@@ -646,8 +646,8 @@ class StepMaker {
   std::vector<WeightUnit> units_;
   std::vector<int> place_of_unit_;  // by unit: index into units_; -1: the pass does not read it
   std::size_t next_unit_ = 0;
-  // The buffers that a gather has made, from the first to before the end, and how many tasks there were
-  // after it.
+  // The buffers that a gather has made, from the first to before the end, and how many tasks there
+  // were after it.
   struct Gathered {
     std::size_t first = 0;
     std::size_t end = 0;

@@ -1,35 +1,37 @@
 // A plan of a program as one training step runs it on one device: kernels, collectives, and the
 // buffers that they read and write, in the order in which the host issues them.
 //
-//   const TrainingStep step = make_step(planned, redistributor, {.recomputation = policy});
+//   const TrainingStep step =
+//       make_step(planned, blocks, redistributor, {.recomputation = policy});
 //   memory_of(step)                        // step_memory.h: the peak, and what it consists of
 //   simulated_us(step, mesh, topology)     // with streams that overlap
 //
-// Order. The forward pass runs the program's forward nodes in order; before the first node that reads
-// weights of a unit, it gathers the weights of that unit and of the next `prefetch` units. The
-// backward pass runs the backward nodes in order. What recomputation left out runs again, block by
-// block, when a backward node first reads from that block. Gradients are reduced, unit by unit, when
-// the last of the unit's gradients has been computed. Collectives of a unit that are alike (kind, mesh
-// dims, placements, dtype) are one collective of all their bytes. Without units, each move runs right
-// before its reader, as the program has it, and no collective is merged: then the sum of all prices
-// is the objective that `solve` proves.
+// Order. The forward pass runs the program's forward nodes in order; before the first node that
+// reads weights of a unit, it gathers the weights of that unit and of the next `prefetch` units.
+// The backward pass runs the backward nodes in order. What recomputation left out runs again, block
+// by block, when a backward node first reads from that block. Gradients are reduced, unit by unit,
+// when the last of the unit's gradients has been computed. Collectives of a unit that are alike
+// (kind, mesh dims, placements, dtype) are one collective of all their bytes. Without units, each
+// move runs right before its reader, as the program has it, and no collective is merged: then the
+// sum of all prices is the objective that `solve` proves.
 //
-// Streams. Kernels and local copies run on the compute stream. Collectives of activations run on the
-// communication stream, gathers of weights and reductions of gradients on one stream each, as under
-// fully_shard. A reduced gradient is cut and cast on the stream that reduced it, so that no kernel
-// waits for it. Source: PyTorch 2.13.0, torch/distributed/fsdp/_fully_shard (streams, implicit
-// prefetching, one unit for each wrapped module; foreach_reduce() for what follows a reduction).
+// Streams. Kernels and local copies run on the compute stream. Collectives of activations run on
+// the communication stream, gathers of weights and reductions of gradients on one stream each, as
+// under fully_shard. A reduced gradient is cut and cast on the stream that reduced it, so that no
+// kernel waits for it. Source: PyTorch 2.13.0, torch/distributed/fsdp/_fully_shard (streams,
+// implicit prefetching, one unit for each wrapped module; foreach_reduce() for what follows a
+// reduction).
 //
-// Buffers. Each output of a node is a buffer of the largest local shape; views share the buffer of what
-// they view; each step of a move makes one. A buffer lives from the task that makes it to the last
-// task that reads it, as PyTorch's reference counts have it. Parameters, buffers and the optimizer's
-// state are always there; gradients live on to the end of the step, and what the forward pass returns
-// to its end, when the tangents take its place. Under units, a gather writes a flat buffer, from which
-// the weights are copied and which is freed when those of the next unit have been copied, and the weights
-// of a unit go together, when the last of them has been read.
-// Each buffer is allocated for one stream: what gathers and reductions write for theirs, all else for
-// the compute stream. Workspaces of kernels and of NCCL, and fragmentation, are not counted. Source:
-// PyTorch 2.13.0, torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py.
+// Buffers. Each output of a node is a buffer of the largest local shape; views share the buffer of
+// what they view; each step of a move makes one. A buffer lives from the task that makes it to the
+// last task that reads it, as PyTorch's reference counts have it. Parameters, buffers and the
+// optimizer's state are always there; gradients live on to the end of the step, and what the
+// forward pass returns to its end, when the tangents take its place. Under units, a gather writes a
+// flat buffer, from which the weights are copied and which is freed when those of the next unit
+// have been copied, and the weights of a unit go together, when the last of them has been read.
+// Each buffer is allocated for one stream: what gathers and reductions write for theirs, all else
+// for the compute stream. Workspaces of kernels and of NCCL, and fragmentation, are not counted.
+// Source: PyTorch 2.13.0, torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py.
 #pragma once
 
 #include <cstdint>
@@ -55,7 +57,8 @@ struct PlannedProgram {
   std::vector<std::vector<std::uint32_t>> moves;  // by node, then tensor that it reads: which plan
 };
 
-// Plans each different move once. `rules` has the rule of each node; null for a node without a kernel.
+// Plans each different move once. `rules` has the rule of each node; null for a node without a
+// kernel.
 // Throws InputError as plan_program() does, and for a move that can't run.
 [[nodiscard]] PlannedProgram planned_program(const Program& program,
                                              std::vector<NodePlacements> placements,
@@ -110,13 +113,13 @@ struct StepTask {
 struct TrainingStep {
   std::vector<StepTask> tasks;  // in the order in which they are issued
   std::vector<StepBuffer> buffers;
-  // For each node, the task before which the backward pass may gather it, if it is a weight that the
-  // backward pass reads under units; otherwise the number of tasks.
+  // For each node, the task before which the backward pass may gather it, if it is a weight that
+  // the backward pass reads under units; otherwise the number of tasks.
   std::vector<int> gathered_again;
 };
 
-// For each element of a parameter that has a gradient, the optimizer keeps kOptimizerBytesPerElement
-// (strategies/programs/sharding_problem.h).
+// For each element of a parameter that has a gradient, the optimizer keeps
+// adam_bytes_per_element() (strategies/programs/sharding_problem.h).
 [[nodiscard]] TrainingStep make_step(const PlannedProgram& planned, const ModelBlocks& blocks,
                                      Redistributor& redistributor, const StepOptions& options);
 
