@@ -359,7 +359,8 @@ std::vector<const PriceBasis*> bases_of(const RecordQuestion& question, std::siz
   std::optional<double> best_us = question.best.us;
   const std::optional<PriceBasis>* best = &question.best.basis;
   for (const StackAnswer& answer : question.answers) {
-    if (!answer.reference_us || (best_us && *answer.reference_us >= *best_us)) continue;
+    if (!answer.reference_us || !answer.cannot_run.empty()) continue;
+    if (best_us && *answer.reference_us >= *best_us) continue;
     best_us = answer.reference_us;
     best = &answer.basis;
   }

@@ -125,6 +125,7 @@ std::string without_choice(const ComparisonRecord& record) {
         return question.kind == QuestionKind::kSelect && question.candidates == 1;
       });
   if (alone == 0) return "";
+  if (record.questions.size() == 1) return ", which has one candidate";
   return ", " + grouped(alone) + " of which " + (alone == 1 ? "has" : "have") + " one candidate";
 }
 

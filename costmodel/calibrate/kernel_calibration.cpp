@@ -241,7 +241,7 @@ std::map<std::string, Kind> kinds_of(std::span<const MeasuredKernel> rows, const
       continue;
     }
     if (query->kind == Kernel::kAttention) {
-      result.refused.push_back({i, "the roofline has no parameter for attention"});
+      result.refused.push_back({i, "attention_efficiency is not fitted to rows"});
       continue;
     }
     if (query->bytes <= 0 && query->flops <= 0) {

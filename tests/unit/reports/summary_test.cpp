@@ -79,6 +79,10 @@ TEST(SummarySentence, WithoutFlipsItCountsTheDecisionsThatLeaveNoChoice) {
             "0.0 %.");
   record.questions[8].candidates = 1;
   EXPECT_NE(sentence(record).find(", 2 of which have one candidate;"), std::string::npos);
+  record.questions.resize(1);
+  record.questions[0].candidates = 1;
+  EXPECT_NE(sentence(record).find("decision, which has one candidate;"), std::string::npos)
+      << sentence(record);
 }
 
 TEST(SummarySentence, WithoutFlipsItNamesTheCollectivesWhosePriceChangesButThatNothingRuns) {

@@ -209,7 +209,7 @@ TEST(KernelCalibration, AttentionTakesNoPart) {
   EXPECT_EQ(with.p90_ape_percent, without.p90_ape_percent);
   ASSERT_EQ(with.refused.size(), 1U);
   EXPECT_EQ(with.refused[0].row, rows.size());
-  EXPECT_EQ(with.refused[0].reason, "the roofline has no parameter for attention");
+  EXPECT_EQ(with.refused[0].reason, "attention_efficiency is not fitted to rows");
 }
 
 TEST(KernelQuery, HasTheShapesThatTheRowHas) {

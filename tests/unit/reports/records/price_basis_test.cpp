@@ -168,6 +168,9 @@ TEST(PriceBasis, AnAnswerBelowTheRecordedBestIsWhatIsComparedWith) {
   below.questions[0].answers[2].reference_us = 1.0;
   below.questions[0].answers[2].basis = carried({kSmall});
   EXPECT_EQ(joint_basis(bases_of(below.questions[0], 1)), Basis::kCarriedOver);
+  below.questions[0].answers[2].cannot_run = "no collective does it";
+  EXPECT_EQ(joint_basis(bases_of(below.questions[0], 1)), Basis::kMeasured);
+  below.questions[0].answers[2].cannot_run.clear();
   below.questions[0].answers[2].reference_us = 9.0;
   EXPECT_EQ(joint_basis(bases_of(below.questions[0], 1)), Basis::kMeasured);
 }
