@@ -123,9 +123,10 @@ class V0 : public EdgeSemantics {
   }
 
   [[nodiscard]] std::optional<KnownPrice> known_price(const Placements& from,
-                                                      const Placements& to) const override {
+                                                      const Placements& /*to*/,
+                                                      bool hides_order) const override {
     if (replicated_source_is_free() && is_replicated(from)) return KnownPrice{};
-    if (follows_plan() && !prices_strided_shards() && (has_strided(from) || has_strided(to))) {
+    if (follows_plan() && !prices_strided_shards() && hides_order) {
       return KnownPrice{kInfinity, kUnknownOrder};
     }
     return std::nullopt;
@@ -328,8 +329,8 @@ class AutoParallelEdge final : public EdgeSemantics {
     return result;
   }
 
-  [[nodiscard]] std::optional<KnownPrice> known_price(const Placements& from,
-                                                      const Placements& to) const override {
+  [[nodiscard]] std::optional<KnownPrice> known_price(const Placements& from, const Placements& to,
+                                                      bool /*hides_order*/) const override {
     if (has_registered(from) || has_registered(to)) {
       return KnownPrice{kInfinity, kNotOfAutoParallel};
     }

@@ -110,9 +110,10 @@ class EdgeSemantics {
   [[nodiscard]] virtual bool plans_sums_of_shards() const { return false; }
 
   // The price of an edge, if it is known without looking at the steps. Assumes that the layouts
-  // differ.
+  // differ. `hides_order`: whether strided shards at either end encode a shard order.
   [[nodiscard]] virtual std::optional<KnownPrice> known_price(const Placements& from,
-                                                              const Placements& to) const = 0;
+                                                              const Placements& to,
+                                                              bool hides_order) const = 0;
   // Whether an edge from a fully replicated source costs nothing, whatever the target.
   [[nodiscard]] virtual bool replicated_source_is_free() const { return true; }
   // Whether a strided shard is priced like a plain one, even if its shard order is unknown, so that

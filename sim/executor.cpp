@@ -520,7 +520,7 @@ ExecutionResult Executor::run(const Plan& plan, DistributedTensor& tensor) const
   SHARDLAB_CHECK(tensor.layout == plan.start, "a tensor in ", tensor.layout.text(),
                  " for a plan from ", plan.start.text());
   ExecutionResult result;
-  result.refused = plan.impossible.empty() ? plan.unexecutable : plan.impossible;
+  result.refused = plan.refusal();
   if (!result.refused.empty()) return result;
   for (std::size_t s = 0; s < plan.steps.size(); ++s) {
     StepExecution step = run_step(plan.steps[s], tensor);

@@ -59,7 +59,7 @@ HeldPart held_part(const TensorMeta& meta, const Layout& layout, const DeviceMes
                    std::span<const std::int64_t> coordinate) {
   HeldPart held;
   const std::optional<Layout> decoded =
-      layout.has_strided() ? decode_strided_as_order(layout, mesh) : std::nullopt;
+      layout.encodes_order() ? decode_strided_as_order(layout, mesh) : std::nullopt;
   // Where an extent does not divide evenly, the decoded layout has the same parts in the same
   // order, but not of the same sizes.
   const Layout& ordered = decoded ? *decoded : layout;

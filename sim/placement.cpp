@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <optional>
 #include <set>
+#include <span>
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/index.h"
@@ -191,9 +192,25 @@ void parse_shard_order(TextCursor& cursor, const Placements& placements,
   }
 }
 
+// Fails at the first partial that may not be mixed with an earlier one. `starts` are the places of
+// the placements in the text.
+[[noreturn]] void fail_mixed_partials(const TextCursor& cursor, const Placements& placements,
+                                      std::span<const std::size_t> starts) {
+  std::size_t first = 0;
+  while (!placements[first].is_partial()) ++first;
+  std::size_t other = first + 1;
+  while (!has_mixed_partials({placements[first], placements[other]})) ++other;
+  const auto named = [&](std::size_t m) {
+    return placements[m].text() + " on mesh dim " + std::to_string(m);
+  };
+  cursor.fail_at(starts[other], "partials of one kind (only P(sum) and P(avg) may be mixed), not " +
+                                    named(first) + " and " + named(other));
+}
+
 Layout parse_layout_text(std::string_view text, int mesh_ndim, std::optional<int> tensor_ndim) {
   TextCursor cursor("layout", text);
   Placements placements;
+  std::array<std::size_t, kMaxMeshDims> starts{};
   OrderIndices index{};
   index.fill(-1);
   const std::string count_expected = std::to_string(mesh_ndim) +
@@ -214,6 +231,7 @@ Layout parse_layout_text(std::string_view text, int mesh_ndim, std::optional<int
     const Placement placement = parse_placement(cursor, tensor_ndim);
     const std::size_t i = placements.size();
     if (static_cast<int>(i) == mesh_ndim) cursor.fail_at(start, count_expected);
+    starts[i] = start;
     if (cursor.take("[")) {
       const std::size_t index_position = cursor.position();
       if (!placement.is_shard_like()) {
@@ -240,9 +258,7 @@ Layout parse_layout_text(std::string_view text, int mesh_ndim, std::optional<int
     }
     if (!cursor.at_end()) cursor.fail("the end of the layout");
   }
-  if (has_mixed_partials(placements)) {
-    cursor.fail_at(0, "partials of one kind (only P(sum) and P(avg) may be mixed)");
-  }
+  if (has_mixed_partials(placements)) fail_mixed_partials(cursor, placements, starts);
   Layout layout(placements);
   if (!any_index) return layout;
   for (int dim = 0; dim < kMaxTensorDims; ++dim) {
@@ -257,6 +273,7 @@ Layout parse_layout_text(std::string_view text, int mesh_ndim, std::optional<int
       layout.order.set(m, position);
     }
     if (given == 0) continue;
+    for (const int m : mesh_dims) layout.own_strided |= placements[to_index(m)].is_strided();
     if (given != static_cast<int>(mesh_dims.size()) || seen != (1U << mesh_dims.size()) - 1U) {
       cursor.fail_at(0, "order indices 0 to " + std::to_string(mesh_dims.size() - 1) +
                             " on the shards of tensor dim " + std::to_string(dim));
@@ -345,7 +362,8 @@ std::string Layout::text(bool always_order) const {
     for (int j = 0; j < ndim(); ++j) {
       if (!(*this)[j].is_shard_like() || (*this)[j].dim() != p.dim()) continue;
       ++sharded;
-      other_order = other_order || order.position(j) != defaults.position(j);
+      other_order = other_order || order.position(j) != defaults.position(j) ||
+                    (own_strided && !always_order && (*this)[j].is_strided());
     }
     if (other_order || (always_order && sharded > 1)) {
       out += "[" + std::to_string(order.position(i)) + "]";

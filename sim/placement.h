@@ -187,6 +187,11 @@ class ShardOrder {
 struct Layout {
   Placements placements;
   ShardOrder order;
+  // Whether strided shards are placements of their own, as views make them, with a place in the
+  // shard order like any shard. Otherwise they encode the order in which plain shards were cut.
+  // Source: DTensorSpec.use_strided_shard_as_shard_order, of which this is the opposite; PyTorch
+  // 2.13.0. Without strided shards it means nothing.
+  bool own_strided = false;
 
   Layout() = default;
   // A layout in default shard order.
@@ -194,7 +199,8 @@ struct Layout {
       : placements(std::move(p)), order(ShardOrder::default_of(placements)) {}
   Layout(Placements p, ShardOrder o) : placements(std::move(p)), order(o) {}
   [[nodiscard]] static Layout replicated(int mesh_ndim);
-  // Reads `mesh_ndim` placements. Throws TextError for an unknown placement, a wrong number of
+  // Reads `mesh_ndim` placements. A strided shard with an order index, such as _S(0,2)[0], is a
+  // placement of its own (own_strided). Throws TextError for an unknown placement, a wrong number of
   // them, a forbidden mix of partials, and order indices that are not a permutation, or that only
   // some shards of a tensor dim have.
   [[nodiscard]] static Layout parse(std::string_view text, int mesh_ndim);
@@ -205,16 +211,22 @@ struct Layout {
   }
   [[nodiscard]] bool is_replicated() const { return shardlab::is_replicated(placements); }
   [[nodiscard]] bool has_strided() const { return shardlab::has_strided(placements); }
+  // Whether strided shards encode a shard order.
+  [[nodiscard]] bool encodes_order() const { return !own_strided && has_strided(); }
   [[nodiscard]] bool has_registered() const { return shardlab::has_registered(placements); }
   [[nodiscard]] bool has_default_order() const;
   // The mesh dims that shard tensor dim `dim`, strided ones included, in shard order.
   [[nodiscard]] boost::container::static_vector<int, kMaxMeshDims> mesh_dims_of(int dim) const;
 
-  // Order indices are printed where the order is not the default one. With `always_order`, as plans
-  // are printed, they are printed wherever a tensor dim is sharded more than once.
+  // Order indices are printed where the order is not the default one, and where strided shards are
+  // placements of their own. With `always_order`, as PyTorch prints plans, they are printed
+  // wherever a tensor dim is sharded more than once.
   [[nodiscard]] std::string text(bool always_order = false) const;
 
-  friend bool operator==(const Layout&, const Layout&) = default;
+  friend bool operator==(const Layout& a, const Layout& b) {
+    return a.placements == b.placements && a.order == b.order &&
+           (a.own_strided == b.own_strided || !a.has_strided());
+  }
 };
 
 // Whether the layout has partials of different kinds, which is forbidden. Plain partials of sum and

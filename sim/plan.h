@@ -59,11 +59,18 @@ struct Plan {
   Price price;
   std::string impossible;    // why there is no finite price; empty when there is one
   std::string unexecutable;  // why a plan with a price can't run; empty when it can
+  // Whether the steps run although the cost function gives the plan no finite price, because it
+  // never looks at them.
+  bool runs_unpriced = false;
   // How many paths share the minimum cost; 0 when they were not counted. Only the graph planner
   // counts them, on request.
   double optimal_paths = 0;
 
   [[nodiscard]] std::string path() const;
+  // Why the plan can't run; empty when it can.
+  [[nodiscard]] const std::string& refusal() const {
+    return impossible.empty() || runs_unpriced ? unexecutable : impossible;
+  }
   // The sum of the steps' prices: what the plan costs as it runs.
   [[nodiscard]] Price executed_price() const;
 };

@@ -111,7 +111,8 @@ Redistributor::Redistributor(DeviceMesh mesh, const Topology& topology,
 
 std::optional<KnownPrice> Redistributor::known_price(const Layout& from, const Layout& to) const {
   if (from == to) return KnownPrice{};
-  return pricer_.semantics().known_price(from.placements, to.placements);
+  return pricer_.semantics().known_price(from.placements, to.placements,
+                                         from.encodes_order() || to.encodes_order());
 }
 
 Bytes Redistributor::local_bytes(const TensorMeta& meta, const Layout& layout) const {
@@ -126,9 +127,11 @@ std::optional<Redistributor::Ends> Redistributor::graph_ends(const Layout& from,
         planner == PlannerKind::kGraph || !from.has_default_order() || !to.has_default_order();
     return asks_for_graph ? std::optional<Ends>({from, to}) : std::nullopt;
   }
-  const std::optional<Layout> source =
-      from.has_strided() ? decode_strided_as_order(from, mesh_) : from;
-  const std::optional<Layout> target = to.has_strided() ? decode_strided_as_order(to, mesh_) : to;
+  const auto end_of = [&](const Layout& layout) {
+    return layout.encodes_order() ? decode_strided_as_order(layout, mesh_) : layout;
+  };
+  const std::optional<Layout> source = end_of(from);
+  const std::optional<Layout> target = end_of(to);
   if (source && target) return Ends{*source, *target};
   // For a strided shard whose order is unknown, DTensor uses the greedy planner, which may gather a
   // mesh dim under a strided shard that was cut from it, and so scramble the rows. The graph
@@ -304,7 +307,7 @@ void Redistributor::forget_prices() {
 void Redistributor::add_greedy_steps(Plan& plan, std::int64_t rank) const {
   const std::vector<std::int64_t> coordinate = mesh_.coordinate(rank);
   const bool is_sharded = num_shards(plan.from.placements, mesh_, true) > 1;
-  Layout layout = plan.from;
+  Layout layout = plan.start;
   const auto add = [&](int mesh_dim, const Placement& from, const Placement& to,
                        const Shape& logical_shape) {
     layout = layout_after(layout, mesh_dim, to);
@@ -350,6 +353,7 @@ void Redistributor::add_graph_steps(Plan& plan, const Layout& to, std::int64_t r
     step.logical_shape =
         logical_shape_without(plan.meta.shape, before, move.mesh_dim, mesh_, coordinate);
     step.after = move.after;
+    step.after.own_strided = plan.start.own_strided;
     before = move.after;
     plan.steps.push_back(std::move(step));
   }
@@ -412,6 +416,7 @@ Plan Redistributor::plan(const TensorMeta& meta, const Layout& from, const Layou
       of_registered ? std::nullopt
                     : graph_ends(from, to, plan_options.planner.value_or(options_.planner));
   if (ends) plan.start = ends->from;
+  plan.start.own_strided |= to.own_strided;
   if (from == to) {
     // No step is needed.
   } else if (ends) {
@@ -424,6 +429,9 @@ Plan Redistributor::plan(const TensorMeta& meta, const Layout& from, const Layou
   if (known) {
     plan.price = Price::of(Micros(known->cost_us), Micros());
     plan.price.impossible = known->reason;
+    plan.runs_unpriced = !plan.price.is_possible() && plan.impossible.empty() &&
+                         (from.encodes_order() || to.encodes_order()) &&
+                         plan.executed_price().is_possible();
   } else if (!follows_plan_) {
     plan.price = price_without_plan(meta, from, to);
   }

@@ -19,9 +19,9 @@ class SemanticsUpon : public EdgeSemantics {
     return base_->replicate_to_partial();
   }
   [[nodiscard]] bool plans_sums_of_shards() const override { return base_->plans_sums_of_shards(); }
-  [[nodiscard]] std::optional<KnownPrice> known_price(const Placements& from,
-                                                      const Placements& to) const override {
-    return base_->known_price(from, to);
+  [[nodiscard]] std::optional<KnownPrice> known_price(const Placements& from, const Placements& to,
+                                                      bool hides_order) const override {
+    return base_->known_price(from, to, hides_order);
   }
   [[nodiscard]] bool replicated_source_is_free() const override {
     return base_->replicated_source_is_free();

@@ -528,6 +528,7 @@ Layout encode_order_as_strided(const Layout& layout, const DeviceMesh& mesh) {
 
 std::optional<Layout> decode_strided_as_order(const Layout& layout, const DeviceMesh& mesh) {
   if (!layout.has_strided()) return Layout(layout.placements);
+  if (layout.own_strided) return std::nullopt;
   std::array<boost::container::static_vector<int, kMaxMeshDims>, kMaxTensorDims> orders;
   Placements plain = layout.placements;
   for (int m = layout.ndim() - 1; m >= 0; --m) {

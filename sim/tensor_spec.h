@@ -161,7 +161,8 @@ using RowLists = std::vector<std::vector<std::int64_t>>;
 // with aj > ai; a factor of 1 is a plain shard. On a mesh (4,3,2) the order (2,0,1) becomes _S(d,2)
 // _S(d,2) S(d).
 [[nodiscard]] Layout encode_order_as_strided(const Layout& layout, const DeviceMesh& mesh);
-// The way back: plain shards with an order, or nothing when no order explains the split factors.
+// The way back: plain shards with an order, or nothing when no order explains the split factors, or
+// when strided shards are placements of their own.
 [[nodiscard]] std::optional<Layout> decode_strided_as_order(const Layout& layout,
                                                             const DeviceMesh& mesh);
 

@@ -44,7 +44,15 @@ def layout_text(layout: Layout) -> str:
         return layout
     placements = getattr(layout, "placements", layout)
     try:
-        return "".join(_placement(placement) for placement in placements)
+        texts = [_placement(placement) for placement in placements]
+        for entry in getattr(layout, "shard_order", None) or ():
+            mesh_dims = tuple(entry.mesh_dims)
+            # A strided shard that has a place in the shard order is a placement of its own, as views make them.
+            strided = any(texts[mesh_dim].startswith("_S") for mesh_dim in mesh_dims)
+            if mesh_dims != tuple(sorted(mesh_dims)) or strided:
+                for position, mesh_dim in enumerate(mesh_dims):
+                    texts[mesh_dim] += f"[{position}]"
+        return "".join(texts)
     except TypeError:
         raise InputError(f"layout: found {layout!r}; valid: a text such as S(0)R, placements, a DTensorSpec") from None
 

@@ -22,10 +22,8 @@ std::string shapes_text(const TensorArg& arg, bool as_list) {
 
 }  // namespace
 
-bool is_foreach(const OpCall& call) { return call.op.find("_foreach_") != std::string::npos; }
-
 nlohmann::json rows_question(const OpCall& call) {
-  const bool as_list = is_foreach(call);
+  const bool as_list = is_foreach(call.op);
   nlohmann::json inputs = nlohmann::json::array();
   for (const TensorArg& arg : call.inputs) inputs.push_back(shapes_text(arg, as_list));
   return {{"op", call.op}, {"inputs", std::move(inputs)}, {"args", call.args}};
@@ -33,7 +31,7 @@ nlohmann::json rows_question(const OpCall& call) {
 
 nlohmann::json decision_question(const OpCall& call, const DeviceMesh& mesh,
                                  std::int64_t devices_per_host) {
-  const bool as_list = is_foreach(call);
+  const bool as_list = is_foreach(call.op);
   nlohmann::json inputs = nlohmann::json::array();
   for (const TensorArg& arg : call.inputs) {
     const bool wraps = as_list && !arg.is_list && !arg.is_absent();

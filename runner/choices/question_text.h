@@ -14,11 +14,8 @@
 
 namespace shardlab {
 
-// Whether the op takes lists of tensors. Each element of such a call is a question of its own,
-// which is written as a call on lists of one tensor.
-[[nodiscard]] bool is_foreach(const OpCall& call);
-
-// {"op", "inputs", "args"} with the inputs' shapes alone.
+// {"op", "inputs", "args"} with the inputs' shapes alone. An element of a foreach op is written as a
+// call on lists of one tensor.
 [[nodiscard]] nlohmann::json rows_question(const OpCall& call);
 // {"op", "inputs", "args", "mesh", "devices_per_host"} with the inputs' layouts.
 [[nodiscard]] nlohmann::json decision_question(const OpCall& call, const DeviceMesh& mesh,

@@ -14,6 +14,7 @@
 #include "runner/choices/question_text.h"
 #include "runner/config/read_json.h"
 #include "sim/redistribute.h"
+#include "strategies/rules/expansion.h"
 #include "strategies/rules/known_rule.h"
 #include "strategies/rules/rule_source.h"
 #include "strategies/select/decision_source.h"
@@ -152,7 +153,7 @@ class RecordedChoices final : public RuleSource, public DecisionSource {
     if (choice.candidates) decision.weighed = static_cast<std::size_t>(*choice.candidates);
     expect_inputs_from_0_to(tensors.size(), choice, place);
     for (std::size_t i = 0; i < tensors.size(); ++i) {
-      const Layout to(chosen.inputs[i]);
+      const Layout to = asked_layout(call, chosen.inputs[i]);
       std::vector<StepRequest> steps = steps_of(choice, i, mesh, place);
       if (steps.empty()) continue;  // the file does not say how, so the stack plans it
       if (choice.total_us) {

@@ -121,7 +121,10 @@ std::string plan_text(const Plan& plan, const LayoutNames& names, const TextStyl
   const double executed = plan.executed_price().total.value();
   const std::array totals = {plan.price.total.value(), executed};
   const std::vector<std::string> prices = style.figures(totals, kSamePrice);
-  if (!plan.impossible.empty()) {
+  if (plan.runs_unpriced) {
+    out += "  price infinite: " + plan.impossible + "\n  executed " + prices[1] +
+           " us: the sum of its steps, which run all the same\n";
+  } else if (!plan.impossible.empty()) {
     out += "  impossible: " + plan.impossible + "\n";
   } else {
     out += "  price " + prices[0] + " us" + interval_text(interval, style) + "\n";
@@ -168,6 +171,26 @@ std::string plan_text(const Plan& plan, const LayoutNames& names, const TextStyl
          ", time " + style.rounded(bounds.time_ratio, 2, "-") + ", memory " +
          style.rounded(bounds.memory_ratio, 2, "-") + "\n";
   return out;
+}
+
+// A line for a target that DTensor does not let users ask for: a partial that the tensor does not
+// have on that mesh dim. Since 2.14 they may ask for P(sum) in place of S(d). Empty if there is
+// none. Source: DTensor.redistribute in torch/distributed/tensor/_api.py of PyTorch 2.13.0, 2.14.1
+// and 2.15.0.
+std::string refused_target_text(const Layout& from, const Layout& to, RuleSet rules,
+                                const LayoutNames& names) {
+  if (!kDTensor.contains(rules) && rules != kDTensorLegacy) return "";
+  const bool sums_shards = since(Release::k2_14).contains(rules);
+  for (int m = 0; m < to.ndim(); ++m) {
+    if (!to[m].is_partial() || from[m] == to[m]) continue;
+    if (sums_shards && from[m].is_shard() && to[m] == Placement::partial()) continue;
+    const std::optional<Release> release = rules.release();
+    return "  DTensor.redistribute refuses " + names.change(from[m], to[m]) + " on mesh dim " +
+           std::to_string(m) + " to users" +
+           (release ? " of PyTorch " + std::string(torch_version(*release)) : "") +
+           "; only the propagation of ops asks for such moves\n";
+  }
+  return "";
 }
 
 nlohmann::json price_json(const Plan& plan) {
@@ -375,6 +398,7 @@ void run_plan(const PlanArguments& arguments, Session& session) {
   std::string text = plan_text(plan, names, session.style(), bounds, transition_us(plan, evaluator),
                                alternatives, basis, doubted,
                                interval_of(plan, evaluator.on(mesh), evaluator.collective_model()));
+  text += refused_target_text(from, to, evaluator.stack().rules.set(), names);
   text += gate.text();
   text += others_text(others, plan, mesh, evaluator.stack().name, names);
   if (arguments.draws) text += drawn_text(drawn, plan, mesh, names);

@@ -73,7 +73,7 @@ Choice choose(StackEvaluator& evaluator, const OpCall& call, const DeviceMesh& m
   choice.set_digest = set_digest(expansion);
   const auto tensors = call.tensors();
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    const Layout to(decision.choice.inputs[i]);
+    const Layout to = asked_layout(call, decision.choice.inputs[i]);
     if (to.placements == tensors[i]->layout.placements) continue;
     add_steps(evaluator.plan(mesh, tensors[i]->meta, tensors[i]->layout, to), i, choice);
   }
@@ -95,7 +95,7 @@ Recorded record_question(StackEvaluator& evaluator, const Question& question) {
                          .to = question.to.text()};
       if (plan.impossible.empty()) choice.total_us = finite(plan.price.total.value());
       add_steps(plan, 0, choice);
-    } else if (is_foreach(question.call)) {
+    } else if (is_foreach(question.call.op)) {
       for (std::size_t i = 0; i < foreach_size(question.call); ++i) {
         recorded.choices.push_back(
             choose(evaluator, foreach_child(question.call, i), question.mesh));

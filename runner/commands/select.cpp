@@ -17,6 +17,7 @@
 #include "runner/session/flattened_meshes.h"
 #include "runner/session/layout_names.h"
 #include "runner/session/op_arguments.h"
+#include "strategies/rules/output_mask.h"
 #include "strategies/select/evaluator.h"
 #include "strategies/select/suite.h"
 
@@ -39,16 +40,49 @@ std::vector<std::string> texts(const std::vector<Placements>& layouts) {
   return out;
 }
 
+// Where the op's mask leaves out results, says which of them the outputs of the candidates are.
+class Results {
+ public:
+  Results(const OpCall& call, const Selection& selection)
+      : returned_(returned_results(call, selection.choice.outputs.size())),
+        outputs_(selection.choice.outputs.size()) {}
+
+  // For each output the result that it is. Empty if no result is left out.
+  [[nodiscard]] std::vector<std::size_t> positions_of(const Candidate& candidate) const {
+    std::vector<std::size_t> positions;
+    if (candidate.outputs.size() != outputs_) return positions;
+    for (std::size_t r = 0; r < returned_.size(); ++r) {
+      if (returned_[r]) positions.push_back(r);
+    }
+    return positions;
+  }
+
+  // "S(0), none, P(sum)".
+  [[nodiscard]] std::string text_of(const Candidate& candidate, const LayoutNames& names) const {
+    const std::vector<std::size_t> positions = positions_of(candidate);
+    const std::size_t results = positions.empty() ? candidate.outputs.size() : returned_.size();
+    std::vector<std::string> texts(results, "none");
+    for (std::size_t i = 0; i < candidate.outputs.size(); ++i) {
+      texts[positions.empty() ? i : positions[i]] = names.of(Layout(candidate.outputs[i]));
+    }
+    return join(texts);
+  }
+
+ private:
+  std::vector<bool> returned_;
+  std::size_t outputs_;
+};
+
 // Says why the redistribution of an input is impossible. Asks the planner only once per layout.
 class Reasons {
  public:
   Reasons(const OpCall& call, Redistributor& redistributor)
-      : tensors_(call.tensors()), redistributor_(redistributor) {}
+      : call_(call), tensors_(call.tensors()), redistributor_(redistributor) {}
 
   std::string of(const Candidate& candidate) {
     for (std::size_t i = 0; i < candidate.inputs.size(); ++i) {
       if (candidate.redistribute_us[i] < kInfinity) continue;
-      const Layout to(candidate.inputs[i]);
+      const Layout to = asked_layout(call_, candidate.inputs[i]);
       std::string& reason = known_[{i, to.text()}];
       if (reason.empty()) {
         reason = "input " + std::to_string(i) + ": " +
@@ -60,6 +94,7 @@ class Reasons {
   }
 
  private:
+  const OpCall& call_;
   boost::container::small_vector<const TensorSpec*, 4> tensors_;
   Redistributor& redistributor_;
   std::map<std::pair<std::size_t, std::string>, std::string> known_;
@@ -69,7 +104,7 @@ class Reasons {
 class Intervals {
  public:
   Intervals(const OpCall& call, const DeviceMesh& mesh, StackEvaluator& evaluator)
-      : tensors_(call.tensors()), mesh_(mesh), evaluator_(evaluator) {}
+      : call_(call), tensors_(call.tensors()), mesh_(mesh), evaluator_(evaluator) {}
 
   // Nothing if the stack does not know the error of any of the candidate's moves.
   std::optional<PriceInterval> of(const Candidate& candidate) {
@@ -118,7 +153,7 @@ class Intervals {
     std::vector<Plan> moves;
     for (std::size_t i = 0; i < candidate.inputs.size(); ++i) {
       if (candidate.inputs[i] == tensors_[i]->layout.placements) continue;
-      moves.push_back(plan_of(i, Layout(candidate.inputs[i])));
+      moves.push_back(plan_of(i, asked_layout(call_, candidate.inputs[i])));
     }
     return moves;
   }
@@ -132,7 +167,7 @@ class Intervals {
   }
 
   const std::optional<PriceInterval>& of(std::size_t input, const Placements& placements) {
-    const Layout to(placements);
+    const Layout to = asked_layout(call_, placements);
     const auto [place, is_new] = known_.try_emplace({input, to.text()});
     if (is_new && placements != tensors_[input]->layout.placements) {
       place->second =
@@ -141,14 +176,15 @@ class Intervals {
     return place->second;
   }
 
+  const OpCall& call_;
   boost::container::small_vector<const TensorSpec*, 4> tensors_;
   const DeviceMesh& mesh_;
   StackEvaluator& evaluator_;
   std::map<std::pair<std::size_t, std::string>, std::optional<PriceInterval>> known_;
 };
 
-nlohmann::json candidate_json(const Candidate& candidate, std::size_t index, Reasons& reasons,
-                              Intervals& intervals) {
+nlohmann::json candidate_json(const Candidate& candidate, std::size_t index, const Results& results,
+                              Reasons& reasons, Intervals& intervals) {
   nlohmann::json costs = nlohmann::json::array();
   for (const double cost : candidate.redistribute_us) costs.push_back(finite_or_null(cost));
   const std::string reason = reasons.of(candidate);
@@ -159,6 +195,10 @@ nlohmann::json candidate_json(const Candidate& candidate, std::size_t index, Rea
                          {"compute_us", candidate.compute_us},
                          {"total_us", finite_or_null(candidate.total_us)},
                          {"impossible", text_or_null(reason)}};
+  if (const std::vector<std::size_t> positions = results.positions_of(candidate);
+      !positions.empty()) {
+    json["output_positions"] = positions;
+  }
   add_interval(json, intervals.of(candidate));
   return json;
 }
@@ -176,18 +216,18 @@ constexpr std::string_view kQueueNote =
     "total "
     "adds up the queue's steps, where --search full prices every candidate by the planner";
 
-nlohmann::json selection_json(const Selection& selection, bool from_queue, Reasons& reasons,
-                              Intervals& intervals) {
+nlohmann::json selection_json(const Selection& selection, bool from_queue, const Results& results,
+                              Reasons& reasons, Intervals& intervals) {
   nlohmann::json candidates = nlohmann::json::array();
   for (std::size_t i = 0; i < selection.candidates.size(); ++i) {
-    candidates.push_back(candidate_json(selection.candidates[i], i, reasons, intervals));
+    candidates.push_back(candidate_json(selection.candidates[i], i, results, reasons, intervals));
   }
-  nlohmann::json json = {
-      {"candidates", candidates},
-      {"selected", candidate_json(selection.choice, selection.selected, reasons, intervals)},
-      {"ties", selection.ties},
-      {"margin_us", or_null(selection.margin_us)},
-      {"flips_with_order", selection.flips_with_order}};
+  nlohmann::json json = {{"candidates", candidates},
+                         {"selected", candidate_json(selection.choice, selection.selected, results,
+                                                     reasons, intervals)},
+                         {"ties", selection.ties},
+                         {"margin_us", or_null(selection.margin_us)},
+                         {"flips_with_order", selection.flips_with_order}};
   if (intervals.of(selection.choice)) json["undecided"] = intervals.is_undecided(selection);
   if (const nlohmann::json doubtful = intervals.doubts_of(selection.choice).json();
       !doubtful.empty()) {
@@ -240,8 +280,8 @@ std::string effort_text(const Selection& selection) {
 }
 
 std::string selection_text(const Selection& selection, bool from_queue, const LayoutNames& names,
-                           const TextStyle& style, bool shows_effort, Reasons& reasons,
-                           Intervals& intervals) {
+                           const TextStyle& style, bool shows_effort, const Results& results,
+                           Reasons& reasons, Intervals& intervals) {
   constexpr std::size_t kShown = 24;
   std::vector<std::size_t> shown(selection.candidates.size());
   std::iota(shown.begin(), shown.end(), std::size_t{0});
@@ -271,7 +311,7 @@ std::string selection_text(const Selection& selection, bool from_queue, const La
     }
     table.add(
         {i == selection.selected ? "chosen" : (tied && selection.ties.size() > 1 ? "tie" : ""),
-         std::to_string(i), layouts_text(c.outputs, names), layouts_text(c.inputs, names),
+         std::to_string(i), results.text_of(c, names), layouts_text(c.inputs, names),
          c.total_us < kInfinity ? total_figures[row] : "impossible", costs,
          style.figure(c.compute_us)});
     if (i == selection.selected) table.paint(0, Tone::kGood);
@@ -320,7 +360,7 @@ void run_select(const SelectArguments& arguments, Session& session) {
   question.call = call;
   const std::array to_ask = {&question};
   session.prepare({&evaluator.stack(), 1}, to_ask, topology);
-  const bool foreach = find_op_rule(call.op, evaluator.stack().rules).is_foreach();
+  const bool foreach = is_foreach(find_op_rule(call.op, evaluator.stack().rules).op);
   nlohmann::json json = {{"stack", evaluator.stack().name},
                          {"topology", topology.name()},
                          {"mesh", mesh.text()},
@@ -328,16 +368,17 @@ void run_select(const SelectArguments& arguments, Session& session) {
   if (!foreach) {
     const Selection selection = evaluator.select(call, mesh, options);
     const bool from_queue = is_from_queue(selection, options, evaluator.stack());
+    const Results results(call, selection);
     Reasons reasons(call, evaluator.on(mesh));
     Intervals intervals(call, mesh, evaluator);
     if (session.json()) {
-      json.update(selection_json(selection, from_queue, reasons, intervals));
+      json.update(selection_json(selection, from_queue, results, reasons, intervals));
       session.print(json);
     } else {
       session.print(LayoutNames(session).of(call) + " on " + mesh.text() + ", " +
                     printable(evaluator.stack().name) + "\n" +
                     selection_text(selection, from_queue, LayoutNames(session), session.style(),
-                                   arguments.effort, reasons, intervals));
+                                   arguments.effort, results, reasons, intervals));
     }
     return;
   }
@@ -348,13 +389,14 @@ void run_select(const SelectArguments& arguments, Session& session) {
     const OpCall child = foreach_child(call, i);
     const Selection selection = evaluator.select(child, mesh, options);
     const bool from_queue = is_from_queue(selection, options, evaluator.stack());
+    const Results results(child, selection);
     Reasons reasons(child, evaluator.on(mesh));
     Intervals intervals(child, mesh, evaluator);
-    children.push_back(selection_json(selection, from_queue, reasons, intervals));
+    children.push_back(selection_json(selection, from_queue, results, reasons, intervals));
     text += LayoutNames(session).of(child) + " on " + mesh.text() + ", " +
             printable(evaluator.stack().name) + "\n" +
             selection_text(selection, from_queue, LayoutNames(session), session.style(),
-                           arguments.effort, reasons, intervals);
+                           arguments.effort, results, reasons, intervals);
   }
   if (!session.json()) {
     session.print(text);

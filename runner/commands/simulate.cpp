@@ -16,6 +16,8 @@
 #include "runner/simulate/simulation.h"
 #include "sim/tensor_kernels.h"
 #include "strategies/proof/op_sample.h"
+#include "strategies/proof/proof_data.h"
+#include "strategies/rules/dispatch_handlers.h"
 
 namespace shardlab {
 namespace {
@@ -49,13 +51,29 @@ std::string about_merging(const Plan& plan) {
   return out;
 }
 
+// Notes that the stack's cost function gives steps of strided shards no price.
+void note_unpriced(Simulation& simulation, std::span<const Plan> plans,
+                   const StackEvaluator& evaluator) {
+  const auto is_unpriced = [](const PlanStep& step) {
+    return step.collective != Collective::kLocal && step.price.is_possible() &&
+           step.price.total == Micros() && (step.from.is_strided() || step.to.is_strided());
+  };
+  const bool any = std::any_of(plans.begin(), plans.end(), [&](const Plan& plan) {
+    return std::any_of(plan.steps.begin(), plan.steps.end(), is_unpriced);
+  });
+  if (!any) return;
+  simulation.note("the cost function of " + evaluator.stack().name +
+                  " has no price for a step from or to a strided shard, which takes no time here; "
+                  "that of --stack alpha-beta has one");
+}
+
 void simulate_redistribution(const SimulateArguments& arguments, StackEvaluator& evaluator,
                              Session& session) {
   const auto& [mesh, meta, from, to, options] = arguments.redistribution.read();
   const Plan plan = evaluator.on(mesh).plan(meta, from, to, options);
   Simulation simulation(arguments.simulation, mesh, evaluator, session);
   simulation.note_subject(meta.text() + " " + plan.path());
-  simulation.refuse(reason_against(plan));
+  simulation.refuse(plan.refusal());
   if (!simulation.is_refused() && simulation.has_data()) {
     const Executor executor = simulation.executor();
     const StopWatch distributing;
@@ -70,6 +88,7 @@ void simulate_redistribution(const SimulateArguments& arguments, StackEvaluator&
   } else if (!simulation.is_refused()) {
     (void)simulation.add(plan, nullptr, {});
   }
+  if (!simulation.is_refused()) note_unpriced(simulation, {&plan, 1}, evaluator);
   simulation.finish({{"tensor", meta.text()},
                      {"path", plan.path()},
                      {"price_us", plan.impossible.empty() ? finite_or_null(plan.price.total.value())
@@ -115,15 +134,24 @@ struct OpData {
 };
 
 // The kinds of values that an op's samples give its tensors: some must be indices, others positive.
+// Where no sample has as many tensors, a tensor gets those of its argument in any sample.
 std::vector<SampleCall::Values> values_of(const OpCall& call) {
+  std::vector<SampleCall::Values> values(call.tensors().size());
   for (const SampleCall& sample : sample_calls_of(call.op, 1)) {
-    if (sample.values.size() == call.tensors().size()) return sample.values;
+    if (sample.values.size() == values.size()) return sample.values;
+    const std::size_t arguments = std::min(call.inputs.size(), sample.call.inputs.size());
+    for (std::size_t i = 0; i < arguments; ++i) {
+      if (sample.call.inputs[i].tensors.empty()) continue;
+      for (std::size_t t = 0; t < call.inputs[i].tensors.size(); ++t) {
+        values[call.position(i) + t] = sample.values[sample.call.position(i)];
+      }
+    }
   }
-  return std::vector<SampleCall::Values>(call.tensors().size());
+  return values;
 }
 
-// Random indices that are below every extent of the other tensors, and differ along the last dim if
-// possible.
+// Indices that are below every extent of the other tensors, and differ along the last dim if
+// possible. Some targets of a loss are those that it ignores.
 HostTensor indices_of(const Executor& executor, const OpCall& call, std::size_t which) {
   const auto specs = call.tensors();
   std::int64_t limit = std::int64_t{1} << 20U;
@@ -134,9 +162,12 @@ HostTensor indices_of(const Executor& executor, const OpCall& call, std::size_t 
   }
   HostTensor indices =
       HostTensor::make(executor.memory(), specs[which]->meta.dtype, specs[which]->meta.shape);
+  Doubles values;
   for (std::int64_t i = 0; i < indices.elements(); ++i) {
-    set_element(indices, i, static_cast<double>(i % limit));
+    values.push_back(static_cast<double>(i % limit));
   }
+  ignore_some_targets(call, which, values);
+  set_elements(indices, values);
   return indices;
 }
 
@@ -194,6 +225,13 @@ void simulate_op(const SimulateArguments& arguments, StackEvaluator& evaluator, 
   if (!simulation.is_refused()) {
     (void)simulation.add(call.op, kernel_us(evaluator, mesh, op), data ? &data->execution : nullptr,
                          ready);
+    note_unpriced(simulation, op.plans, evaluator);
+    const bool moves = std::any_of(op.plans.begin(), op.plans.end(),
+                                   [](const Plan& plan) { return !plan.steps.empty(); });
+    const std::string handler = dispatch_note(call.op, moves);
+    if (!handler.empty() && kDTensor.contains(evaluator.stack().rules.set())) {
+      simulation.note(handler);
+    }
   }
   simulation.finish(
       choice_json(op),

@@ -1,17 +1,14 @@
 #include "runner/simulate/chosen_op.h"
 
 #include "costmodel/base/error.h"
+#include "strategies/rules/expansion.h"
 #include "strategies/rules/op_rule.h"
 
 namespace shardlab {
 
-const std::string& reason_against(const Plan& plan) {
-  return plan.impossible.empty() ? plan.unexecutable : plan.impossible;
-}
-
 ChosenOp choose(StackEvaluator& evaluator, const DeviceMesh& mesh, const OpCall& call,
                 const OpRule& rule) {
-  if (rule.is_foreach()) {
+  if (is_foreach(rule.op)) {
     throw InputError(
         call.op +
         " is applied to each element of a list, and its elements are selected one by one; valid: "
@@ -24,9 +21,9 @@ ChosenOp choose(StackEvaluator& evaluator, const DeviceMesh& mesh, const OpCall&
               .refused = {}};
   const auto tensors = call.tensors();
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    op.plans.push_back(
-        evaluator.on(mesh).plan(tensors[i]->meta, tensors[i]->layout, Layout(op.choice.inputs[i])));
-    const std::string& reason = reason_against(op.plans.back());
+    op.plans.push_back(evaluator.on(mesh).plan(tensors[i]->meta, tensors[i]->layout,
+                                               asked_layout(call, op.choice.inputs[i])));
+    const std::string& reason = op.plans.back().refusal();
     if (!reason.empty() && op.refused.empty()) {
       op.refused = "input " + std::to_string(i) + ", " + tensors[i]->layout.text() + " to " +
                    Layout(op.choice.inputs[i]).text() + ": " + reason;

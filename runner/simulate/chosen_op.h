@@ -24,7 +24,5 @@ struct ChosenOp {
                               const OpRule& rule);
 [[nodiscard]] double kernel_us(const StackEvaluator& evaluator, const DeviceMesh& mesh,
                                const ChosenOp& op);
-// Why a plan can't run; "" if it can.
-[[nodiscard]] const std::string& reason_against(const Plan& plan);
 
 }  // namespace shardlab

@@ -81,7 +81,8 @@ std::vector<Layout> output_layouts(const ProgramNode& node, const ChosenOp& op, 
   std::vector<Layout> layouts;
   for (const std::optional<std::size_t> made :
        match_outputs(node, op.rule, op.rule.outputs(op.call))) {
-    layouts.push_back(made ? Layout(op.choice.outputs[*made]) : Layout::replicated(mesh_ndim));
+    layouts.push_back(made ? made_layout(op.call, op.choice.outputs[*made])
+                           : Layout::replicated(mesh_ndim));
   }
   return layouts;
 }
@@ -168,9 +169,9 @@ ProgramRunPlan read_plan(const SimulateProgramArguments& arguments, const Progra
             : kernel_us_of(program, n, rule, evaluator.compute_model(), mesh, placements[n]));
     for (std::size_t i = 0; i < plan.nodes[n].moves.size(); ++i) {
       const Plan& move = plan.nodes[n].moves[i];
-      if (!plan.refused.empty() || reason_against(move).empty()) continue;
+      if (!plan.refused.empty() || move.refusal().empty()) continue;
       plan.refused = "node " + node.name + ": input " + std::to_string(i) + ", " +
-                     move.from.text() + " to " + move.to.text() + ": " + reason_against(move);
+                     move.from.text() + " to " + move.to.text() + ": " + move.refusal();
     }
   }
   return plan;

@@ -48,9 +48,9 @@ ExecutedPlan executed_plan(const ProgramSolution& solved, StackEvaluator& evalua
                                   strategies.layouts.layout(from), strategies.layouts.layout(to));
       const std::string where = "node " + solved.program.nodes[edge.reader].name + ", input " +
                                 std::to_string(edge.argument);
-      if (!reason_against(plan).empty()) {
+      if (!plan.refusal().empty()) {
         executed.unexecutable =
-            where + ", " + plan.from.text() + " to " + plan.to.text() + ": " + reason_against(plan);
+            where + ", " + plan.from.text() + " to " + plan.to.text() + ": " + plan.refusal();
         return executed;
       }
       move.us = plan.executed_price().total.value();

@@ -182,7 +182,7 @@ void LiveStacks::ask_decisions(Live& live, std::span<const Question* const> ques
     if (question->kind == Question::Kind::kPlan) continue;
     const OpCall& call = question->call;
     if (!live.rules->decisions().decides(call.op)) continue;
-    if (!is_foreach(call)) {
+    if (!is_foreach(call.op)) {
       wanted.push_back({&call, &question->mesh});
       continue;
     }

@@ -116,7 +116,7 @@ SampleCheck check_sample(const Stack& stack, TorchRules& rules,
     OpCall call = question->call;
     if (rules.decisions().decides(call.op)) continue;
     try {
-      if (is_foreach(call)) call = foreach_child(call, 0);
+      if (is_foreach(call.op)) call = foreach_child(call, 0);
     } catch (const InputError&) {  // reported when the question is asked
       continue;
     }

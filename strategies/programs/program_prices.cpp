@@ -200,7 +200,8 @@ class EdgePricer {
   // priced once.
   double price_without_plan(const TensorMeta& meta, const Placements& from, const Placements& to) {
     if (from == to) return 0.0;
-    if (const std::optional<KnownPrice> known = semantics_.known_price(from, to)) {
+    if (const std::optional<KnownPrice> known =
+            semantics_.known_price(from, to, has_strided(from) || has_strided(to))) {
       return known->cost_us;
     }
     const Bytes bytes = held_bytes(meta, from, redistributor_.mesh());

@@ -9,6 +9,7 @@
 #include "costmodel/base/error.h"
 #include "costmodel/base/text.h"
 #include "strategies/proof/op_kernel.h"
+#include "strategies/rules/expansion.h"
 #include "strategies/rules/op_rule.h"
 #include "strategies/rules/op_schemas.h"
 #include "strategies/rules/pointwise.h"
@@ -140,7 +141,7 @@ std::optional<SampleCall> pointwise_call(std::string_view op, const OpKernel& ke
   const Shape common = shape_of(sample.call, op);
   for (TensorArg& input : inputs) {
     if (whole) input.tensors[0].meta.dtype = DType::kI32;
-    if (named.is_foreach()) input.is_list = true;
+    if (is_foreach(named.op)) input.is_list = true;
   }
   if (kernel.result == OpKernel::Result::kAsSecond) inputs[0].tensors[0].meta.dtype = DType::kB8;
   if (kernel.name == "masked_fill") inputs.back().tensors[0].meta.dtype = DType::kB8;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <optional>
 
 #include "costmodel/base/index.h"
 #include "sim/counter_hash.h"
@@ -9,6 +11,7 @@
 #include "sim/partial_values.h"
 #include "sim/tensor_kernels.h"
 #include "strategies/proof/op_kernel.h"
+#include "strategies/rules/op_schemas.h"
 
 namespace shardlab {
 namespace {
@@ -117,6 +120,33 @@ std::vector<Doubles> contributions_to(const Doubles& values, bool few, ReduceOp 
   return parts;
 }
 
+// Whether a tensor of this dtype, which holds integers, can hold the integer.
+bool holds_integer(DType dtype, double value) {
+  const int bits = 8 * itemsize(dtype);
+  const bool is_unsigned = dtype == DType::kU8 || dtype == DType::kU64;
+  const double end = std::ldexp(1.0, is_unsigned ? bits : bits - 1);
+  return value >= (is_unsigned ? 0.0 : -end) && value < end && std::abs(value) <= 0x1p53;
+}
+
+// The target that the call ignores if `tensor` holds the targets of a loss that ignores one.
+std::optional<double> ignored_target(const OpCall& call, std::size_t tensor) {
+  const std::optional<OpSchema> schema = find_op_schema(call.op);
+  if (!schema) return std::nullopt;
+  std::size_t inputs = 0;
+  std::size_t args = 0;
+  std::optional<std::size_t> target;
+  std::optional<std::size_t> ignored;
+  for (const SchemaArgument& argument : schema->arguments) {
+    if (argument.name == "target") target = inputs;
+    if (argument.name == "ignore_index") ignored = args;
+    ++(argument.is_tensor() ? inputs : args);
+  }
+  if (!target || !ignored || *target >= call.inputs.size()) return std::nullopt;
+  if (call.inputs[*target].tensors.empty() || call.position(*target) != tensor) return std::nullopt;
+  constexpr std::int64_t kDefault = -100;  // of torch.nn.functional.nll_loss
+  return static_cast<double>(call.integer_arg(*ignored, kDefault));
+}
+
 HostTensor rows_taken(HostMemory& memory, HostTensor tensor, const RowLists& rows) {
   for (int d = 0; d < tensor.ndim(); ++d) {
     const auto& wanted = rows[to_index(d)];
@@ -137,6 +167,23 @@ Doubles draw_values(const TensorMeta& meta, const SampleCall::Values& values, st
   Doubles out(count);
   for (std::size_t i = 0; i < count; ++i) out[i] = value_of(draws(i), values, meta.dtype);
   return out;
+}
+
+void ignore_some_targets(const OpCall& call, std::size_t tensor, Doubles& values) {
+  const TensorMeta& meta = call.tensors()[tensor]->meta;
+  if (is_floating_point(meta.dtype) || values.size() < 2) return;
+  const std::optional<double> ignored = ignored_target(call, tensor);
+  if (!ignored || !holds_integer(meta.dtype, *ignored)) return;
+  if (std::find(values.begin(), values.end(), *ignored) != values.end()) return;
+  // The first half of every dim holds them all, and no two of them are neighbours.
+  for_each_element(meta.shape, [&](const Shape& index, std::int64_t i) {
+    std::int64_t sum = 0;
+    for (std::size_t d = 0; d < index.size(); ++d) {
+      if (2 * index[d] >= meta.shape[d] + meta.shape[d] % 2) return;
+      sum += index[d];
+    }
+    if (sum % 2 == 0) values[to_index(i)] = *ignored;
+  });
 }
 
 bool has_contributions(ReduceOp op, DType dtype) {

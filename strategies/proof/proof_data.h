@@ -2,6 +2,7 @@
 // placement.
 //
 //   Doubles whole = draw_values(meta, sample.values[0], seed);
+//   ignore_some_targets(sample.call, 0, whole);           // does nothing unless 0 holds targets
 //   DistributedValues parts = distribute(memory, meta, whole, few, p, mesh, seed);
 //   parts.locals[rank]
 //
@@ -24,6 +25,12 @@ using Doubles = std::vector<double>;
 // The values of one tensor of a sample call, row-major.
 [[nodiscard]] Doubles draw_values(const TensorMeta& meta, const SampleCall::Values& values,
                                   std::uint64_t seed);
+
+// Where `values` are the targets of a loss that ignores one of them (the argument ignore_index of
+// its schema), and none of them is that one, lets some of them be it, but not all. They are such
+// ones that shards along any dim hold different numbers of them, so that an average of the shards'
+// means is not the mean. `tensor` is the index of the values' tensor in call.tensors().
+void ignore_some_targets(const OpCall& call, std::size_t tensor, Doubles& values);
 
 // Whether proofs make up contributions of this reduction to tensors of the dtype. Truth values have
 // only maxima and minima, since a sum of them is their disjunction.

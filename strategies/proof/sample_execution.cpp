@@ -76,6 +76,7 @@ void SampleExecution::add_data_set(std::uint64_t seed) {
   std::vector<HostTensor> wholes;
   for (std::size_t t = 0; t < metas_.size(); ++t) {
     set.values.push_back(draw_values(metas_[t], sample_.values[t], seed + 101 * t));
+    ignore_some_targets(sample_.call, t, set.values.back());
     wholes.push_back(from_doubles(*memory_, metas_[t].dtype, metas_[t].shape, set.values.back()));
   }
   const LocalResult result =

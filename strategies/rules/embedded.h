@@ -1,8 +1,10 @@
-// The file of this folder that cmake/embed_file.cmake compiles into the program.
+// The files of this folder that cmake/embed_file.cmake compiles into the program.
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace shardlab {
 
@@ -10,6 +12,9 @@ namespace shardlab {
 // 65,536 characters.
 using EmbeddedFile = std::span<const std::string_view>;
 
+[[nodiscard]] EmbeddedFile embedded_op_kinds();
 [[nodiscard]] EmbeddedFile embedded_op_schemas();
+
+[[nodiscard]] std::vector<std::string> lines_of(EmbeddedFile file);
 
 }  // namespace shardlab

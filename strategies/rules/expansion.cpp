@@ -364,6 +364,7 @@ Expansion prepare_rows(const Rows& rows, std::size_t outputs, const OpCall& call
   const auto inputs = call.tensors();
   Expansion expansion;
   expansion.mesh_ndim_ = mesh.ndim();
+  expansion.own_strided_ = has_own_strided(call);
   expansion.outputs_ = outputs;
   expansion.rows_ = rows;
   expansion.tensors_.resize(outputs + inputs.size());
@@ -411,6 +412,7 @@ Expansion expand_candidates(std::span<const FollowCandidate> candidates, const O
   const auto inputs = call.tensors();
   Expansion expansion;
   expansion.mesh_ndim_ = mesh.ndim();
+  expansion.own_strided_ = has_own_strided(call);
   expansion.outputs_ = candidates.empty() ? 1 : candidates.front().outputs.size();
   const std::size_t count = expansion.outputs_ + inputs.size();
   expansion.tensors_.resize(count);
@@ -481,6 +483,40 @@ Expansion expand(const OpRule& rule, const OpCall& call, const DeviceMesh& mesh)
     return expand_candidates(rule.follow(without_registered(call), mesh), call, mesh);
   }
   return expand_rows(rows_of_call(rule, call, outputs), outputs, rule, call, mesh);
+}
+
+bool has_own_strided(const OpCall& call) {
+  bool own = false;
+  for (const TensorSpec* tensor : call.tensors()) {
+    if (tensor->layout.encodes_order()) return false;
+    own |= tensor->layout.has_strided();
+  }
+  return own;
+}
+
+Layout asked_layout(const OpCall& call, const Placements& placements) {
+  Layout layout(placements);
+  layout.own_strided = has_own_strided(call);
+  return layout;
+}
+
+Layout made_layout(const OpCall& call, const Placements& placements) {
+  // The ops that torch/distributed/tensor/_ops/_view_ops.py of PyTorch 2.13.0 has rules for.
+  constexpr std::array<std::string_view, 13> kViews = {
+      "squeeze", "squeeze_", "view",   "view_copy",   "reshape",   "_unsafe_view", "unsqueeze",
+      "expand",  "permute",  "repeat", "expand_copy", "transpose", "view_as_real"};
+  const std::string_view base = split_op_name(call.op).base;
+  Layout layout = asked_layout(call, placements);
+  layout.own_strided |= std::find(kViews.begin(), kViews.end(), base) != kViews.end();
+  return layout;
+}
+
+bool is_foreach(std::string_view op) {
+  constexpr std::array<std::string_view, 4> kPrefixes = {"_foreach_", "_amp_foreach_",
+                                                         "_fused_adam", "_fused_sgd"};
+  const std::string_view base = split_op_name(op).base;
+  return std::any_of(kPrefixes.begin(), kPrefixes.end(),
+                     [&](std::string_view prefix) { return base.starts_with(prefix); });
 }
 
 std::size_t foreach_size(const OpCall& call) {

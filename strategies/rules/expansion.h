@@ -101,7 +101,9 @@ class Expansion {
   [[nodiscard]] Layout input_layout(std::size_t input, std::uint32_t code) const {
     const Tensor& tensor = tensors_[outputs_ + input];
     if (code == tensor.current && tensor.kept) return *tensor.kept;
-    return Layout(layout(outputs_ + input, code));
+    Layout asked(layout(outputs_ + input, code));
+    asked.own_strided = own_strided_;
+    return asked;
   }
   // The digits of a code are indices of these placements: one digit per mesh dim, the first mesh
   // dim the most significant. Empty for follow rules, whose codes are positions in a list of
@@ -163,7 +165,8 @@ class Expansion {
   // memory.
   Numbers candidates_;
   unsigned shift_ = 0;
-  bool complete_ = false;  // whether every combination of rows is a candidate
+  bool complete_ = false;     // whether every combination of rows is a candidate
+  bool own_strided_ = false;  // has_own_strided() of the call
   std::string in_place_error_;
 };
 
@@ -185,6 +188,18 @@ class Expansion {
 // output and input.
 [[nodiscard]] Rows fill_rows(const Rows& rows, std::size_t outputs, const OpCall& call);
 
+// Whether the strided shards among the inputs are placements of their own, all of them. Strategies
+// then ask for such shards too, and outputs have them. Source: _propagate_use_strided_shard_flag in
+// torch/distributed/tensor/_sharding_prop.py, PyTorch 2.13.0.
+[[nodiscard]] bool has_own_strided(const OpCall& call);
+// The layout that a strategy with these placements asks of an input of the call, and the one of an
+// output. Strided shards of a view's output are always placements of their own.
+[[nodiscard]] Layout asked_layout(const OpCall& call, const Placements& placements);
+[[nodiscard]] Layout made_layout(const OpCall& call, const Placements& placements);
+
+// Whether the op takes lists of tensors (_foreach_add.List, _fused_adamw_), each element of which is
+// a decision of its own.
+[[nodiscard]] bool is_foreach(std::string_view op);
 // The call that a foreach op makes for one element of its tensor lists. If an argument is an array
 // with one number per element, the call gets only the number that belongs to its element.
 [[nodiscard]] OpCall foreach_child(const OpCall& call, std::size_t index);

@@ -199,6 +199,21 @@ Shape ReducedDims::output_shape(const Shape& input) const {
   return shape;
 }
 
+namespace {
+
+// The tensors as a message lists them: the first ones, and how many there are besides.
+std::string listed(std::span<const TensorSpec* const> tensors) {
+  constexpr std::size_t kMostListed = 8;
+  std::string text;
+  for (const TensorSpec* tensor : tensors.first(std::min(tensors.size(), kMostListed))) {
+    text += (text.empty() ? "" : ", ") + tensor->meta.text();
+  }
+  if (tensors.size() <= kMostListed) return text;
+  return text + " and " + std::to_string(tensors.size() - kMostListed) + " more";
+}
+
+}  // namespace
+
 Shape broadcast_shape(std::span<const TensorSpec* const> tensors, std::string_view op) {
   Shape shape;
   for (const TensorSpec* tensor : tensors) {
@@ -210,9 +225,7 @@ Shape broadcast_shape(std::span<const TensorSpec* const> tensors, std::string_vi
       if (extent == 1) {
         extent = other[i];
       } else if (other[i] != 1 && other[i] != extent) {
-        std::string found;
-        for (const TensorSpec* t : tensors) found += (found.empty() ? "" : ", ") + t->meta.text();
-        throw InputError(std::string(op) + ": shapes do not broadcast: " + found);
+        throw InputError(std::string(op) + ": shapes do not broadcast: " + listed(tensors));
       }
     }
   }

@@ -6,15 +6,21 @@
 #include "costmodel/base/error.h"
 #include "costmodel/base/text.h"
 #include "strategies/rules/composite_ops.h"
+#include "strategies/rules/op_kinds.h"
 #include "strategies/rules/rule_table.h"
 
 namespace shardlab {
 namespace {
 
+// The release whose rules a set has or borrows.
+Release release_behind(RuleSet set) {
+  return set.release().value_or(set == kAutoParallel2_15 ? Release::k2_15 : kReferenceRelease);
+}
+
 // The rule that a set of AutoParallel's borrows. A rule with rows is preferred to a follow rule,
 // and DTensor's rule to shardlab's.
 const OpRule* borrowed(std::string_view op, RuleSet set) {
-  const Release release = set == kAutoParallel2_15 ? Release::k2_15 : kReferenceRelease;
+  const Release release = release_behind(set);
   const std::vector<const OpRule*> dtensor = rule_table(release).named(op);
   const std::vector<const OpRule*> shardlab = rule_table(kShardlab).named(op);
   expect_one_overload(op, dtensor.empty() ? shardlab : dtensor);
@@ -43,7 +49,8 @@ std::string_view without_python_module(std::string_view op) {
   for (const OpRuleFamily* family : all_op_rules()) {
     for (const OpRule& rule : family->rules) everywhere.push_back(&rule);
   }
-  const std::vector<const OpRule*> elsewhere = RuleNames(std::move(everywhere)).named(op);
+  const RuleNames names(std::move(everywhere));
+  const std::vector<const OpRule*> elsewhere = names.named(op);
   if (!elsewhere.empty()) {
     const std::string_view name = elsewhere.back()->op;
     std::vector<std::string_view> sets;
@@ -59,6 +66,15 @@ std::string_view without_python_module(std::string_view op) {
     throw InputError("op \"" + std::string(op) +
                      "\" has no sharding rule, since PyTorch runs other ops in its place; valid: " +
                      std::string(instead));
+  }
+  // A name that has a rule without its module is suggested below.
+  const Release release = release_behind(set);
+  const std::optional<AtenOp> aten = find_aten_op(name, release);
+  if (aten && names.named(name).empty()) {
+    throw InputError("op \"" + aten->name + "\" " + why_no_rule(*aten, release) + "; valid: " +
+                     (aten->kind == OpKind::kComposite
+                          ? "those ops, which a TorchDispatchMode shows"
+                          : "the ops of `shardlab list ops`"));
   }
   std::vector<std::string_view> all = all_op_names();
   // Short forms are compared too: aten.mm is near aten.mmm, but aten.mm.default is not.
@@ -84,14 +100,6 @@ bool OpRule::is_in_place() const { return split_op_name(op).base.ends_with('_');
 std::size_t OpRule::written_outputs() const {
   return out_tensors > 0 || !split_op_name(op).overload.ends_with("out") ? out_tensors : 1;
 }
-bool OpRule::is_foreach() const {
-  constexpr std::array<std::string_view, 4> kPrefixes = {"_foreach_", "_amp_foreach_",
-                                                         "_fused_adam", "_fused_sgd"};
-  const std::string_view base = split_op_name(op).base;
-  return std::any_of(kPrefixes.begin(), kPrefixes.end(),
-                     [&](std::string_view prefix) { return base.starts_with(prefix); });
-}
-
 std::vector<std::string_view> all_op_names() {
   std::vector<std::string_view> all;
   for (const OpRuleFamily* family : all_op_rules()) {

@@ -147,12 +147,10 @@ struct OpRule {
   // Whether an input may have empty shards in the set that the rule was asked for.
   [[nodiscard]] constexpr bool allows_uneven() const { return uneven_in.contains(resolved_for); }
 
-  // These functions read PyTorch's way of naming ops: add_, mul.out, _foreach_add.List,
-  // _fused_adam_.
+  // These functions read PyTorch's way of naming ops: add_, mul.out, _fused_adam_.
   [[nodiscard]] bool is_in_place() const;
   [[nodiscard]] bool is_out_variant() const { return written_outputs() > 0; }
   [[nodiscard]] std::size_t written_outputs() const;
-  [[nodiscard]] bool is_foreach() const;
 };
 
 struct OpRuleFamily {

@@ -70,22 +70,6 @@ OpSchema schema_of(std::string_view text) {
   return schema;
 }
 
-// The lines of the file, which are sorted.
-std::vector<std::string_view> all_lines() {
-  static const std::string text = [] {
-    std::string all;
-    for (const std::string_view piece : embedded_op_schemas()) all += piece;
-    return all;
-  }();
-  std::vector<std::string_view> lines;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    lines.push_back(std::string_view(text).substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return lines;
-}
-
 bool is_list_of(const nlohmann::json& value, bool (*fits)(const nlohmann::json&)) {
   return value.is_array() && std::ranges::all_of(value, fits);
 }
@@ -222,7 +206,7 @@ bool OpSchema::has(std::string_view argument) const {
 }
 
 std::optional<OpSchema> find_op_schema(std::string_view op) {
-  static const std::vector<std::string_view> lines = all_lines();
+  static const std::vector<std::string> lines = lines_of(embedded_op_schemas());  // sorted
   if (!op.starts_with("aten.")) return std::nullopt;
   op.remove_prefix(5);
   if (op.ends_with(".default")) op.remove_suffix(8);

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -33,6 +34,10 @@ struct ReleaseEntry {
 inline constexpr std::array kReleases = {ReleaseEntry{Release::k2_13, "dtensor-2.13", "2.13.0"},
                                          ReleaseEntry{Release::k2_14, "dtensor-2.14", "2.14.1"},
                                          ReleaseEntry{Release::k2_15, "dtensor-2.15", "2.15.0"}};
+
+[[nodiscard]] constexpr std::string_view torch_version(Release release) {
+  return kReleases[static_cast<std::size_t>(release)].torch;
+}
 
 inline constexpr Release kNewestRelease = kReleases.back().release;
 // The release that rule sets without releases refer to: AutoParallel borrows its rules, and

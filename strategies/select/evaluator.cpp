@@ -473,8 +473,7 @@ Candidate StackEvaluator::candidate(const Expansion& expansion, const Pricing& p
 // For the elements of a tensor list, PyTorch selects without looking at the inputs' current
 // layouts.
 Policy StackEvaluator::policy_for(const OpCall& call) const {
-  const bool foreach = call.op.find("_foreach_") != std::string::npos;
-  return foreach ? Policy::kFirstListed : stack_.policy;
+  return is_foreach(call.op) ? Policy::kFirstListed : stack_.policy;
 }
 
 // Policies, ties and flips only look at the candidates at the minimum.

@@ -113,7 +113,7 @@ reports::AnswerDetail Explainer::explain(const Question& question,
   std::optional<PriceFlip> first_flip;
   if (question.kind == Question::Kind::kPlan) {
     explain_plan(question, detail);
-  } else if (question.call.op.find("_foreach_") == std::string::npos) {
+  } else if (!is_foreach(question.call.op)) {
     explain_call({question.call, question.mesh, also, "", looks_for_flip}, first_flip, detail);
   } else {
     const std::size_t elements = foreach_size(question.call);
@@ -153,7 +153,7 @@ Price Explainer::moves_of(const Candidate& candidate, const OpCall& call, const 
   Price sum;
   const auto tensors = call.tensors();
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    const Layout to(candidate.inputs[i]);
+    const Layout to = asked_layout(call, candidate.inputs[i]);
     if (to.placements == tensors[i]->layout.placements) continue;
     sum += evaluator_.on(mesh).plan(tensors[i]->meta, tensors[i]->layout, to).price;
   }
@@ -219,7 +219,7 @@ void Explainer::explain_call(const Job& job, std::optional<PriceFlip>& first_fli
 
   const auto tensors = call.tensors();
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    const Layout to(decision.choice.inputs[i]);
+    const Layout to = asked_layout(job.call, decision.choice.inputs[i]);
     if (to.placements == tensors[i]->layout.placements) continue;
     add_steps(evaluator_.on(job.mesh).plan(tensors[i]->meta, tensors[i]->layout, to),
               job.element + "input " + std::to_string(i), detail);

@@ -210,7 +210,7 @@ class Checker {
     Plan plan;
     double price_us = 0.0;
 
-    [[nodiscard]] bool runs() const { return plan.impossible.empty() && plan.unexecutable.empty(); }
+    [[nodiscard]] bool runs() const { return plan.refusal().empty(); }
     [[nodiscard]] std::string text() const {
       return plan.from.text() + " to " + plan.to.text() + " costs " +
              (price_us < kInfinity ? format_fixed(price_us, 3) + " us" : "infinitely much");
@@ -245,8 +245,7 @@ class Checker {
   void priced_plan_runs(InvariantResult& check) {
     const PricedMove move = priced_move();
     if (!(move.price_us < kInfinity)) return;
-    const std::string& reason =
-        move.plan.impossible.empty() ? move.plan.unexecutable : move.plan.impossible;
+    const std::string& reason = move.plan.refusal();
     judge(check, move.runs(), move.text() + ", and its plan cannot run: " + reason + move.where());
   }
 

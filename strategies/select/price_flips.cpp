@@ -176,7 +176,8 @@ class PriceFlips::Search {
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
       inputs.push_back(expansion_.input(candidate, i));
       if (expansion_.code(candidate, i) == expansion_.current_code(i)) continue;
-      total += redistributor.cost_us(tensors_[i]->meta, tensors_[i]->layout, Layout(inputs[i])) +
+      total += redistributor.cost_us(tensors_[i]->meta, tensors_[i]->layout,
+                                     expansion_.input_layout(i, expansion_.code(candidate, i))) +
                evaluator_.stack().transition_us;
     }
     if (evaluator_.stack().compute_model.entry->name == "none") return total;

@@ -126,7 +126,7 @@ void prepare_rules(RuleSource& source, std::span<const Question* const> question
   std::vector<const OpCall*> calls;
   for (const Question* question : questions) {
     if (question->kind == Question::Kind::kPlan) continue;
-    if (question->call.op.find("_foreach_") == std::string::npos) {
+    if (!is_foreach(question->call.op)) {
       calls.push_back(&question->call);
       continue;
     }
@@ -183,7 +183,7 @@ void Questionnaire::note_replicas(Answer& answer, const Plan& plan, const Device
 
 void Questionnaire::ask_op(const Question& question, QuestionResult& result) {
   try {
-    if (question.call.op.find("_foreach_") != std::string::npos) {
+    if (is_foreach(question.call.op)) {
       ask_foreach(question.call, question.mesh, result);
     } else {
       ask_select(question.call, question.mesh, result);
@@ -256,7 +256,7 @@ Answer Questionnaire::select_answer(StackEvaluator& stack, const Expansion& expa
   if (!measured_.empty()) answer.basis.emplace();
   answer.traffic.emplace();
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    const Layout to(decision.choice.inputs[i]);
+    const Layout to = asked_layout(call, decision.choice.inputs[i]);
     const bool moves = to.placements != tensors[i]->layout.placements;
     if (!moves) continue;
     const Plan plan = stack.plan(mesh, tensors[i]->meta, tensors[i]->layout, to);
@@ -302,7 +302,7 @@ bool Questionnaire::best_runs(const Candidate& best, const OpCall& call, const D
   Redistributor& reference = reference_->on(mesh);
   const auto tensors = call.tensors();
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    const Layout to(best.inputs[i]);
+    const Layout to = asked_layout(call, best.inputs[i]);
     if (to.placements == tensors[i]->layout.placements) continue;
     if (!reference.plan(tensors[i]->meta, tensors[i]->layout, to).unexecutable.empty()) {
       return false;
@@ -321,7 +321,7 @@ std::optional<reports::PriceBasis> Questionnaire::basis_of_best(const Candidate&
   Redistributor& reference = reference_->on(mesh);
   const auto tensors = call.tensors();
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    const Layout to(best.inputs[i]);
+    const Layout to = asked_layout(call, best.inputs[i]);
     if (to.placements == tensors[i]->layout.placements) continue;
     add_steps(basis, reference.plan(tensors[i]->meta, tensors[i]->layout, to), reference,
               measured_);

@@ -7,6 +7,7 @@
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/text.h"
+#include "strategies/rules/expansion.h"
 #include "strategies/rules/op_rule.h"
 #include "strategies/select/suite.h"
 
@@ -167,7 +168,7 @@ class Generator {
       add(call, draw_.below(4) == 0 ? Shape{shape.back()} : shape);
     }
     if (op_.find("Scalar") != std::string::npos) call.args = {2.0};
-    if (op_.find("_foreach_") != std::string::npos) {
+    if (is_foreach(op_)) {
       for (TensorArg& arg : call.inputs) arg.is_list = true;
     }
   }

@@ -65,7 +65,7 @@ TieItem audit_ties(const Question& question, StackEvaluator& evaluator, double w
   if (question.kind == Question::Kind::kPlan) return audit_plan(question, evaluator);
   TieItem item;
   try {
-    if (question.call.op.find("_foreach_") == std::string::npos) {
+    if (!is_foreach(question.call.op)) {
       audit_call(question.call, question.mesh, evaluator, within_percent, flips, item);
     } else {
       for (std::size_t i = 0; i < foreach_size(question.call); ++i) {

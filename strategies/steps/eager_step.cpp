@@ -85,7 +85,7 @@ EagerDecision EagerStack::make(const Question& question) {
   const auto move = [&](const TensorMeta& meta, const Layout& from, const Layout& to) {
     made.moves.push_back(evaluator_.plan(question.mesh, meta, from, to));
     const Plan& plan = made.moves.back();
-    const std::string& reason = plan.impossible.empty() ? plan.unexecutable : plan.impossible;
+    const std::string& reason = plan.refusal();
     if (reason.empty() || from.placements == to.placements) return;
     throw InputError(from.text() + " to " + to.text() + ": " + reason);
   };
@@ -95,7 +95,7 @@ EagerDecision EagerStack::make(const Question& question) {
     return made;
   }
   const OpRule& rule = rule_of(question.call.op, evaluator_.stack().rules);
-  if (rule.is_foreach()) {
+  if (is_foreach(rule.op)) {
     throw InputError(question.call.op +
                      " is applied to each element of a list; valid: the op of one element");
   }
@@ -105,7 +105,7 @@ EagerDecision EagerStack::make(const Question& question) {
   made.outputs = std::move(choice.outputs);
   const auto tensors = made.question.call.tensors();
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    move(tensors[i]->meta, tensors[i]->layout, Layout(made.inputs[i]));
+    move(tensors[i]->meta, tensors[i]->layout, asked_layout(made.question.call, made.inputs[i]));
   }
   return made;
 }
@@ -149,7 +149,9 @@ Question EagerStep::question_of(std::size_t n,
   question.id = node.name;
   question.mesh = mesh_;
   const auto layout_of = [&](const ValueRef& value) {
-    return Layout(placements[value.node].outputs[value.output]);
+    Layout layout(placements[value.node].outputs[value.output]);
+    layout.own_strided = own_strided_[value.node];
+    return layout;
   };
   if (node.computes()) {
     question.call = call_of(program_, n, mesh_.ndim());
@@ -172,6 +174,7 @@ EagerRun EagerStep::run(EagerStack& stack) { return run(Choice{.all = stack}); }
 
 EagerRun EagerStep::run(const Choice& choice) {
   EagerRun run;
+  own_strided_.assign(program_.nodes.size(), false);
   std::map<std::string, std::size_t> asked;                  // by key: index into run.questions
   std::map<const EagerDecision*, std::uint32_t> first_plan;  // index into planned.plans
   PlannedProgram planned{.program = &program_,
@@ -203,6 +206,7 @@ EagerRun EagerStep::run(const Choice& choice) {
                                  Layout(layout_of(value)), Layout(layout_of(value))));
         }
         own.outputs.assign(node.outputs.size(), layout_of(values.at(0)));
+        own_strided_[n] = own_strided_[values.at(0).node];
         continue;
       }
       const Question question = question_of(n, planned.placements);
@@ -218,6 +222,7 @@ EagerRun EagerStep::run(const Choice& choice) {
         own.outputs.assign(node.outputs.size(), decision.inputs[0]);
       } else {
         const OpRule& rule = rule_of(decision.question.call.op, stack.stack().rules);
+        own_strided_[n] = made_layout(decision.question.call, {}).own_strided;
         for (const std::optional<std::size_t> made :
              match_outputs(node, rule, rule.outputs(decision.question.call))) {
           own.outputs.push_back(made ? decision.outputs[*made]

@@ -129,6 +129,7 @@ class EagerStep {
   std::vector<const OpRule*> rules_;  // by node: the reference's; null for one that has no kernel
   StepOptions options_;
   ModelBlocks blocks_;
+  std::vector<bool> own_strided_;  // by node: of its outputs' layouts in the current run
 };
 
 }  // namespace shardlab

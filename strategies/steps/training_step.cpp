@@ -694,7 +694,7 @@ PlannedProgram planned_program(const Program& program, std::vector<NodePlacement
                             static_cast<std::uint32_t>(planned.plans.size()));
       if (is_new) {
         Plan plan = plan_move(redistributor, meta, Layout(from), Layout(to));
-        const std::string& reason = plan.impossible.empty() ? plan.unexecutable : plan.impossible;
+        const std::string& reason = plan.refusal();
         if (!reason.empty()) {
           throw InputError("node " + program.nodes[n].name + ": input " + std::to_string(i) + ", " +
                            plan.from.text() + " to " + plan.to.text() + ": " + reason);

@@ -278,9 +278,9 @@ INSTANTIATE_TEST_SUITE_P(
             "--from: layout \"P(summ)R\": at position 2: expected a reduce op: sum, avg, max, min, "
             "product, band, bor, bxor"},
         BadCommand{"MixedPartials", plan_of("2x4", "f32[8,8]", "P(sum)P(max)", "RR"),
-                   "--from: layout \"P(sum)P(max)\": at position 0: expected partials of one kind "
-                   "(only P(sum) "
-                   "and P(avg) may be mixed)"},
+                   "--from: layout \"P(sum)P(max)\": at position 6: expected partials of one kind "
+                   "(only P(sum) and P(avg) may be mixed), not P(sum) on mesh dim 0 and P(max) on "
+                   "mesh dim 1"},
         BadCommand{"OrderIndexTwice", plan_of("2x4", "f32[8,8]", "S(0)[0]S(0)[0]", "RR"),
                    "--from: layout \"S(0)[0]S(0)[0]\": at position 0: expected order indices 0 to "
                    "1 on the "

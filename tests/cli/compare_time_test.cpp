@@ -242,6 +242,25 @@ TEST(CompareTime, QuestionsThatCannotBeAskedAreNamed) {
   EXPECT_EQ(done.report["questions"], 2);
 }
 
+TEST(CompareTime, TheParametersOfAFusedOptimizerAreDecidedOneByOne) {
+  const TemporaryFolder folder;
+  const std::string lists = R"("[f32[8,4] S(0); f32[16] R]")";
+  const std::string suite =
+      folder.write("adam.json", R"json({"schema": "shardlab/suite/1", "name": "adam",
+    "title": "t", "source": "s", "questions": [
+    {"id": "q1", "kind": "select", "op": "aten._fused_adamw_.default", "mesh": "4", "inputs": [)json" +
+                                    lists + ", " + lists + ", " + lists + ", " + lists +
+                                    R"json(, "none", "[f32[] R; f32[] R]"]}]})json");
+  const Compared done = compare("dtensor-2.13", "dtensor-2.15", {suite});
+  EXPECT_EQ(done.report["questions"], 1) << done.out;
+  EXPECT_FALSE(done.report.contains("not_asked")) << done.out;
+  const std::string choice = "S(0), S(0), S(0), S(0), R -> ; R, R, R, R, R -> ";
+  EXPECT_EQ(done.record["questions"][0]["answers"][0]["choice"], choice);
+  const ProcessResult ties = run_shardlab({"ties", "--suite", suite, "--stack", "dtensor-2.15"});
+  EXPECT_EQ(ties.exit_code, 0) << ties.err;
+  EXPECT_EQ(ties.out.find("not asked"), std::string::npos) << ties.out;
+}
+
 TEST(CompareTime, ASuiteOfWhichNothingCanBeAskedIsAnError) {
   const TemporaryFolder folder;
   const std::string suite =

@@ -69,11 +69,9 @@ struct Tally {
   int merged = 0;
 };
 
-// DTensor's cost function refuses two things that its executor does: strided shards, whose order it
-// does not know, and a change of placement to or between partials on a mesh dim of one rank, where
-// nothing moves (pytorch/pytorch#163742).
-bool is_refused_by_the_cost_alone(const DeviceMesh& mesh, const Plan& plan, std::string_view why) {
-  if (why.find("unknown to the cost") != std::string_view::npos) return true;
+// DTensor's cost function refuses what its executor does: a change of placement to or between
+// partials on a mesh dim of one rank, where nothing moves (pytorch/pytorch#163742).
+bool is_refused_by_the_cost_alone(const DeviceMesh& mesh, const Plan& plan) {
   return std::any_of(plan.steps.begin(), plan.steps.end(), [&](const PlanStep& step) {
     return mesh.size(step.mesh_dims.front()) == 1 && step.to.is_partial();
   });
@@ -91,6 +89,15 @@ bool divides_factors(const Plan& plan) {
   });
 }
 
+// Another one: strided shards that should encode a shard order, but encode none, go to the greedy
+// planner, which may gather or cut a mesh dim under them. PyTorch 2.13.0 scrambles the rows as well.
+bool cuts_under_strided_shards(const Plan& plan, const DeviceMesh& mesh) {
+  const auto encodes_none = [&](const Layout& layout) {
+    return layout.encodes_order() && !decode_strided_as_order(layout, mesh);
+  };
+  return mesh.ndim() > 1 && (encodes_none(plan.from) || encodes_none(plan.to));
+}
+
 // Checks one plan. Apart from the faults above, a plan is impossible exactly when it can't be run.
 void check_plan(const Executor& executor, const Plan& plan, const DataOptions& data, bool exact,
                 Tally& tally) {
@@ -101,7 +108,7 @@ void check_plan(const Executor& executor, const Plan& plan, const DataOptions& d
   if (!result.executed) {
     ++tally.refused;
     ASSERT_NE(result.refused, "") << what;
-    EXPECT_TRUE(is_refused_by_the_cost_alone(executor.mesh(), plan, result.refused) ||
+    EXPECT_TRUE(is_refused_by_the_cost_alone(executor.mesh(), plan) ||
                 !runs_anyway(executor, plan, tensor))
         << what;
     return;
@@ -121,7 +128,7 @@ void check_plan(const Executor& executor, const Plan& plan, const DataOptions& d
         << "step " << i << " of " << what;
     before = plan.steps[i].after;
   }
-  if (divides_factors(plan)) return;
+  if (divides_factors(plan) || cuts_under_strided_shards(plan, executor.mesh())) return;
   EXPECT_TRUE(result.verified) << what << ": " << result.mismatch;
   if (!exact) return;
   EXPECT_EQ(result.max_abs_error, 0.0) << what;

@@ -74,7 +74,7 @@ class OpRuleContract : public testing::TestWithParam<RuleSet> {
 };
 
 bool returns_nothing(const RuleAndCall& one) {
-  return one.rule->is_in_place() && one.rule->is_foreach() && one.outputs.empty();
+  return one.rule->is_in_place() && is_foreach(one.rule->op) && one.outputs.empty();
 }
 
 TEST_P(OpRuleContract, EveryOpHasOneRule) {

@@ -195,9 +195,19 @@ class Replicate:
     pass
 
 
+class _StridedShard:
+    def __init__(self, dim, split_factor):
+        self.dim, self.split_factor = dim, split_factor
+
+
+class ShardOrderEntry:
+    def __init__(self, tensor_dim, mesh_dims):
+        self.tensor_dim, self.mesh_dims = tensor_dim, mesh_dims
+
+
 class Spec:
-    def __init__(self, mesh, placements, meta):
-        self.mesh, self.placements, self.tensor_meta = mesh, placements, meta
+    def __init__(self, mesh, placements, meta, shard_order=None):
+        self.mesh, self.placements, self.tensor_meta, self.shard_order = mesh, placements, meta, shard_order
 
 
 def test_specs_are_read_by_their_attributes():
@@ -211,6 +221,16 @@ def test_specs_are_read_by_their_attributes():
         shardlab.plan(Spec(Mesh((2, 4), None, first=8), src.placements, meta), "RR")
     with pytest.raises(ValueError, match="found float7"):
         shardlab.tensor_text(Meta((1,), "torch.float7"))
+
+
+def test_specs_keep_their_shard_order():
+    def text(placements, *orders):
+        return shardlab.layout_text(Spec(Mesh((2, 4)), placements, None, [ShardOrderEntry(0, order) for order in orders]))
+    assert text((Shard(0), Shard(0)), (0, 1)) == "S(0)S(0)"
+    assert text((Shard(0), Shard(0)), (1, 0)) == "S(0)[1]S(0)[0]"
+    # What a view made has a place in the shard order; what encodes an order has none.
+    assert text((Shard(0), _StridedShard(0, 4)), (0, 1)) == "S(0)[0]_S(0,4)[1]"
+    assert text((_StridedShard(0, 4), Shard(0))) == "_S(0,4)S(0)"
 
 
 def test_swapping_dtensors_cost_function(tmp_path):

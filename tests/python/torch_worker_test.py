@@ -226,6 +226,15 @@ def test_shard_orders_and_strided_shards_are_read(plain):
     assert "error" not in answers[0] and "error" not in answers[2]
 
 
+def test_strided_shards_of_views_have_another_price(plain):
+    def product(layout):
+        return {"op": "aten.mm.default", "mesh": "4", "inputs": [f"f32[8192,64] {layout}", "f32[64,64] S(1)"], "args": []}
+
+    of_view, encoded = plain.oks("decisions", questions=[product("_S(0,2)[0]"), product("_S(0,2)")])
+    assert of_view["chosen"]["outputs"] == ["S(1)"]
+    assert encoded["chosen"]["outputs"] == ["_S(0,2)"]
+
+
 def test_prices_of_transitions(plain):
     answers = plain.oks("prices", transitions=[
         transition(), transition("S(0)", "P(sum)"), transition("R", "S(1)"),

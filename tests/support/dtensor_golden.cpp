@@ -315,7 +315,7 @@ GoldenReport compare_selections(const json& file) {
         continue;
       }
       // The first element of a list that is refused.
-      const bool foreach = find_op_rule(call.op, release_of(file).release).is_foreach();
+      const bool foreach = is_foreach(find_op_rule(call.op, release_of(file).release).op);
       for (std::size_t i = 0; foreach && i < foreach_size(call); ++i) {
         static_cast<void>(evaluator.select(foreach_child(call, i), mesh));
       }

@@ -42,14 +42,14 @@ class Specs:
 
     def laid_out(self, shape, dtype, layout, opaque=False):
         session = self.session
-        placements, order = placements_of(layout, session.types, session.mesh.ndim)
+        placements, order, own = placements_of(layout, session.types, session.mesh.ndim)
         for placement in placements:
             if getattr(placement, "dim", -1) >= len(shape):
                 raise RequestError(f"The layout {layout!r} cuts a dim that a tensor of {len(shape)} dims lacks.")
         meta = session.specs.TensorMeta(session.torch.Size(shape), strides_of(shape), dtype)
         entries = order and tuple(session.specs.ShardOrderEntry(dim, tuple(mesh_dims))
                                   for dim, mesh_dims in sorted(order.items()))
-        opaque = opaque and any(type(p).__name__ == "_StridedShard" for p in placements)
+        opaque = own or opaque and any(type(p).__name__ == "_StridedShard" for p in placements)
         return session.specs.DTensorSpec(session.mesh, placements, meta, shard_order=entries,
                                          use_strided_shard_as_shard_order=False if opaque else None)
 

@@ -91,8 +91,9 @@ def placement_of(types, found):
 
 
 def placements_of(text, types, mesh_dims):
-    """(placements, {tensor dim: mesh dims in the order in which they cut it} or None) of a layout."""
-    placements, ranked, strided, at = [], {}, False, 0
+    """(placements, {tensor dim: mesh dims in the order in which they cut it} or None, own) of a layout. `own`: strided
+    shards with order indices are placements of their own, as views make them; others encode the order."""
+    placements, ranked, strided, own, at = [], {}, False, False, 0
     while at < len(text):
         found = PLACEMENT.match(text, at)
         if not found:
@@ -100,13 +101,14 @@ def placements_of(text, types, mesh_dims):
                                "P(sum), MP(0,1000) or NP(2).")
         if found["order"]:
             ranked.setdefault(int(found["dim"] or found["strided"]), {})[len(placements)] = int(found["order"])
+            own |= found["strided"] is not None
         strided |= found["strided"] is not None
         placements.append(placement_of(types, found))
         at = found.end()
     if len(placements) != mesh_dims:
         raise RequestError(f"The layout {text!r} has {len(placements)} placements, but the mesh has {mesh_dims} dims.")
-    if not ranked or strided:  # Split factors say the order themselves.
-        return tuple(placements), None
+    if not ranked or strided and not own:  # Split factors say the order themselves.
+        return tuple(placements), None, False
     order = {}
     for mesh_dim, placement in enumerate(placements):
         if hasattr(placement, "dim"):
@@ -115,7 +117,7 @@ def placements_of(text, types, mesh_dims):
         if sorted(ranks) != order[dim] or sorted(ranks.values()) != list(range(len(ranks))):
             raise RequestError(f"The layout {text!r} does not number the shards of tensor dim {dim} from 0.")
         order[dim] = sorted(ranks, key=ranks.get)
-    return tuple(placements), order
+    return tuple(placements), order, own
 
 
 # ---- Printing --------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/index.h"
+#include "strategies/rules/output_mask.h"
 #include "strategies/rules/rule_rows.h"
 #include "strategies/rules/tensor_args.h"
 
@@ -209,8 +210,8 @@ Rows maskless_rows(const OpCall& call, const OpRule& rule) {
 
 bool has_mask_on_one_dim(const OpCall& call, std::span<const Placements>, const DeviceMesh& mesh) {
   if (mesh.ndim() > 1 && Forward(call).has_mask() && rows::has_shards(call)) {
-    fail(call,
-         "PyTorch since 2.14 returns the mask on a mesh of one dim alone, found " + mesh.text());
+    refuse_mixed_none(call, mesh, 8, "return_debug_mask true",
+                      "a mesh of one dim, or return_debug_mask false");
   }
   return true;
 }
@@ -369,31 +370,62 @@ std::vector<TensorMeta> backward_outputs(const OpCall& call) {
   return outputs;
 }
 
-void expect_what_pytorch_takes(const OpCall& call, const Backward& backward) {
-  const auto expect = [&](std::initializer_list<std::size_t> arguments, bool given) {
-    for (const std::size_t i : arguments) {
-      if ((call.tensor(i) != nullptr) == given) continue;
-      fail(call, "PyTorch refuses the op " + std::string(given ? "without" : "with") +
-                     " tensor argument " + std::to_string(i));
-    }
-  };
-  if (backward.kind == Kind::kEfficient) expect({7, 8}, true);
-  if (backward.kind == Kind::kCudnn) expect({6, 7}, true);
-  if (backward.kind == Kind::kCudnn) expect({9, 10}, false);
+void expect_random_state(const OpCall& call, const Backward& backward) {
+  if (backward.kind == Kind::kFlash) return;
+  const std::size_t first = backward.kind == Kind::kEfficient ? 7 : 6;
+  for (const std::size_t i : {first, first + 1}) {
+    if (call.tensor(i) != nullptr) continue;
+    fail(call, "PyTorch refuses the op without tensor argument " + std::to_string(i));
+  }
+}
+
+// The first of the arguments of cuDNN that are offsets of the sequences.
+std::size_t offsets_of(const OpCall& call) {
+  return call.tensor(9) != nullptr ? 9 : call.tensor(10) != nullptr ? 10 : Backward::kNone;
 }
 
 Rows plain_backward_rows(const OpCall& call, const OpRule&) {
   const Backward backward(call);
-  expect_what_pytorch_takes(call, backward);
+  expect_random_state(call, backward);
+  if (backward.kind == Kind::kCudnn && offsets_of(call) != Backward::kNone) {
+    fail(call, "PyTorch 2.13 refuses the offsets of the sequences");
+  }
   return {backward.alike(call, kR), backward.alike(call, Placement::shard(1)),
           backward.alike(call, Placement::shard(0))};
 }
 
 Rows backward_rows(const OpCall& call, const OpRule&) {
   const Backward backward(call);
-  expect_what_pytorch_takes(call, backward);
+  expect_random_state(call, backward);
   return {backward.alike(call, RowEntry::any_shard(1)),
           backward.alike(call, RowEntry::any_shard(0))};
+}
+
+// Where the mask leaves out the gradient of a bias that is given, PyTorch's rows of shards have an
+// entry for it, but the row that replicates everything has none. PyTorch since 2.14 refuses to
+// combine the two. Without a bias no row has the entry.
+bool returns_bias_gradient_on_many_dims(const OpCall& call, std::span<const Placements>,
+                                        const DeviceMesh& mesh) {
+  const Backward backward(call);
+  const bool leaves_out = backward.bias && !backward.returns_bias_gradient;
+  if (mesh.ndim() > 1 && leaves_out && rows::has_shards(call)) {
+    refuse_mixed_none(call, mesh, 3, "a bias and grad_input_mask " + call.args[1].dump(),
+                      "a mesh of one dim, a mask whose last value is true, or no bias");
+  }
+  return true;
+}
+
+// For the offsets of cuDNN, the row that replicates everything has an entry since 2.14, and rows of
+// shards have none. PyTorch refuses that on one mesh dim, too.
+bool has_no_offsets_of_shards(const OpCall& call, std::span<const Placements>,
+                              const DeviceMesh& mesh) {
+  const std::size_t offsets = offsets_of(call);
+  if (offsets == Backward::kNone || !rows::has_shards(call)) return true;
+  if (mesh.ndim() > 1) {
+    refuse_mixed_none(call, mesh, 3 + call.position(offsets), "offsets of the sequences",
+                      "a call without them, or without shards");
+  }
+  fail(call, "PyTorch since 2.14 refuses the offsets of the sequences where a tensor is sharded");
 }
 
 Rows all_backward_rows(const OpCall& call, const OpRule&) {
@@ -589,11 +621,13 @@ constexpr OpRule backward(std::string_view op, RuleSets sets, RowsOf rows) {
           .shape = backward_shape};
 }
 
-// The rule of flash attention where only whole groups of heads may be sharded.
-constexpr OpRule of_whole_groups(OpRule rule) {
-  rule.filter = has_whole_groups;
+constexpr OpRule filtered(OpRule rule, decltype(OpRule::filter) filter) {
+  rule.filter = filter;
   return rule;
 }
+
+// The rule of flash attention where only whole groups of heads may be sharded.
+constexpr OpRule of_whole_groups(OpRule rule) { return filtered(rule, has_whole_groups); }
 
 constexpr std::string_view kFlash = "aten._scaled_dot_product_flash_attention.default";
 constexpr std::string_view kFlashBackward =
@@ -619,13 +653,14 @@ constexpr OpRule kRules[] = {
     maskless(kCudnn, rows::kSinceRows),
     forward(kCudnn, kShardlab, all_forward_rows),
     backward(kCudnnBackward, rows::kBeforeRows, plain_backward_rows),
-    backward(kCudnnBackward, rows::kSinceRows, backward_rows),
+    filtered(backward(kCudnnBackward, rows::kSinceRows, backward_rows), has_no_offsets_of_shards),
     backward(kCudnnBackward, kShardlab, all_backward_rows),
     forward(kEfficient, rows::kBeforeRows, plain_forward_rows),
     forward(kEfficient, rows::kSinceRows, forward_rows),
     forward(kEfficient, kShardlab, all_forward_rows),
     backward(kEfficientBackward, rows::kBeforeRows, plain_backward_rows),
-    backward(kEfficientBackward, rows::kSinceRows, backward_rows),
+    filtered(backward(kEfficientBackward, rows::kSinceRows, backward_rows),
+             returns_bias_gradient_on_many_dims),
     backward(kEfficientBackward, kShardlab, all_backward_rows),
     forward(kFlash, rows::kBeforeRows, plain_forward_rows),
     forward(kFlash, rows::kSinceRows, forward_rows),

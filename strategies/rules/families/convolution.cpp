@@ -8,6 +8,7 @@
 
 #include "costmodel/base/error.h"
 #include "strategies/rules/op_rule.h"
+#include "strategies/rules/output_mask.h"
 #include "strategies/rules/rule_rows.h"
 #include "strategies/rules/tensor_args.h"
 #include "strategies/rules/window.h"
@@ -178,7 +179,8 @@ double forward_flops(std::span<const Shape> local, const OpCall& call) {
 struct Gradients {
   ConvolutionWindow window;
   std::vector<std::int64_t> bias;  // empty if there is none
-  bool names_bias;                 // whether the extents are given, be they [0]
+  // Whether the extents are given, be they [0], but the mask leaves out the gradient of the bias.
+  bool masks_bias;
   bool of_input;
   bool of_weight;
   bool of_bias;
@@ -194,7 +196,7 @@ Gradients gradients_of(const OpCall& call) {
   const TensorMeta& input = call.required_tensor(1).meta;
   Gradients asked{.window = ConvolutionWindow(call, input, call.required_tensor(2).meta, 1),
                   .bias = call.integers_arg(0).value_or(std::vector<std::int64_t>()),
-                  .names_bias = false,
+                  .masks_bias = false,
                   .of_input = true,
                   .of_weight = true,
                   .of_bias = true};
@@ -217,7 +219,7 @@ Gradients gradients_of(const OpCall& call) {
     asked.of_bias = mask[2].get<bool>();
   }
   const std::int64_t channels = asked.window.output[1];
-  asked.names_bias = !asked.bias.empty();
+  asked.masks_bias = call.integers_arg(0).has_value() && !asked.of_bias;
   if (asked.bias == std::vector<std::int64_t>{0}) asked.bias.clear();
   if (!asked.bias.empty() && (asked.bias.size() != 1 || asked.bias[0] != channels)) {
     throw InputError(call.op + ": found bias extents " + call.args[0].dump() + "; valid: [" +
@@ -291,12 +293,12 @@ Rows pytorch_backward_rows(const OpCall& call, const OpRule&) {
 bool pytorch_backward_filter(const OpCall& call, std::span<const Placements> inputs,
                              const DeviceMesh& mesh) {
   const Gradients asked = gradients_of(call);
-  const bool of_bias = asked.of_bias || !asked.names_bias;
   const bool has_rows = rows::has_shards(call) || tiles_last_dim(asked.window);
-  if (mesh.ndim() > 1 && has_rows && !(asked.of_input && asked.of_weight && of_bias)) {
-    throw InputError(
-        call.op + ": found output_mask " + call.args[7].dump() + " on the mesh " + mesh.text() +
-        "; valid: PyTorch since 2.14 leaves out a gradient on a mesh of one dim alone");
+  const bool leaves_out = !asked.of_input || !asked.of_weight || asked.masks_bias;
+  if (mesh.ndim() > 1 && has_rows && leaves_out) {
+    const std::size_t first = !asked.of_input ? 0 : !asked.of_weight ? 1 : 2;
+    refuse_mixed_none(call, mesh, first, "output_mask " + call.args[7].dump(),
+                      "a mesh of one dim, or a mask of three gradients, each true");
   }
   return splits_last_dim_once(asked.window, call.required_tensor(1).meta.shape, inputs[1], mesh);
 }

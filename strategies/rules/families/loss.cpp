@@ -256,10 +256,7 @@ Rows backward_rows(const OpCall& call, const OpRule&) {
   return rows;
 }
 
-std::string_view excuse_forward(const OpCall& call, const Row& row) {
-  if (row[2].placement().is_shard_like() && loss_of(call).reduction == LossReduction::kMean) {
-    return "weights and ignored targets may differ between shards";
-  }
+std::string_view excuse_forward(const OpCall&, const Row& row) {
   if (row[2].placement() == kMax || row[2].placement() == kMin) {
     return "the row holds only for weights that are not negative";
   }

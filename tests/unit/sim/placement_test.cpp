@@ -188,14 +188,34 @@ TEST(LayoutText, ALoneShardNeedsNoIndexAndMayHaveIt) {
   EXPECT_EQ(Layout::parse("S(0)R", 2).text(true), "S(0)R");
 }
 
+TEST(LayoutText, AStridedShardWithAnIndexIsAPlacementOfItsOwn) {
+  const Layout own = Layout::parse("_S(0,2)[0]", 1);
+  EXPECT_TRUE(own.own_strided);
+  EXPECT_FALSE(own.encodes_order());
+  EXPECT_EQ(own.text(), "_S(0,2)[0]");
+  EXPECT_EQ(own.text(true), "_S(0,2)") << "plans are printed as PyTorch prints them";
+  EXPECT_EQ(Layout::parse("S(0)[0]_S(0,4)[1]", 2).text(), "S(0)[0]_S(0,4)[1]");
+  EXPECT_EQ(Layout::parse("S(1)_S(0,4)[0]", 2).text(), "S(1)_S(0,4)[0]");
+  const Layout encoded = Layout::parse("_S(0,2)", 1);
+  EXPECT_TRUE(encoded.encodes_order());
+  EXPECT_NE(own, encoded);
+  EXPECT_EQ(Layout::parse("S(0)[0]", 1), Layout::parse("S(0)", 1));
+}
+
 TEST(LayoutText, RoundTripsForEveryOrderOfRandomLayouts) {
   Random random(21);
   SHARDLAB_TRACE_SEED();
   for (int i = 0; i < random_cases(2000); ++i) {
     const DeviceMesh mesh = random_mesh(random, 5, 3);
-    const Layout layout = random_layout(random, mesh, 3, {.strided = random.percent(30)});
+    Layout layout = random_layout(random, mesh, 3, {.strided = random.percent(30)});
+    // An index on a strided shard makes it a placement of its own, and only such shards have one.
+    layout.own_strided = layout.has_strided() && !layout.has_default_order();
     EXPECT_EQ(Layout::parse(layout.text(), mesh.ndim()), layout) << layout.text();
-    EXPECT_EQ(Layout::parse(layout.text(true), mesh.ndim()), layout) << layout.text(true);
+    layout.own_strided = layout.has_strided();
+    EXPECT_EQ(Layout::parse(layout.text(), mesh.ndim()), layout) << layout.text();
+    const Layout in_a_plan = Layout::parse(layout.text(true), mesh.ndim());
+    EXPECT_EQ(in_a_plan.placements, layout.placements) << layout.text(true);
+    EXPECT_EQ(in_a_plan.order, layout.order) << layout.text(true);
   }
 }
 
@@ -234,10 +254,26 @@ INSTANTIATE_TEST_SUITE_P(
         TextErrorCase{"IndexOutOfTheShards", "S(0)[1]S(1)",
                       "layout \"S(0)[1]S(1)\": at position 0: expected order indices 0 to 0 on the "
                       "shards of tensor dim 0"},
-        TextErrorCase{"MixedPartials", "P(sum)P(max)",
-                      "layout \"P(sum)P(max)\": at position 0: expected partials of one kind (only "
-                      "P(sum) and P(avg) may be mixed)"}),
+        TextErrorCase{
+            "MixedPartials", "P(sum)P(max)",
+            "layout \"P(sum)P(max)\": at position 6: expected partials of one kind (only "
+            "P(sum) and P(avg) may be mixed), not P(sum) on mesh dim 0 and P(max) on mesh "
+            "dim 1"}),
     [](const auto& test) { return std::string(test.param.name); });
+
+TEST(LayoutErrorsOnSeveralMeshDims, NameThePartialsThatAreMixedAndTheirMeshDims) {
+  const std::string expected =
+      "expected partials of one kind (only P(sum) and P(avg) may be mixed), not ";
+  EXPECT_THROW_MSG(Layout::parse("P(avg)S(0)P(max)", 3), TextError,
+                   "layout \"P(avg)S(0)P(max)\": at position 10: " + expected +
+                       "P(avg) on mesh dim 0 and P(max) on mesh dim 2");
+  EXPECT_THROW_MSG(Layout::parse("RP(sum)P(avg)NP(2)P(min)", 5), TextError,
+                   "layout \"RP(sum)P(avg)NP(2)P(min)\": at position 13: " + expected +
+                       "P(sum) on mesh dim 1 and NP(2) on mesh dim 3");
+  EXPECT_THROW_MSG(Layout::parse("(Partial(avg), Replicate(), Partial(max))", 3), TextError,
+                   "layout \"(Partial(avg), Replicate(), Partial(max))\": at position 28: " +
+                       expected + "P(avg) on mesh dim 0 and P(max) on mesh dim 2");
+}
 
 TEST(LayoutErrorsOnOneMeshDim, SpeakOfOnePlacement) {
   EXPECT_THROW_MSG(Layout::parse("RR", 1), TextError,

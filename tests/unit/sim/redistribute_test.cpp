@@ -220,6 +220,34 @@ TEST(Redistribute, AnOpaqueStridedShardCostsInfinityUntilItIsPriced) {
   EXPECT_EQ(priced.cost("f32[16]", "_S(0,3)R", "RR"), priced.cost("f32[16]", "S(0)R", "RR"));
 }
 
+// The figures are those of redistribute_cost in PyTorch 2.13.0 for specs whose
+// use_strided_shard_as_shard_order is False.
+TEST(Redistribute, AStridedShardThatAViewMadeIsPricedAsPyTorchPricesIt) {
+  Bench bench({.mesh = "4", .devices_per_host = 1});
+  for (const char* free : {"R", "S(0)", "S(1)"}) {
+    EXPECT_EQ(bench.cost("f32[8192,64]", "_S(0,2)[0]", free), 0.0) << free;
+  }
+  EXPECT_EQ(bench.cost("f32[8192,64]", "S(0)", "_S(0,2)[0]"), 90.62224266611382);
+  EXPECT_EQ(bench.cost("f32[8192,64]", "P(sum)", "_S(0,2)[0]"), 174.64448533222765);
+  EXPECT_EQ(bench.cost("f32[8192,64]", "R", "_S(0,2)[0]"), 0.0);
+  Bench nested({.mesh = "2x4", .devices_per_host = 1});
+  EXPECT_EQ(nested.cost("f32[8192,64]", "S(0)[0]_S(0,2)[1]", "S(0)R"), 0.0);
+  EXPECT_EQ(nested.cost("f32[8192,64]", "S(0)[0]_S(0,2)[1]", "RR"), 21.95370711101897);
+  EXPECT_EQ(nested.cost("f32[8192,64]", "R_S(0,2)[0]", "RS(1)"), 0.0);
+  const Plan plan = nested.plan("f32[8192,64]", "S(0)[0]_S(0,2)[1]", "RR");
+  EXPECT_EQ(plan.price.total.value(), 21.95370711101897);
+  EXPECT_EQ(plan.refusal(), "");
+}
+
+TEST(Redistribute, AShardOrderThatTheCostFunctionCannotTellIsPlannedAndRuns) {
+  Bench bench({.mesh = "2x2"});
+  const Plan plan = bench.plan("f32[16]", "_S(0,2)S(0)", "RR");
+  EXPECT_EQ(plan.price.total.value(), kInf);
+  EXPECT_TRUE(plan.runs_unpriced);
+  EXPECT_EQ(plan.refusal(), "");
+  EXPECT_EQ(plan.executed_price().total.value(), bench.cost("f32[16]", "S(0)[1]S(0)[0]", "RR"));
+}
+
 TEST(Redistribute, AStridedShardThatEncodesAnOrderIsPlannedAsThatOrder) {
   Bench bench({.mesh = "2x2", .version = "v-compute"});
   const Plan plan = bench.plan("f32[16]", "_S(0,2)S(0)", "RR");

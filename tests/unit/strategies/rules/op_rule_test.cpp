@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "costmodel/base/error.h"
+#include "strategies/rules/expansion.h"
 #include "tests/support/reference_messages.h"
 #include "tests/support/reference_stacks.h"
 
@@ -93,8 +94,9 @@ TEST(OpNames, SayWhatTheOpWritesTo) {
   EXPECT_TRUE(rule("aten.mul.out").is_out_variant());
   EXPECT_TRUE(rule("aten.sum.IntList_out").is_out_variant());
   EXPECT_FALSE(rule("aten.mul.Tensor").is_out_variant());
-  EXPECT_TRUE(rule("aten._foreach_add.List").is_foreach());
-  EXPECT_FALSE(rule("aten.add.Tensor").is_foreach());
+  EXPECT_TRUE(is_foreach("aten._foreach_add.List"));
+  EXPECT_TRUE(is_foreach("aten._fused_adamw_.default"));
+  EXPECT_FALSE(is_foreach("aten.add.Tensor"));
 }
 
 TEST(RuleSets, ReadBackByTheirNames) {

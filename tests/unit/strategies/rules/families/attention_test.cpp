@@ -5,12 +5,14 @@
 #include "costmodel/base/error.h"
 #include "strategies/rules/expansion.h"
 #include "strategies/rules/op_rule.h"
+#include "tests/support/reference_messages.h"
 #include "tests/support/reference_stacks.h"
 
 namespace shardlab {
 namespace families_attention_test {
 
 using testing_support::call_of;
+using testing_support::message_of;
 using testing_support::row_texts;
 using Texts = std::vector<std::string>;
 
@@ -18,6 +20,8 @@ constexpr const char* kFlash = "aten._scaled_dot_product_flash_attention.default
 constexpr const char* kFlashBackward = "aten._scaled_dot_product_flash_attention_backward.default";
 constexpr const char* kEfficientBackward =
     "aten._scaled_dot_product_efficient_attention_backward.default";
+constexpr const char* kCudnn = "aten._scaled_dot_product_cudnn_attention.default";
+constexpr const char* kCudnnBackward = "aten._scaled_dot_product_cudnn_attention_backward.default";
 
 Texts rows_of(const OpCall& call, RuleSet set) {
   const OpRule& rule = find_op_rule(call.op, set);
@@ -112,6 +116,123 @@ TEST(EfficientAttentionBackward, ReturnsTheBiasGradientIfAskedFor) {
   }
   EXPECT_EQ(rows_of(call("f32[2,3,4,4] R", "[true, true, true, false]"), kShardlab)[0],
             "?1,?1,?1|?1,?1,?1,?1,?1,?1,?1,R,R");
+}
+
+// What expanding the call to the mesh says; "" if it has candidates.
+std::string refusal_of(const OpCall& call, RuleSet set, const char* mesh) {
+  const std::string said = message_of<InputError>([&] {
+    static_cast<void>(expand(find_op_rule(call.op, set), call, DeviceMesh::parse(mesh)));
+  });
+  return said == "(nothing was thrown)" ? "" : said;
+}
+
+constexpr std::array kSinceRows = {Release::k2_14, Release::k2_15};
+
+// A call of the efficient kernel's backward on two mesh dims, whose queries and bias have these
+// layouts.
+OpCall efficient_backward(const std::string& layout, const std::string& bias,
+                          const std::string& mask) {
+  const std::string query = "f32[2,8,64,8] " + layout;
+  return call_of(kEfficientBackward,
+                 {query, query, query, query, bias.empty() ? "none" : "f32[2,8,64,64] " + bias,
+                  query, "f32[2,8,64] " + layout, "i64[] RR", "i64[] RR"},
+                 2, "[0.0, " + mask + ", true]");
+}
+
+// PyTorch's row that replicates everything has None for a gradient of the bias that is not asked
+// for, and its rows of shards have a placement.
+TEST(EfficientAttentionBackward, MixesNoneWithPlacementsOnMeshesOfSeveralDims) {
+  const std::string unasked = "[true,true,true,false]";
+  for (const char* bias : {"S(0)S(1)", "RR", "S(0)R"}) {
+    const OpCall call = efficient_backward("S(0)S(1)", bias, unasked);
+    for (const RuleSet set : kSinceRows) {
+      for (const char* mesh : {"2x4", "1x4", "4x1"}) {
+        EXPECT_EQ(refusal_of(call, set, mesh),
+                  std::string(kEfficientBackward) + ": found a bias and grad_input_mask " +
+                      unasked + " on the mesh " + mesh +
+                      "; valid: a mesh of one dim, a mask whose last value is true, or no "
+                      "bias; PyTorch since 2.14 says that strategy position 3 mixes "
+                      "None with placements across mesh dims")
+            << to_string(set) << " " << bias;
+      }
+    }
+    EXPECT_EQ(refusal_of(call, Release::k2_13, "2x4"), "");
+    EXPECT_EQ(refusal_of(call, kShardlab, "2x4"), "");
+  }
+  for (const RuleSet set : kSinceRows) {
+    EXPECT_NE(refusal_of(efficient_backward("_S(1,2)R", "RR", unasked), set, "2x4"), "");
+    EXPECT_NE(refusal_of(efficient_backward("RR", "S(2)R", unasked), set, "2x4"), "");
+    EXPECT_NE(
+        refusal_of(efficient_backward("S(0)R", "RR", "[false,false,false,false]"), set, "2x4"), "");
+  }
+}
+
+// Neither has a placement without a bias, both have one where the gradient is asked for, and the
+// rows of shards are left out where no tensor is sharded. On one mesh dim no rows are combined.
+TEST(EfficientAttentionBackward, LeavesOutTheBiasGradientElsewhere) {
+  const std::string unasked = "[true,true,true,false]";
+  for (const RuleSet set : kSinceRows) {
+    EXPECT_EQ(refusal_of(efficient_backward("S(0)S(1)", "", unasked), set, "2x4"), "");
+    EXPECT_EQ(refusal_of(efficient_backward("S(0)S(1)", "", "[true,true,true,true]"), set, "2x4"),
+              "");
+    EXPECT_EQ(
+        refusal_of(efficient_backward("S(0)S(1)", "RR", "[false,false,false,true]"), set, "2x4"),
+        "");
+    EXPECT_EQ(refusal_of(efficient_backward("RR", "RR", unasked), set, "2x4"), "");
+    EXPECT_EQ(refusal_of(efficient_backward("P(sum)R", "RP(avg)", unasked), set, "2x4"), "");
+    const std::string query = "f32[2,8,64,8] S(0)";
+    const OpCall one_dim = call_of(kEfficientBackward,
+                                   {query, query, query, query, "f32[2,8,64,64] S(0)", query,
+                                    "f32[2,8,64] S(0)", "i64[] R", "i64[] R"},
+                                   1, "[0.0, " + unasked + ", true]");
+    EXPECT_EQ(refusal_of(one_dim, set, "4"), "");
+  }
+}
+
+TEST(CudnnAttention, MixesNoneWithPlacementsWhereItReturnsTheMask) {
+  const auto call = [](const std::string& layout, const char* mask) {
+    const std::string query = "f32[2,8,64,8] " + layout;
+    return call_of(kCudnn, {query, query, query}, 2,
+                   std::string("[true, 0.0, true, ") + mask + "]");
+  };
+  for (const RuleSet set : kSinceRows) {
+    EXPECT_EQ(refusal_of(call("S(0)R", "true"), set, "2x4"),
+              std::string(kCudnn) +
+                  ": found return_debug_mask true on the mesh 2x4; valid: a mesh of one dim, or "
+                  "return_debug_mask false; PyTorch since 2.14 says that strategy "
+                  "position 8 mixes None with placements across mesh dims");
+    EXPECT_EQ(refusal_of(call("S(0)R", "false"), set, "2x4"), "");
+    EXPECT_EQ(refusal_of(call("RR", "true"), set, "2x4"), "");
+  }
+}
+
+// In the row that replicates everything PyTorch since 2.14 has a placement for the offsets, and in
+// its rows of shards it has none.
+TEST(CudnnAttentionBackward, TakesOffsetsWhereNoTensorIsSharded) {
+  const auto call = [](const std::string& layout, const std::string& replicated) {
+    const std::string query = "f32[4,8,64,8] " + layout;
+    const std::string offsets = "i32[5] " + replicated;
+    return call_of(kCudnnBackward,
+                   {query, query, query, query, query, "f32[4,8,64,1] " + layout,
+                    "i64[] " + replicated, "i64[] " + replicated, "none", offsets, offsets},
+                   static_cast<int>(replicated.size()), "[64, 64, 0.0, true]");
+  };
+  for (const RuleSet set : kSinceRows) {
+    EXPECT_EQ(refusal_of(call("RR", "RR"), set, "2x4"), "");
+    EXPECT_EQ(refusal_of(call("P(sum)R", "RR"), set, "2x4"), "");
+    EXPECT_EQ(refusal_of(call("R", "R"), set, "4"), "");
+    EXPECT_EQ(refusal_of(call("S(0)R", "RR"), set, "2x4"),
+              std::string(kCudnnBackward) +
+                  ": found offsets of the sequences on the mesh 2x4; valid: a call without them, "
+                  "or without shards; PyTorch since 2.14 says that strategy position 11 mixes None "
+                  "with placements across mesh dims");
+    EXPECT_EQ(refusal_of(call("S(0)", "R"), set, "4"),
+              std::string(kCudnnBackward) +
+                  ": PyTorch since 2.14 refuses the offsets of the sequences where a tensor is "
+                  "sharded");
+  }
+  EXPECT_EQ(refusal_of(call("RR", "RR"), Release::k2_13, "2x4"),
+            std::string(kCudnnBackward) + ": PyTorch 2.13 refuses the offsets of the sequences");
 }
 
 }  // namespace families_attention_test

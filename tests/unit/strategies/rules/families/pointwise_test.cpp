@@ -183,7 +183,7 @@ TEST(FusedOptimizers, ReplicateStepsAndScales) {
                         "[f32[4] S(0)]", "[f32[] R]",     "f32[] R"};
   const OpRule& rule = find_op_rule("aten._fused_adam_.tensor_lr", Release::k2_13);
   const OpCall call = call_of("aten._fused_adam_.tensor_lr", inputs, 1);
-  EXPECT_TRUE(rule.is_foreach());
+  EXPECT_TRUE(is_foreach(rule.op));
   EXPECT_TRUE(rule.outputs(call).empty());
   EXPECT_EQ(row_texts(rule.rows(call, rule), 0), Texts({"|?0,?0,?0,?0,?0,R,R"}));
 }

@@ -4,6 +4,7 @@
 
 #include "costmodel/base/error.h"
 #include "strategies/rules/op_rule.h"
+#include "tests/support/reference_messages.h"
 #include "tests/support/reference_stacks.h"
 
 namespace shardlab {
