@@ -279,6 +279,10 @@ Layout parse_layout_text(std::string_view text, int mesh_ndim, std::optional<int
                             " on the shards of tensor dim " + std::to_string(dim));
     }
   }
+  for (std::size_t i = 0; layout.own_strided && i < placements.size(); ++i) {
+    if (!placements[i].is_strided() || index[i] >= 0) continue;
+    cursor.fail_at(starts[i], "an order index on each strided shard, or on none");
+  }
   return layout;
 }
 
@@ -404,10 +408,11 @@ std::string torch_text(const Layout& layout, bool always_order) {
   std::string out = "(";
   std::set<int> dims;  // those whose order is written
   const ShardOrder defaults = ShardOrder::default_of(layout.placements);
+  const bool own_strided = layout.own_strided && layout.has_strided();
   for (int m = 0; m < layout.ndim(); ++m) {
     out += (m > 0 ? ", " : "") + torch_text(layout[m]);
     if (!layout[m].is_shard_like()) continue;
-    if (layout.order.position(m) != defaults.position(m) ||
+    if (own_strided || layout.order.position(m) != defaults.position(m) ||
         (always_order && layout.mesh_dims_of(layout[m].dim()).size() > 1)) {
       dims.insert(layout[m].dim());
     }

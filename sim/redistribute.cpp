@@ -458,7 +458,15 @@ Plan Redistributor::plan_of_steps(const TensorMeta& meta, const Layout& from,
   Plan plan(meta, from, from);
   expect_registered(meta, from, mesh_);
   const std::vector<std::int64_t> coordinate = mesh_.coordinate(rank);
-  Layout layout = from;
+  // The steps of a strided shard that encodes an order may be those of plain shards in that order.
+  const auto first = std::find_if(steps.begin(), steps.end(), [&](const StepRequest& request) {
+    const int m = request.mesh_dim;
+    return m >= 0 && m < mesh_.ndim() && from[m].is_strided();
+  });
+  if (from.encodes_order() && first != steps.end() && first->from.is_shard()) {
+    plan.start = decode_strided_as_order(from, mesh_).value_or(from);
+  }
+  Layout layout = plan.start;
   for (const StepRequest& request : steps) {
     if (request.mesh_dim < 0 || request.mesh_dim >= mesh_.ndim() ||
         layout[request.mesh_dim] != request.from) {

@@ -261,10 +261,9 @@ class Writer {
   // Writes the steps of a move, and returns the variable that has the result.
   std::string write_move(std::size_t n, std::size_t input, const std::string& variable,
                          const Plan& move, bool in_backward) {
-    if (!move.impossible.empty() || !move.unexecutable.empty()) {
+    if (!move.refusal().empty()) {
       throw InputError("input " + std::to_string(input) + ", " + move.from.text() + " to " +
-                       move.to.text() + ": " +
-                       (move.impossible.empty() ? move.unexecutable : move.impossible));
+                       move.to.text() + ": " + move.refusal());
     }
     std::string current = variable;
     Layout before = move.start;

@@ -37,6 +37,7 @@ struct PlanArguments {
 };
 
 nlohmann::json parts_json(const Price& price) {
+  if (!price.is_possible()) return parts_json(Price());
   return {{"latency", price.latency.value()},
           {"transfer", price.transfer.value()},
           {"compute", price.compute.value()},

@@ -229,7 +229,8 @@ void simulate_op(const SimulateArguments& arguments, StackEvaluator& evaluator, 
     const bool moves = std::any_of(op.plans.begin(), op.plans.end(),
                                    [](const Plan& plan) { return !plan.steps.empty(); });
     const std::string handler = dispatch_note(call.op, moves);
-    if (!handler.empty() && kDTensor.contains(evaluator.stack().rules.set())) {
+    const RuleSet rules = evaluator.stack().rules.set();
+    if (!handler.empty() && (kDTensor.contains(rules) || rules == kDTensorLegacy)) {
       simulation.note(handler);
     }
   }

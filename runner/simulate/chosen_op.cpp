@@ -21,12 +21,15 @@ ChosenOp choose(StackEvaluator& evaluator, const DeviceMesh& mesh, const OpCall&
               .refused = {}};
   const auto tensors = call.tensors();
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    op.plans.push_back(evaluator.on(mesh).plan(tensors[i]->meta, tensors[i]->layout,
-                                               asked_layout(call, op.choice.inputs[i])));
+    const Layout& from = tensors[i]->layout;
+    const Layout to = asked_layout(call, op.choice.inputs[i]);
+    // What strided shards mean may differ where nothing moves.
+    const bool stays = from.placements == to.placements && from.order == to.order;
+    op.plans.push_back(evaluator.on(mesh).plan(tensors[i]->meta, from, stays ? from : to));
     const std::string& reason = op.plans.back().refusal();
     if (!reason.empty() && op.refused.empty()) {
-      op.refused = "input " + std::to_string(i) + ", " + tensors[i]->layout.text() + " to " +
-                   Layout(op.choice.inputs[i]).text() + ": " + reason;
+      op.refused = "input " + std::to_string(i) + ", " + from.text() + " to " + to.text() + ": " +
+                   reason;
     }
   }
   return op;

@@ -216,8 +216,9 @@ class SelectCheck final : public Check {
     nlohmann::json names = nlohmann::json::array();
     const auto tensors = call_.tensors();
     for (std::size_t i = 0; i < tensors.size(); ++i) {
-      const Plan plan = evaluator.on(mesh_).plan(tensors[i]->meta, tensors[i]->layout,
-                                                 Layout(selection.choice.inputs[i]));
+      const Layout to = asked_layout(call_, selection.choice.inputs[i]);
+      if (to.placements == tensors[i]->layout.placements) continue;
+      const Plan plan = evaluator.on(mesh_).plan(tensors[i]->meta, tensors[i]->layout, to);
       for (const PlanStep& step : plan.steps) {
         if (step.collective != Collective::kLocal) names.push_back(to_string(step.collective));
       }

@@ -329,9 +329,7 @@ Plan plan_move(Redistributor& redistributor, const TensorMeta& meta, const Layou
                const Layout& to) {
   Plan plan = redistributor.plan(meta, from, to);
   const bool is_strided = from.has_strided() || to.has_strided();
-  if (!is_strided || !plan.impossible.empty() || !plan.unexecutable.empty() || nests(plan)) {
-    return plan;
-  }
+  if (!is_strided || !plan.refusal().empty() || nests(plan)) return plan;
   std::vector<StepRequest> steps;
   for_each_greedy_step<Nesting::kAllShards>(
       from.placements, to.placements, num_shards(from.placements, redistributor.mesh(), true) > 1,

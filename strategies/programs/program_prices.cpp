@@ -200,6 +200,7 @@ class EdgePricer {
   // priced once.
   double price_without_plan(const TensorMeta& meta, const Placements& from, const Placements& to) {
     if (from == to) return 0.0;
+    // These semantics price an edge by its ends, and do not ask what strided shards mean.
     if (const std::optional<KnownPrice> known =
             semantics_.known_price(from, to, has_strided(from) || has_strided(to))) {
       return known->cost_us;

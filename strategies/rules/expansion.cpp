@@ -364,7 +364,7 @@ Expansion prepare_rows(const Rows& rows, std::size_t outputs, const OpCall& call
   const auto inputs = call.tensors();
   Expansion expansion;
   expansion.mesh_ndim_ = mesh.ndim();
-  expansion.own_strided_ = has_own_strided(call);
+  expansion.own_strided_ = asks_own_strided(call);
   expansion.outputs_ = outputs;
   expansion.rows_ = rows;
   expansion.tensors_.resize(outputs + inputs.size());
@@ -412,7 +412,7 @@ Expansion expand_candidates(std::span<const FollowCandidate> candidates, const O
   const auto inputs = call.tensors();
   Expansion expansion;
   expansion.mesh_ndim_ = mesh.ndim();
-  expansion.own_strided_ = has_own_strided(call);
+  expansion.own_strided_ = asks_own_strided(call);
   expansion.outputs_ = candidates.empty() ? 1 : candidates.front().outputs.size();
   const std::size_t count = expansion.outputs_ + inputs.size();
   expansion.tensors_.resize(count);
@@ -485,29 +485,25 @@ Expansion expand(const OpRule& rule, const OpCall& call, const DeviceMesh& mesh)
   return expand_rows(rows_of_call(rule, call, outputs), outputs, rule, call, mesh);
 }
 
-bool has_own_strided(const OpCall& call) {
-  bool own = false;
+bool asks_own_strided(const OpCall& call) {
   for (const TensorSpec* tensor : call.tensors()) {
-    if (tensor->layout.encodes_order()) return false;
-    own |= tensor->layout.has_strided();
+    if (tensor->layout.has_strided()) return tensor->layout.own_strided;
   }
-  return own;
+  return true;
 }
 
 Layout asked_layout(const OpCall& call, const Placements& placements) {
   Layout layout(placements);
-  layout.own_strided = has_own_strided(call);
+  layout.own_strided = asks_own_strided(call);
   return layout;
 }
 
 Layout made_layout(const OpCall& call, const Placements& placements) {
-  // The ops that torch/distributed/tensor/_ops/_view_ops.py of PyTorch 2.13.0 has rules for.
-  constexpr std::array<std::string_view, 13> kViews = {
-      "squeeze", "squeeze_", "view",   "view_copy",   "reshape",   "_unsafe_view", "unsqueeze",
-      "expand",  "permute",  "repeat", "expand_copy", "transpose", "view_as_real"};
-  const std::string_view base = split_op_name(call.op).base;
-  Layout layout = asked_layout(call, placements);
-  layout.own_strided |= std::find(kViews.begin(), kViews.end(), base) != kViews.end();
+  const auto tensors = call.tensors();
+  Layout layout(placements);
+  layout.own_strided = std::none_of(tensors.begin(), tensors.end(), [](const TensorSpec* tensor) {
+    return tensor->layout.encodes_order();
+  });
   return layout;
 }
 

@@ -100,7 +100,11 @@ class Expansion {
   }
   [[nodiscard]] Layout input_layout(std::size_t input, std::uint32_t code) const {
     const Tensor& tensor = tensors_[outputs_ + input];
-    if (code == tensor.current && tensor.kept) return *tensor.kept;
+    // A layout that is kept in another sense of its strided shards is another layout.
+    const bool keeps = tensor.kept && tensor.kept->encodes_order() != own_strided_;
+    if (code == tensor.current && tensor.kept && (keeps || !tensor.kept->has_strided())) {
+      return *tensor.kept;
+    }
     Layout asked(layout(outputs_ + input, code));
     asked.own_strided = own_strided_;
     return asked;
@@ -166,7 +170,7 @@ class Expansion {
   Numbers candidates_;
   unsigned shift_ = 0;
   bool complete_ = false;     // whether every combination of rows is a candidate
-  bool own_strided_ = false;  // has_own_strided() of the call
+  bool own_strided_ = false;  // asks_own_strided() of the call
   std::string in_place_error_;
 };
 
@@ -188,13 +192,15 @@ class Expansion {
 // output and input.
 [[nodiscard]] Rows fill_rows(const Rows& rows, std::size_t outputs, const OpCall& call);
 
-// Whether the strided shards among the inputs are placements of their own, all of them. Strategies
-// then ask for such shards too, and outputs have them. Source: _propagate_use_strided_shard_flag in
-// torch/distributed/tensor/_sharding_prop.py, PyTorch 2.13.0.
-[[nodiscard]] bool has_own_strided(const OpCall& call);
-// The layout that a strategy with these placements asks of an input of the call, and the one of an
-// output. Strided shards of a view's output are always placements of their own.
+// Whether the strided shards that strategies ask for are placements of their own: as those of the
+// first input that has any. Source: _input_use_strided in expand_to_full_mesh_op_strategy of
+// torch/distributed/tensor/_ops/utils.py, PyTorch 2.13.0.
+[[nodiscard]] bool asks_own_strided(const OpCall& call);
+// The layout that a strategy with these placements asks of an input of the call.
 [[nodiscard]] Layout asked_layout(const OpCall& call, const Placements& placements);
+// The layout of an output with these placements. Its strided shards are placements of their own
+// unless those of an input encode a shard order. Source: _view_ops.py, and
+// _propagate_use_strided_shard_flag in _sharding_prop.py beside it.
 [[nodiscard]] Layout made_layout(const OpCall& call, const Placements& placements);
 
 // Whether the op takes lists of tensors (_foreach_add.List, _fused_adamw_), each element of which is

@@ -373,6 +373,8 @@ Plan StackEvaluator::plan(const DeviceMesh& mesh, const TensorMeta& meta, const 
   } else {
     plan.price = Price::make_impossible("its price is infinite where the decision was made");
     plan.impossible = plan.price.impossible;
+    plan.runs_unpriced = (from.encodes_order() || to.encodes_order()) && !plan.steps.empty() &&
+                         plan.executed_price().is_possible();
   }
   return plan;
 }

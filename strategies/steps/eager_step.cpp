@@ -83,7 +83,9 @@ const EagerDecision& EagerStack::decide(const std::string& key, const Question& 
 EagerDecision EagerStack::make(const Question& question) {
   EagerDecision made{.question = question, .inputs = {}, .outputs = {}, .moves = {}};
   const auto move = [&](const TensorMeta& meta, const Layout& from, const Layout& to) {
-    made.moves.push_back(evaluator_.plan(question.mesh, meta, from, to));
+    // What strided shards mean may differ where nothing moves.
+    const bool stays = from.placements == to.placements && from.order == to.order;
+    made.moves.push_back(evaluator_.plan(question.mesh, meta, from, stays ? from : to));
     const Plan& plan = made.moves.back();
     const std::string& reason = plan.refusal();
     if (reason.empty() || from.placements == to.placements) return;

@@ -38,5 +38,52 @@ TEST(SimulateNotes, SayThatStepsOfStridedShardsHaveNoPrice) {
   EXPECT_THAT(gathered("alpha-beta"), Not(HasSubstr("has no price")));
 }
 
+// A view of rows in _S(0,2), and its product with a weight that is cut by columns.
+constexpr const char* kViewed = R"json({"schema": "shardlab/program/1", "name": "viewed", "nodes": [
+  {"name": "x", "kind": "input", "outputs": [{"dtype": "f32", "shape": [8192, 64]}]},
+  {"name": "w", "kind": "parameter", "outputs": [{"dtype": "f32", "shape": [64, 64]}]},
+  {"name": "v", "op": "aten.view.default", "inputs": ["x"], "args": {"positional": [[8192, 64]]},
+   "outputs": [{"dtype": "f32", "shape": [8192, 64]}]},
+  {"name": "y", "op": "aten.mm.default", "inputs": ["v", "w"], "args": {"positional": []},
+   "outputs": [{"dtype": "f32", "shape": [8192, 64]}]},
+  {"name": "out", "kind": "output", "inputs": ["y"],
+   "outputs": [{"dtype": "f32", "shape": [8192, 64]}]}]})json";
+
+TEST(StridedPrograms, KeepWhatTheirStridedShardsMean) {
+  const TemporaryFolder folder;
+  const std::string program = folder.write("viewed.json", kViewed);
+  const auto moved = [&](const std::string& layout) {
+    const ProcessResult result =
+        run_shardlab({"simulate", program, "--mesh", "4", "--pin", "x=" + layout, "--pin", "w=S(1)",
+                      "--stack", "dtensor-2.15"});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.out;
+  };
+  EXPECT_THAT(moved("_S(0,2)[0]"), HasSubstr("_S(0,2)->R")) << "the activation";
+  EXPECT_THAT(moved("_S(0,2)"), HasSubstr("S(1)->R")) << "the weight";
+  EXPECT_THAT(moved("_S(0,2)"), Not(HasSubstr("_S(0,2)->R")));
+}
+
+TEST(StridedPlans, AreWrittenAndReadBackAlthoughTheyHaveNoPrice) {
+  const TemporaryFolder folder;
+  const std::vector<std::string> move = {"--mesh", "2x2",         "--tensor", "f32[16]",
+                                         "--from", "_S(0,2)S(0)", "--to",     "RR"};
+  std::vector<std::string> words = {"plan", "--stack", "dtensor-2.15", "--out", "report"};
+  words.insert(words.end(), move.begin(), move.end());
+  EXPECT_EQ(run_shardlab(words, folder.path()).exit_code, 0);
+  folder.write("suite.json", R"json({"schema": "shardlab/suite/1", "name": "few", "title": "t",
+    "source": "s", "questions": [{"id": "q1", "kind": "plan", "mesh": "2x2", "tensor": "f32[16]",
+    "from": "_S(0,2)S(0)", "to": "RR"}]})json");
+  const ProcessResult recorded = run_shardlab(
+      {"record", "--suite", "suite.json", "--stack", "dtensor-2.15", "--out", "few.choices.json"},
+      folder.path());
+  ASSERT_EQ(recorded.exit_code, 0) << recorded.err;
+  words = {"plan", "--stack", "few.choices.json"};
+  words.insert(words.end(), move.begin(), move.end());
+  const ProcessResult read = run_shardlab(words, folder.path());
+  EXPECT_EQ(read.exit_code, 0) << read.err;
+  EXPECT_THAT(read.out, HasSubstr("which run all the same"));
+}
+
 }  // namespace simulate_notes_test
 }  // namespace shardlab::testing_support

@@ -128,7 +128,8 @@ void check_plan(const Executor& executor, const Plan& plan, const DataOptions& d
         << "step " << i << " of " << what;
     before = plan.steps[i].after;
   }
-  if (divides_factors(plan) || cuts_under_strided_shards(plan, executor.mesh())) return;
+  if (divides_factors(plan)) return;
+  if (!result.verified && cuts_under_strided_shards(plan, executor.mesh())) return;
   EXPECT_TRUE(result.verified) << what << ": " << result.mismatch;
   if (!exact) return;
   EXPECT_EQ(result.max_abs_error, 0.0) << what;

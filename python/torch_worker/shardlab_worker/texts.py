@@ -1,6 +1,6 @@
 """Text forms of meshes, tensors, placements and layouts, read and printed as shardlab does.
 
-    mesh 2x4 or dp=2,tp=4    tensor f32[16,32]    layout S(0)RP(sum), S(0)[1]S(0)[0]R, _S(0,2)R    row P(sum)|?1,?0
+    mesh 2x4 or dp=2,tp=4    tensor f32[16,32]    layout S(0)RP(sum), S(0)[1]S(0)[0]R, _S(0,2)R, _S(0,2)[0]R    row P(sum)|?1,?0
 """
 
 import math

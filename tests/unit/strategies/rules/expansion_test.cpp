@@ -475,5 +475,20 @@ TEST(Foreach, ListsOfUnequalLengthAreAnError) {
                    "op: takes tensor lists, such as \"[f32[8,8] R]\"");
 }
 
+TEST(StridedLayouts, FollowWhatTheInputsMeanByThem) {
+  const Placements strided = {Placement::strided_shard(0, 2)};
+  const auto texts = [&](const char* first, const char* second) {
+    const OpCall call = call_of(
+        "aten.add.Tensor", {std::string("f32[8] ") + first, std::string("f32[8] ") + second}, 1);
+    return asked_layout(call, strided).text() + " " + made_layout(call, strided).text();
+  };
+  EXPECT_EQ(texts("_S(0,2)[0]", "R"), "_S(0,2)[0] _S(0,2)[0]");
+  EXPECT_EQ(texts("R", "_S(0,2)"), "_S(0,2) _S(0,2)");
+  EXPECT_EQ(texts("_S(0,2)[0]", "_S(0,2)"), "_S(0,2)[0] _S(0,2)") << "the first one counts";
+  EXPECT_EQ(texts("_S(0,2)", "_S(0,2)[0]"), "_S(0,2) _S(0,2)");
+  // Without strided inputs, only a view makes such an output.
+  EXPECT_EQ(texts("S(0)", "R"), "_S(0,2)[0] _S(0,2)[0]");
+}
+
 }  // namespace expansion_test
 }  // namespace shardlab
