@@ -200,9 +200,9 @@ struct Layout {
   Layout(Placements p, ShardOrder o) : placements(std::move(p)), order(o) {}
   [[nodiscard]] static Layout replicated(int mesh_ndim);
   // Reads `mesh_ndim` placements. A strided shard with an order index, such as _S(0,2)[0], is a
-  // placement of its own (own_strided). Throws TextError for an unknown placement, a wrong number of
-  // them, a forbidden mix of partials, and order indices that are not a permutation, or that only
-  // some shards of a tensor dim have.
+  // placement of its own (own_strided). Throws TextError for an unknown placement, a wrong number
+  // of them, a forbidden mix of partials, and order indices that are not a permutation, or that
+  // only some shards of a tensor dim have.
   [[nodiscard]] static Layout parse(std::string_view text, int mesh_ndim);
 
   [[nodiscard]] int ndim() const { return static_cast<int>(placements.size()); }

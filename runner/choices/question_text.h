@@ -14,8 +14,8 @@
 
 namespace shardlab {
 
-// {"op", "inputs", "args"} with the inputs' shapes alone. An element of a foreach op is written as a
-// call on lists of one tensor.
+// {"op", "inputs", "args"} with the inputs' shapes alone. An element of a foreach op is written as
+// a call on lists of one tensor.
 [[nodiscard]] nlohmann::json rows_question(const OpCall& call);
 // {"op", "inputs", "args", "mesh", "devices_per_host"} with the inputs' layouts.
 [[nodiscard]] nlohmann::json decision_question(const OpCall& call, const DeviceMesh& mesh,

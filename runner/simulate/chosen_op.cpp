@@ -28,8 +28,8 @@ ChosenOp choose(StackEvaluator& evaluator, const DeviceMesh& mesh, const OpCall&
     op.plans.push_back(evaluator.on(mesh).plan(tensors[i]->meta, from, stays ? from : to));
     const std::string& reason = op.plans.back().refusal();
     if (!reason.empty() && op.refused.empty()) {
-      op.refused = "input " + std::to_string(i) + ", " + from.text() + " to " + to.text() + ": " +
-                   reason;
+      op.refused =
+          "input " + std::to_string(i) + ", " + from.text() + " to " + to.text() + ": " + reason;
     }
   }
   return op;

@@ -203,8 +203,8 @@ class Expansion {
 // _propagate_use_strided_shard_flag in _sharding_prop.py beside it.
 [[nodiscard]] Layout made_layout(const OpCall& call, const Placements& placements);
 
-// Whether the op takes lists of tensors (_foreach_add.List, _fused_adamw_), each element of which is
-// a decision of its own.
+// Whether the op takes lists of tensors (_foreach_add.List, _fused_adamw_), each element of which
+// is a decision of its own.
 [[nodiscard]] bool is_foreach(std::string_view op);
 // The call that a foreach op makes for one element of its tensor lists. If an argument is an array
 // with one number per element, the call gets only the number that belongs to its element.

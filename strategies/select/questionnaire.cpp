@@ -289,6 +289,9 @@ Answer Questionnaire::select_answer(StackEvaluator& stack, const Expansion& expa
     }
   }
   if (answer.price_us) answer.impossible.clear();
+  if (!answer.price_us && answer.impossible.empty()) {
+    answer.impossible = "its price is infinite where the decision was made, although nothing moves";
+  }
   answer.reference_kernel_us =
       reference_->compute_us(rule, call, mesh, decision.choice.inputs, decision.choice.outputs);
   judged += *answer.reference_kernel_us;

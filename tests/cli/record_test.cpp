@@ -113,6 +113,24 @@ TEST_F(RecordedChoices, AreBroughtAboutByTheStepsOfTheFile) {
   EXPECT_EQ(run["questions"][0]["answers"][1]["path"], json({"input 0: S(0)R->S(1)R->RR"}));
 }
 
+TEST_F(RecordedChoices, WithoutAPriceAreComparedAlthoughNothingMoves) {
+  folder_.write("one.json", R"json({"schema": "shardlab/suite/1", "name": "one", "title": "t",
+    "source": "s", "questions": [{"id": "q1", "kind": "select", "op": "aten.relu.default",
+    "mesh": "4", "inputs": ["f32[8,8] S(0)"]}]})json");
+  folder_.write("free.choices.json", R"json({"schema": "shardlab/choices/1", "stack": "free",
+    "source": "a test", "devices_per_host": 8, "choices": [{"question": {"mesh": "4",
+    "op": "aten.relu.default", "inputs": ["f32[8,8] S(0)"]}, "inputs": ["S(0)"],
+    "outputs": ["S(0)"], "steps": [], "total_us": null}]})json");
+  const ProcessResult compared =
+      run_shardlab({"compare", "--baseline", "dtensor-2.15", "--candidate", "free.choices.json",
+                    "--suite", "one.json", "--out", "compared"},
+                   folder_.path());
+  ASSERT_EQ(compared.exit_code, 0) << compared.err;
+  const json record = json::parse(read_text(folder_.path() / "compared" / "record.json"));
+  EXPECT_EQ(record["questions"][0]["answers"][1]["impossible"],
+            "its price is infinite where the decision was made, although nothing moves");
+}
+
 TEST_F(RecordedChoices, AreRefusedWhereOnlyOtherCandidatesCouldAnswer) {
   write_choice(json::object());
   const ProcessResult ties = run_shardlab(

@@ -90,7 +90,8 @@ bool divides_factors(const Plan& plan) {
 }
 
 // Another one: strided shards that should encode a shard order, but encode none, go to the greedy
-// planner, which may gather or cut a mesh dim under them. PyTorch 2.13.0 scrambles the rows as well.
+// planner, which may gather or cut a mesh dim under them. PyTorch 2.13.0 scrambles the rows as
+// well.
 bool cuts_under_strided_shards(const Plan& plan, const DeviceMesh& mesh) {
   const auto encodes_none = [&](const Layout& layout) {
     return layout.encodes_order() && !decode_strided_as_order(layout, mesh);
