@@ -421,10 +421,12 @@ std::string torch_text(const Layout& layout, bool always_order) {
   if (dims.empty()) return out;
   out += ", shard_order=(";
   for (const int dim : dims) {
+    const auto order = layout.mesh_dims_of(dim);
     std::string mesh_dims;
-    for (const int m : layout.mesh_dims_of(dim)) {
+    for (const int m : order) {
       mesh_dims += (mesh_dims.empty() ? "" : ", ") + std::to_string(m);
     }
+    if (order.size() == 1) mesh_dims += ",";
     out += (dim == *dims.begin() ? "" : ", ") + std::string("ShardOrderEntry(tensor_dim=") +
            std::to_string(dim) + ", mesh_dims=(" + mesh_dims + "))";
   }

@@ -139,6 +139,9 @@ TEST(TorchText, IsReadBackForEveryOrderOfRandomLayouts) {
 
 TEST(TorchText, WritesATupleAndTheOrderWhereItIsNotTheDefault) {
   EXPECT_EQ(torch_text(Layout::parse("R", 1)), "(Replicate(),)");
+  EXPECT_EQ(torch_text(Layout::parse("_S(0,2)[0]", 1)),
+            "(_StridedShard(dim=0, sf=2),), "
+            "shard_order=(ShardOrderEntry(tensor_dim=0, mesh_dims=(0,)),)");
   EXPECT_EQ(torch_text(Layout::parse("S(0)P(avg)", 2)), "(Shard(dim=0), Partial(avg))");
   EXPECT_EQ(torch_text(Layout::parse("S(0)S(0)", 2)), "(Shard(dim=0), Shard(dim=0))");
   EXPECT_EQ(torch_text(Layout::parse("S(0)S(0)", 2), true),
