@@ -15,7 +15,7 @@
 // std::vector and std::map<std::string, ...> of all these. Any other type needs a JsonForm of its
 // own.
 //
-// Only source files include this header, and headers that only source files include. Tested by
+// This header is for source files, and for headers that only source files include. Tested by
 // tests/unit/costmodel/base/fields_test.cpp.
 #pragma once
 

@@ -47,7 +47,7 @@ class Results {
       : returned_(returned_results(call, selection.choice.outputs.size())),
         outputs_(selection.choice.outputs.size()) {}
 
-  // For each output the result that it is. Empty if no result is left out.
+  // Which result of the op each output is, by position. Empty if no result is left out.
   [[nodiscard]] std::vector<std::size_t> positions_of(const Candidate& candidate) const {
     std::vector<std::size_t> positions;
     if (candidate.outputs.size() != outputs_) return positions;
