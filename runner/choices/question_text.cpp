@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <vector>
+
+#include "strategies/rules/op_schemas.h"
 
 namespace shardlab {
 namespace {
@@ -20,22 +23,45 @@ std::string shapes_text(const TensorArg& arg, bool as_list) {
   return text + "]";
 }
 
+// A call of an op on lists of tensors may be the call for one element of the lists. PyTorch is then
+// asked about lists of one tensor each. Returns which of the inputs these are: those that are
+// single tensors although the op takes lists.
+std::vector<bool> lists_of_one(const OpCall& call) {
+  std::vector<bool> wrapped(call.inputs.size(), false);
+  if (!is_foreach(call.op)) return wrapped;
+  std::vector<bool> takes_list;
+  if (const auto schema = find_op_schema(call.op)) {
+    for (const SchemaArgument& argument : schema->arguments) {
+      if (!argument.is_tensor()) continue;
+      takes_list.push_back(argument.kind == SchemaArgument::Kind::kTensorList);
+    }
+  }
+  for (std::size_t i = 0; i < wrapped.size(); ++i) {
+    const TensorArg& arg = call.inputs[i];
+    const bool single = i < takes_list.size() && !takes_list[i];
+    wrapped[i] = !arg.is_list && !arg.is_absent() && !single;
+  }
+  return wrapped;
+}
+
 }  // namespace
 
 nlohmann::json rows_question(const OpCall& call) {
-  const bool as_list = is_foreach(call.op);
+  const std::vector<bool> wrapped = lists_of_one(call);
   nlohmann::json inputs = nlohmann::json::array();
-  for (const TensorArg& arg : call.inputs) inputs.push_back(shapes_text(arg, as_list));
+  for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+    inputs.push_back(shapes_text(call.inputs[i], wrapped[i]));
+  }
   return {{"op", call.op}, {"inputs", std::move(inputs)}, {"args", call.args}};
 }
 
 nlohmann::json decision_question(const OpCall& call, const DeviceMesh& mesh,
                                  std::int64_t devices_per_host) {
-  const bool as_list = is_foreach(call.op);
+  const std::vector<bool> wrapped = lists_of_one(call);
   nlohmann::json inputs = nlohmann::json::array();
-  for (const TensorArg& arg : call.inputs) {
-    const bool wraps = as_list && !arg.is_list && !arg.is_absent();
-    inputs.push_back(wraps ? "[" + arg.text() + "]" : arg.text());
+  for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+    const std::string text = call.inputs[i].text();
+    inputs.push_back(wrapped[i] ? "[" + text + "]" : text);
   }
   return {{"op", call.op},
           {"inputs", std::move(inputs)},

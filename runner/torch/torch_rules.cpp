@@ -7,6 +7,7 @@
 #include "costmodel/base/text.h"
 #include "runner/choices/question_text.h"
 #include "strategies/rules/known_rule.h"
+#include "strategies/rules/op_schemas.h"
 #include "strategies/rules/rule_table.h"
 #include "strategies/rules/rule_text.h"
 
@@ -29,6 +30,13 @@ Row read_row(std::string_view text, const nlohmann::json& metas) {
     if (entry != "-") kept += (kept.size() > begin ? "," : "") + std::string(entry);
   }
   return parse_row(kept).row;
+}
+
+// Whether the op gives a truth value, which is no tensor (equal). PyTorch's rows have no entry for
+// it, so its own candidates are taken.
+bool gives_truth(std::string_view op) {
+  const std::optional<OpSchema> schema = find_op_schema(op);
+  return schema && schema->text.ends_with("-> bool");
 }
 
 // Which outputs are computed, as far as rows depend on it: "1011".
@@ -59,7 +67,7 @@ TorchRules::TorchRules(std::shared_ptr<TorchWorker> worker, RuleSet nearest,
                       }};
     }
     const bool has_rows = facts.value("kind", "") == "rows" && !facts.value("filter", false) &&
-                          !facts.value("different_mesh", false);
+                          !facts.value("different_mesh", false) && !gives_truth(op);
     if (has_rows && !decisions_->decides(op)) {
       rule.rows = {*this, [](RuleSource& source, const OpCall& call, const OpRule&) {
                      return *static_cast<TorchRules&>(source).rows_of(call).rows;
@@ -67,6 +75,16 @@ TorchRules::TorchRules(std::shared_ptr<TorchWorker> worker, RuleSet nearest,
     } else {
       ask_for_candidates(rule);
     }
+  }
+  // PyTorch runs the steps of some ops for which it has no entry of its own, such as l1_loss.
+  for (const OpRule& known : rule_table(nearest).rules()) {
+    if (rules_.contains(known.op)) continue;
+    OpRule& rule = rules_[std::string(known.op)];
+    rule = known;
+    rule.op = rules_.find(known.op)->first;
+    rule.filter = nullptr;
+    rule.partial_rows = {};
+    ask_for_candidates(rule);
   }
 }
 

@@ -39,6 +39,17 @@ def registered(*modules):
     return sorted(names)
 
 
+# PyTorch since 2.14 counts these among the ops that keep one tensor as it is. They are asked with the pointwise ops, where
+# 2.13 has them.
+ONCE_POINTWISE = ("clone.default", "clone.out", "_foreach_clone.default")
+
+
+def pointwise_names():
+    known = registered("_pointwise_ops")
+    others = registered("_tensor_ops")
+    return sorted({*known, *(name for name in ONCE_POINTWISE if name in others)})
+
+
 def other_shape(rng, shape):
     """A shape that broadcasts to `shape`, most often the same."""
     other = shape[rng.randrange(len(shape) + 1):] if rng.random() < 0.2 else list(shape)
@@ -86,7 +97,8 @@ def pointwise(rng, base, overload):
     for position, parameter in enumerate(tensors):
         own = shape if position == 0 or parameter.is_out else other_shape(rng, shape)
         truth = parameter.name in MASKS or (parameter.is_out and base in TELLS_INFINITY)
-        dtype = "b8" if truth else "i32" if whole else "f64" if base.startswith(DOUBLES) else None
+        exponents = base == "frexp" and parameter.name == "exponent"
+        dtype = "b8" if truth else "i32" if whole or exponents else "f64" if base.startswith(DOUBLES) else None
         optional = position == 2 and "Optional" in str(parameter.type) and rng.random() < 0.4
         drawn.append(None if optional else (dtype, own) if dtype else own)
     args = numbers(rng, schema, whole)

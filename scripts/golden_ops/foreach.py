@@ -1,7 +1,7 @@
 """Ops on lists of tensors."""
 
 from golden_ops import TensorList
-from golden_ops._schema import listed, registered
+from golden_ops._schema import listed, pointwise_names
 
 
 def optimizer(rng, base, overload):
@@ -33,7 +33,7 @@ UNASKED = ("_foreach_addcdiv_.Tensor", "_foreach_addcmul_.Tensor")
 
 def drawn_names():
     lists = ("_foreach_", "_amp_foreach_", "_fused_")
-    names = [name for name in registered("_pointwise_ops") if name.startswith(lists)]
+    names = [name for name in pointwise_names() if name.startswith(lists)]
     return [name for name in names if name not in UNASKED]
 
 

@@ -1,6 +1,6 @@
 """Pointwise ops: all that PyTorch registers as such, the common ones more often."""
 
-from golden_ops._schema import pointwise, registered
+from golden_ops._schema import pointwise, pointwise_names
 
 OFTEN = {
     "add.Tensor": 40, "sub.Tensor": 16, "mul.Tensor": 40, "div.Tensor": 24, "mul.Scalar": 16,
@@ -14,7 +14,7 @@ UNASKED = ("_foreach_", "_amp_foreach_", "_fused_", "_conj")
 
 
 def drawn_names():
-    return [name for name in registered("_pointwise_ops") if not name.startswith(UNASKED)]
+    return [name for name in pointwise_names() if not name.startswith(UNASKED)]
 
 
 OPS = {name: (OFTEN.get(name, 1), pointwise) for name in drawn_names()}

@@ -57,8 +57,17 @@ std::string_view without_python_module(std::string_view op) {
     for (const auto& [known, its_name] : EnumNames<RuleSet>::kNames) {
       if (op_rule_or_null(name, known) != nullptr) sets.push_back(its_name);
     }
+    const Release release = release_behind(set);
+    const std::optional<AtenOp> aten = find_aten_op(name, release);
+    const bool missed = set.release() && aten && aten->kind == OpKind::kStrategy;
     throw InputError(std::string(name) + ": no sharding strategy registered in rule set " +
-                     std::string(name_of(set)) + "; valid: " + join(sets));
+                     std::string(name_of(set)) +
+                     (missed
+                          ? ", although DTensor of PyTorch " + std::string(torch_version(release)) +
+                                " has one, which shardlab "
+                                "does not know"
+                          : "") +
+                     "; valid: " + join(sets));
   }
   const std::string_view name = without_python_module(op);
   const std::string_view instead = ops_in_place_of(name);

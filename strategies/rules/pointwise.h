@@ -128,6 +128,9 @@ inline constexpr PartialRow kNegation[] = {
     {{kSum, kSum}, 2}, {{kAvg, kAvg}, 2}, {{kMin, kMax}, 2}, {{kMax, kMin}, 2}};
 inline constexpr PartialRow kPreserveUnary[] = {
     {{kSum, kSum}, 2}, {{kAvg, kAvg}, 2}, {{kMax, kMax}, 2}, {{kMin, kMin}, 2}};
+// The partials of rows::kPassThrough, in its order.
+inline constexpr PartialRow kPassThroughUnary[] = {
+    {{kSum, kSum}, 2}, {{kAvg, kAvg}, 2}, {{kMin, kMin}, 2}, {{kMax, kMax}, 2}};
 inline constexpr PartialRow kPreserveBinary[] = {{{kSum, kSum, kSum}, 3},
                                                  {{kAvg, kAvg, kAvg}, 3},
                                                  {{kMax, kMax, kMax}, 3},

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <set>
 
 #include "tests/cli/messages.h"
@@ -99,6 +100,40 @@ TEST_F(LiveTorch, FlipsNoDecisionOfTheStackOfItsRelease) {
     EXPECT_GE(torch["verified"]["asked"], 20);
     EXPECT_EQ(torch["verified"]["different"], json::array());
     EXPECT_EQ(torch["levels"]["decisions"], 0);
+  }
+}
+
+// Ops of which PyTorch's rows alone would give no decision: the result is no tensor, PyTorch runs
+// the steps of the op, and a tensor that is no list follows a list.
+TEST_F(LiveTorch, DecidesAboutOpsWhoseRowsAreNotEnough) {
+  struct Question {
+    const char* op;
+    Words inputs;
+    const char* args;
+  };
+  const Question questions[] = {
+      {"aten.equal.default", {"f32[4,6] R", "f32[4,6] S(1)"}, "[]"},
+      {"aten.l1_loss.default", {"f32[4,6] R", "f32[4,6] S(1)"}, "[1]"},
+      {"aten._amp_foreach_non_finite_check_and_unscale_.default",
+       {"[f32[4] S(0); f32[8] S(0)]", "f32[] P(max)", "f32[] R"},
+       "[]"},
+  };
+  for (const std::string& python : oracle_pythons()) {
+    const std::string base = describe("torch:" + python)["provenance"]["torch"]["base"];
+    for (const Question& question : questions) {
+      SCOPED_TRACE(question.op + (" of " + base));
+      const auto answered_by = [&](const std::string& stack) {
+        Words words = {"select", "--op", question.op, "--args", question.args,
+                       "--mesh", "4",    "--stack",   stack,    "--inputs"};
+        words.insert(words.end(), question.inputs.begin(), question.inputs.end());
+        const ProcessResult result = run_shardlab(words, folder_.path());
+        EXPECT_EQ(result.exit_code, 0) << result.err;
+        EXPECT_EQ(result.err, "");
+        // The name of the stack stands behind each call.
+        return std::regex_replace(result.out, std::regex(" on 4, .*"), "");
+      };
+      EXPECT_EQ(answered_by("torch:" + python), answered_by(base));
+    }
   }
 }
 

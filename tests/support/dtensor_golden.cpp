@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <memory>
@@ -198,6 +199,12 @@ std::string fnv1a(const std::string& text) {
   std::string hex(16, '0');
   for (std::size_t i = 16; i-- > 0; hash >>= 4U) hex[i] = kDigits[hash & 15U];
   return hex;
+}
+
+void GoldenReport::add(GoldenReport more) {
+  compared += more.compared;
+  skipped += more.skipped;
+  std::move(more.differences.begin(), more.differences.end(), std::back_inserter(differences));
 }
 
 GoldenReport compare_costs(const json& file) {

@@ -16,6 +16,8 @@ struct GoldenReport {
   std::size_t compared = 0;
   std::size_t skipped = 0;  // cases that PyTorch could not answer, or whose order it leaves open
   std::vector<std::string> differences;
+
+  void add(GoldenReport more);  // the report of another file
 };
 
 // The release whose PyTorch answered the questions of a file.

@@ -527,11 +527,15 @@ Rows histc_rows(const OpCall& call, const OpRule& rule) {
   return rows;
 }
 
+constexpr std::size_t out_tensors_of(std::string_view op) {
+  return op == "aten.var_mean.correction_out" ? 2 : 0;
+}
 constexpr OpRule followed(std::string_view op, RuleSets sets = kBeforeRows) {
   return {.op = op,
           .sets = sets,
           .outputs = reduction_outputs,
           .follow = follow_reduction,
+          .out_tensors = out_tensors_of(op),
           .kernel = Kernel::kReduction,
           .flops = first_input_flops};
 }
@@ -545,6 +549,7 @@ constexpr OpRule pytorch(std::string_view op) {
                     : op.starts_with("aten.arg") ? replicates_what_moves
                                                  : nullptr,
           .uneven_in = averages ? kNoRuleSet : kEveryRuleSet,
+          .out_tensors = out_tensors_of(op),
           .kernel = Kernel::kReduction,
           .flops = first_input_flops};
 }
@@ -555,6 +560,7 @@ constexpr OpRule as_rows(std::string_view op) {
           .rows = reduction_rows,
           .filter = shards_are_joinable,
           .excuse = excuse,
+          .out_tensors = out_tensors_of(op),
           .kernel = Kernel::kReduction,
           .flops = first_input_flops};
 }

@@ -178,6 +178,31 @@ TEST(OutTensors, AreTwoForAnOpWithTwoOutputs) {
   EXPECT_EQ(expand(rule, call, DeviceMesh::parse("2")).size(), 0U);
 }
 
+TEST(OutTensors, AreTwoForTheMeanAndTheVarianceOfOneOp) {
+  // PyTorch since 2.14 refuses the call, since it may move neither `out` tensor.
+  const OpCall call = call_of("aten.var_mean.correction_out",
+                              {"f32[6,5] R", "f32[6] S(0)", "f32[6] R"}, 1, "[[1]]");
+  const OpRule& rule = find_op_rule(call.op, Release::k2_14);
+  EXPECT_EQ(expand(rule, call, DeviceMesh::parse("2")).size(), 0U);
+}
+
+TEST(Copies, PassPartialsOnSince2_14) {
+  const auto partial_rows_of = [](const char* op, RuleSet set, const Texts& inputs = {"f32[4] R"}) {
+    const OpRule& rule = find_op_rule(op, set);
+    Texts rows = row_texts(rule.rows(call_of(op, inputs, 1), rule), 1);
+    std::erase_if(rows, [](const std::string& row) { return row.find('?') != std::string::npos; });
+    return rows;
+  };
+  const Texts passed = {"P(sum)|P(sum)", "P(avg)|P(avg)", "P(min)|P(min)", "P(max)|P(max)"};
+  for (const char* op : {"aten.clone.default", "aten._foreach_clone.default"}) {
+    EXPECT_EQ(partial_rows_of(op, Release::k2_13), Texts()) << op;
+    EXPECT_EQ(partial_rows_of(op, Release::k2_14), passed) << op;
+    EXPECT_EQ(partial_rows_of(op, Release::k2_15), passed) << op;
+  }
+  EXPECT_EQ(partial_rows_of("aten.clone.out", Release::k2_15, {"f32[4] R", "f32[4] R"}).front(),
+            "P(sum)|P(sum),P(sum)");
+}
+
 TEST(FusedOptimizers, ReplicateStepsAndScales) {
   const Texts inputs = {"[f32[4] S(0)]", "[f32[4] S(0)]", "[f32[4] S(0)]", "[f32[4] S(0)]",
                         "[f32[4] S(0)]", "[f32[] R]",     "f32[] R"};
