@@ -119,13 +119,19 @@ std::string simulation_sentence(const SimulationRecord& record) {
 std::string plan_sentence(const PlanRecord& record) {
   const std::string what = code(record.tensor) + " on " + code(record.mesh);
   const std::string way = " from " + code(record.from) + " to " + code(record.to);
-  if (!record.impossible.empty()) {
+  if (record.has_no_plan()) {
     return what + " does not get" + way + " under " + code(record.stack) + ": " +
            record.impossible + ".";
   }
   if (record.steps.empty()) return what + " stays as it is: it has its layout already.";
-  std::string text = what + " goes" + way + " in " + duration_text(record.price_us.value_or(0.0)) +
-                     " under " + code(record.stack) + ": ";
+  std::string text = what + " goes" + way;
+  if (record.runs_unpriced) {
+    text += " in " + duration_text(record.executed_us.value_or(0.0)) + ", the sum of its steps; " +
+            code(record.stack) + " has no price for it (" + record.impossible + "): ";
+  } else {
+    text += " in " + duration_text(record.price_us.value_or(0.0)) + " under " + code(record.stack) +
+            ": ";
+  }
   const std::int64_t collectives = record.collectives();
   if (collectives == 0) {
     text += "each device makes its part from what it holds, and nothing is sent";

@@ -67,9 +67,11 @@ struct Plan {
   double optimal_paths = 0;
 
   [[nodiscard]] std::string path() const;
+  // Whether no steps bring the tensor to its layout.
+  [[nodiscard]] bool is_impossible() const { return !impossible.empty() && !runs_unpriced; }
   // Why the plan can't run; empty when it can.
   [[nodiscard]] const std::string& refusal() const {
-    return impossible.empty() || runs_unpriced ? unexecutable : impossible;
+    return is_impossible() ? impossible : unexecutable;
   }
   // The sum of the steps' prices: what the plan costs as it runs.
   [[nodiscard]] Price executed_price() const;

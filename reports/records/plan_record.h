@@ -106,6 +106,9 @@ struct ComparedPlan {
   std::optional<std::int64_t> bytes_moved;
   std::string impossible, unexecutable;
   std::vector<ComparedStep> steps;
+  std::optional<bool> runs_unpriced = {};  // as in PlanRecord
+
+  [[nodiscard]] bool has_no_plan() const { return !impossible.empty() && !runs_unpriced; }
 };
 
 struct PlanRecord : ResultRecord {
@@ -116,6 +119,8 @@ struct PlanRecord : ResultRecord {
   double transition_us = 0.0;
   std::optional<double> executed_us;
   std::string impossible, unexecutable;
+  // True if the plan runs although the stack has no finite price for it; otherwise nothing.
+  std::optional<bool> runs_unpriced = {};
   double optimal_paths = 0.0;
   std::vector<PlanWarning> warnings;
   PlannedBounds bounds;
@@ -125,6 +130,8 @@ struct PlanRecord : ResultRecord {
   // The 95 % interval of executed_us, if the stack's model of collectives knows its error.
   std::optional<double> low_us = {}, high_us = {};
 
+  // Whether there are no steps that take the tensor to its layout.
+  [[nodiscard]] bool has_no_plan() const { return !impossible.empty() && !runs_unpriced; }
   [[nodiscard]] std::int64_t collectives() const;
   // Between all devices; empty if a step has too many ranks to count.
   [[nodiscard]] std::optional<std::int64_t> bytes_moved() const;
@@ -280,7 +287,8 @@ struct Fields<reports::ComparedPlan> {
       field("collectives", &Self::collectives, ""),
       field("bytes_moved", &Self::bytes_moved, "between all devices; null: too many to count"),
       nullable_text("impossible", &Self::impossible, ""),
-      nullable_text("unexecutable", &Self::unexecutable, ""), field("steps", &Self::steps, ""));
+      nullable_text("unexecutable", &Self::unexecutable, ""), field("steps", &Self::steps, ""),
+      optional_field("runs_unpriced", &Self::runs_unpriced, "true: it runs without a price"));
 };
 
 // The part of the record that is under "result".
@@ -303,6 +311,8 @@ struct Fields<reports::PlanRecord> {
       field("warnings", &Self::warnings, ""), field("bounds", &Self::bounds, ""),
       field("drawing", &Self::drawing, ""),
       optional_field("against", &Self::against, "other plans for the same redistribution"),
+      optional_field("runs_unpriced", &Self::runs_unpriced,
+                     "true: it runs, although `impossible` says why the stack has no price for it"),
       optional_field("rests_on", &Self::basis, "of the steps of the plan"),
       optional_field("low_us", &Self::low_us,
                      "with high_us: where 95 of 100 clusters lie that are like those fitted to"),

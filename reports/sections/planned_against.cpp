@@ -32,7 +32,7 @@ Cell bytes_cell(const std::optional<std::int64_t>& bytes) { return bytes ? Cell(
 
 // "takes 323.7 us more (+102.6 %): 2 collectives instead of 3, which move 352 MB instead of 117 MB"
 std::string difference(const PlanRecord& plan, const ComparedPlan& other) {
-  if (!other.impossible.empty()) return "is impossible: " + other.impossible;
+  if (other.has_no_plan()) return "is impossible: " + other.impossible;
   if (!other.here_us || !plan.executed_us) return "cannot be compared: a price is missing";
   if (other.path == plan.path) return "is the same plan";
   const double delta = *other.here_us - *plan.executed_us;

@@ -176,7 +176,7 @@ std::string legend_of(const PlanDrawing& drawing, const BoxDims& dims) {
 SectionContent render(const PlanRecord& plan) {
   SectionContent content;
   const PlanDrawing& drawing = plan.drawing;
-  if (!plan.impossible.empty()) return content;
+  if (plan.has_no_plan()) return content;
   const BoxDims dims = box_dims(drawing);
   content.blocks.emplace_back(Paragraph{legend_of(drawing, dims)});
   if (!drawing.left_out.empty()) content.blocks.emplace_back(Paragraph{drawing.left_out});

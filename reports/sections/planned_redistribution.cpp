@@ -34,11 +34,16 @@ std::string kinds_of(const PlanRecord& plan) {
   return words.empty() ? "nothing is sent" : listed(words);
 }
 
+// The price, or the sum of the steps if there is none.
+std::optional<double> time_of(const PlanRecord& plan) {
+  return plan.runs_unpriced ? plan.executed_us : plan.price_us;
+}
+
 Figures figures_of(const PlanRecord& plan) {
   const auto bytes = plan.bytes_moved();
   const std::string interval = interval_text(plan.low_us, plan.high_us);
   return {
-      {{"Time", plan.price_us ? duration_text(*plan.price_us) : "none",
+      {{"Time", time_of(plan) ? duration_text(*time_of(plan)) : "none",
         "under " + code(plan.stack) + " on " + code(plan.topology) +
             (interval.empty() ? "" : "; " + interval)},
        {"Collectives", grouped(plan.collectives()), kinds_of(plan)},
@@ -50,9 +55,14 @@ Figures figures_of(const PlanRecord& plan) {
 SectionContent render(const PlanRecord& plan) {
   SectionContent content;
   content.blocks.emplace_back(figures_of(plan));
-  if (!plan.impossible.empty()) {
+  if (plan.has_no_plan()) {
     content.answer = "There is no plan: " + plan.impossible + ".";
     return content;
+  }
+  if (plan.runs_unpriced) {
+    content.blocks.emplace_back(
+        Paragraph{"The stack has no price for the redistribution: " + plan.impossible +
+                  ". PyTorch runs its steps all the same."});
   }
   if (!plan.unexecutable.empty()) {
     content.blocks.emplace_back(Paragraph{"The plan cannot run: " + plan.unexecutable + "."});
@@ -78,7 +88,7 @@ SectionContent render(const PlanRecord& plan) {
   content.answer = plan.steps.empty()
                        ? "Nothing has to move."
                        : counted(static_cast<std::int64_t>(plan.steps.size()), "step", "steps") +
-                             ", " + duration_text(plan.price_us.value_or(0.0)) +
+                             ", " + duration_text(time_of(plan).value_or(0.0)) +
                              (plan.bounds.time_ratio ? ", " + fixed(*plan.bounds.time_ratio, 2) +
                                                            " times the time that no plan can beat."
                                                      : ".");

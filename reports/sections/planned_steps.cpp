@@ -58,7 +58,7 @@ Table weighed_table(const PlanRecord& plan) {
 
 SectionContent render(const PlanRecord& plan) {
   SectionContent content;
-  if (plan.steps.empty() || !plan.impossible.empty()) return content;
+  if (plan.steps.empty() || plan.has_no_plan()) return content;
   content.blocks.emplace_back(Paragraph{
       "The buffer is the larger one of the two that a rank has in the collective; moved is "
       "what all devices send in sum."});

@@ -239,17 +239,19 @@ nlohmann::json other_json(const OtherPlan& other, const DeviceMesh& mesh) {
                      {"to", step.to.text()},
                      {"price_us", finite_or_null(step.price.total.value())}});
   }
-  return {{"name", other.name},
-          {"path", other.plan.path()},
-          {"price_us", price_json(other.plan)},
-          {"here_us", other.plan.impossible.empty()
-                          ? finite_or_null(other.here.executed_price().total.value())
-                          : nlohmann::json(nullptr)},
-          {"collectives", traffic.collectives},
-          {"bytes_moved", or_null(traffic.bytes_moved)},
-          {"impossible", text_or_null(other.plan.impossible)},
-          {"unexecutable", text_or_null(other.plan.unexecutable)},
-          {"steps", std::move(steps)}};
+  nlohmann::json json = {{"name", other.name},
+                         {"path", other.plan.path()},
+                         {"price_us", price_json(other.plan)},
+                         {"here_us", !other.plan.is_impossible()
+                                         ? finite_or_null(other.here.executed_price().total.value())
+                                         : nlohmann::json(nullptr)},
+                         {"collectives", traffic.collectives},
+                         {"bytes_moved", or_null(traffic.bytes_moved)},
+                         {"impossible", text_or_null(other.plan.impossible)},
+                         {"unexecutable", text_or_null(other.plan.unexecutable)},
+                         {"steps", std::move(steps)}};
+  if (other.plan.runs_unpriced) json["runs_unpriced"] = true;
+  return json;
 }
 
 std::string traffic_text(const PlanTraffic& traffic) {
@@ -265,7 +267,7 @@ std::string other_text(const std::vector<std::string>& others, const OtherPlan& 
                        const Plan& plan, const DeviceMesh& mesh, const std::string& stack,
                        const LayoutNames& names) {
   std::string out = "against " + reports::listed(others) + ": " + names.path(other.plan) + "\n";
-  if (!other.plan.impossible.empty()) return out + "  impossible: " + other.plan.impossible + "\n";
+  if (other.plan.is_impossible()) return out + "  impossible: " + other.plan.impossible + "\n";
   if (!other.plan.unexecutable.empty()) out += "  can't run: " + other.plan.unexecutable + "\n";
   if (other.plan.path() == plan.path())
     return out + (others.size() > 1 ? "  all of them plan the same, as this stack does\n"
@@ -341,6 +343,7 @@ nlohmann::json plan_json(const Plan& plan, const RedistributionQuestion& questio
                               {{"volume_ratio", or_null(bounds.volume_ratio)},
                                {"time_ratio", or_null(bounds.time_ratio)},
                                {"memory_ratio", or_null(bounds.memory_ratio)}}}};
+  if (plan.runs_unpriced) document["runs_unpriced"] = true;
   add_interval(document,
                interval_of(plan, evaluator.on(question.mesh), evaluator.collective_model()));
   if (basis) document["rests_on"] = json_of(*basis);

@@ -364,7 +364,7 @@ DrawnPlan drawn_plan(const Plan& plan, const DeviceMesh& mesh) {
 
 std::string drawn_text(const DrawnPlan& drawn, const Plan& plan, const DeviceMesh& mesh,
                        const LayoutNames& names) {
-  if (!plan.impossible.empty()) return "nothing is drawn: the plan is impossible\n";
+  if (plan.is_impossible()) return "nothing is drawn: the plan is impossible\n";
   std::string out = "Each entry is a rank and the part of " + drawn.tensor + " that it holds";
   if (drawn.row_dim) {
     out += "; rows go along " + drawn.row_name + ", columns along " + drawn.column_name;

@@ -288,6 +288,15 @@ json impossible_plan_result() {
   return result;
 }
 
+// The stack has no price for the plan, whose steps run all the same.
+json unpriced_plan_result() {
+  json result = plan_result();
+  result["impossible"] = "the order is unknown";
+  result["price_us"] = nullptr;
+  result["runs_unpriced"] = true;
+  return result;
+}
+
 RunRecord record_of(std::string_view kind, const json& result) {
   ResultRecord record;
   static_cast<RunHeader&>(record) = small_record();
@@ -333,7 +342,8 @@ std::vector<RunRecord> records() {
           record_of(kStepKind, empty_step),
           record_of(kPlanKind, plan_result()),
           record_of(kPlanKind, compared_plan_result()),
-          record_of(kPlanKind, impossible_plan_result())};
+          record_of(kPlanKind, impossible_plan_result()),
+          record_of(kPlanKind, unpriced_plan_result())};
 }
 
 TEST(RunRecord, ReadsBackAndReportsTheSameBytes) {
@@ -666,6 +676,15 @@ TEST(RunRecord, APlanIsPicturedDeviceByDevice) {
   EXPECT_EQ(rendered<PlanRecord>(record_of(kPlanKind, impossible_plan_result())).sentence,
             "`f32[8]` on `2x2` does not get from `RP(sum)` to `RR` under `old`: no step makes "
             "summands.");
+  EXPECT_EQ(rendered<PlanRecord>(record_of(kPlanKind, unpriced_plan_result())).sentence,
+            "`f32[8]` on `2x2` goes from `RP(sum)` to `RR` in 6.000 us, the sum of its steps; "
+            "`old` has no price for it (the order is unknown): 2 collectives move 128 B between "
+            "devices.");
+  const std::string unpriced = write_report(record_of(kPlanKind, unpriced_plan_result())).markdown;
+  EXPECT_NE(unpriced.find("The stack has no price for the redistribution: the order is unknown. "
+                          "PyTorch runs its steps all the same."),
+            std::string::npos);
+  EXPECT_NE(unpriced.find("reduce_scatter; along mesh dim 1"), std::string::npos);
   EXPECT_NE(files.html.find("<title>rank 1 holds all, sum 2/2</title>"), std::string::npos);
   EXPECT_NE(files.html.find("<title>rank 3 holds 2/2</title>"), std::string::npos);
   EXPECT_NE(files.html.find("<strong>reduce_scatter</strong></p><p>along mesh dim 1</p><p>2 groups "
