@@ -68,10 +68,19 @@ class CostStacks final : public StackSource {
       found = at->second;
     }
     Stack stack = store.stack(found.base);
+    if (stack.decisions != nullptr) {
+      throw InputError("stack " + found.base +
+                       ": a live PyTorch takes no cost function of this process, since it decides "
+                       "in a process of its own; valid: the stack of a release, such as "
+                       "dtensor-2.15, or the name \"" +
+                       found.base + "+cost=FILE.py:FUNCTION\"");
+    }
     const std::size_t begin = name.rfind('=') + 1;
     const std::string function = name.substr(begin, name.rfind('#') - begin);
     stack.name = name;
     stack.cost_function = function;
+    stack.title += ", with the prices of " + function;
+    stack.source = "the function " + function + ", otherwise " + stack.source;
     if (found.parameters == 3) {
       stack.collective_model = choose_function(python_collectives(found.ask, function));
     } else {
@@ -101,13 +110,26 @@ std::pair<int, std::string> run(const std::vector<std::string>& words) {
         "measure starts processes of its own, which it can't do here; valid: `shardlab measure` in "
         "a shell");
   }
-  const py::gil_scoped_release others_may_run;
-  Session session;
-  session.callers_stacks = &CostStacks::all();
-  std::ostringstream out;
-  session.results = &out;
-  const int exit_code = run_command_line(words, session);
-  return {exit_code, out.str()};
+  // Ctrl-C ends a search early (runner/base/interrupt.h), and is a KeyboardInterrupt then, whatever
+  // the search has found.
+  const auto raise_if_interrupted = [] {
+    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+  };
+  std::pair<int, std::string> result;
+  try {
+    const py::gil_scoped_release others_may_run;
+    Session session;
+    session.callers_stacks = &CostStacks::all();
+    std::ostringstream out;
+    session.results = &out;
+    result.first = run_command_line(words, session);
+    result.second = out.str();
+  } catch (...) {
+    raise_if_interrupted();
+    throw;
+  }
+  raise_if_interrupted();
+  return result;
 }
 
 // Prices under one stack. Keeps meshes and planners, so that asking again is cheap.

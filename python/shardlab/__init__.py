@@ -7,14 +7,16 @@ Texts are shardlab's: a mesh "8x8" or "dp=8,tp=8", a tensor "bf16[8192,4096]" (d
 layout "S(0)R" (a placement per mesh dim). Where a layout is wanted, a DTensorSpec of torch.distributed.tensor
 will do; mesh and tensor come from it then. torch is imported by the exports and by the methods of a Plan alone.
 
-Prices are in microseconds, bytes are those of the whole array. Every dict has the keys of the command of the same
+Prices are in microseconds. Every dict has the keys of the command of the same
 name (`shardlab plan --format json`). Bad input raises InputError, a ValueError, whose message names what was found
 and what is valid; what the machine lacks raises EnvironmentError, a RuntimeError.
 """
 
 from __future__ import annotations
 
+import functools
 import json
+import math
 import os
 import pathlib
 import tempfile
@@ -33,7 +35,7 @@ from ._shardlab import run as _run  # noqa: E402
 from ._shardlab import version as __version__  # noqa: E402
 from .costs import CostStack  # noqa: E402
 from .plans import Plan  # noqa: E402
-from .specs import Layout, layout_text, mesh_text, spec_texts, tensor_text  # noqa: E402
+from .specs import Layout, are_on_two_meshes, layout_text, mesh_text, spec_texts, tensor_text  # noqa: E402
 
 __all__ = [
     "ConfigError", "CostStack", "EnvironmentError", "InputError", "LimitError", "Plan", "Pricer", "calibrate", "compare",
@@ -114,11 +116,14 @@ def _assignments(set: Mapping[str, Any] | None) -> list[str]:
 def run(*words: str) -> Json:
     """Runs any command by its words, e.g. run("ties", "--suite", "ops-small"), and returns its JSON document.
 
-    A gate that says no (exit code 1 of the program) is not an error here: the document says it.
+    A gate that says no (exit code 1 of the program) is not an error here: the document says it. A command that only
+    writes a file, such as program --out, gives an empty dict.
     """
-    if any(word in ("--help", "-h", "--version") for word in words):
-        raise InputError("run: found a call for help; valid: a command and its options (shardlab COMMAND --help)")
-    return json.loads(_run([*words, "--format", "json"])[1])
+    text_only = ("--help", "-h", "--version", "help", "completion")
+    if not words or words[0] in text_only or any(word in text_only[:3] for word in words):
+        found = f"a call for help or a script, which has no document ({' '.join(words)})" if words else "no command"
+        raise InputError(f"run: found {found}; valid: a command and its options (shardlab COMMAND --help)")
+    return json.loads(_run([*words, "--format", "json"])[1] or "{}")
 
 
 def plan(src: Layout, dst: Layout, *, mesh: str | None = None, tensor: str | None = None,
@@ -130,8 +135,8 @@ def plan(src: Layout, dst: Layout, *, mesh: str | None = None, tensor: str | Non
     stack's. flatten: axes of flattened meshes, "dp,tp". set: changes to the configuration, e.g.
     {"devices_per_host": 4, "stack.transition_us": 1}.
 
-    Keys: path, steps (collective, mesh_dims, from, to, full_bytes, price_us, parts_us), price_us (None:
-    impossible, with the reason), bounds.
+    Keys: path, steps (collective, mesh_dims, from, to, full_bytes, price_us, parts_us), price_us (None: there is none,
+    with the reason as `impossible`), executed_us, bounds, transition_us (what select adds for a tensor that moves).
     """
     mesh, tensor, src, dst = spec_texts(src, dst, mesh, tensor)
     with _Words("plan", "--mesh", mesh, "--tensor", tensor, "--from", src, "--to", dst) as words:
@@ -142,7 +147,11 @@ def plan(src: Layout, dst: Layout, *, mesh: str | None = None, tensor: str | Non
 def price(src: Layout, dst: Layout, *, mesh: str | None = None, tensor: str | None = None,
           stack: Config = "dtensor", topology: Config | None = None,
           set: Mapping[str, Any] | None = None) -> float:
-    """What a redistribution costs in microseconds; infinity where it is impossible. To ask often, make a Pricer."""
+    """What a redistribution costs in microseconds; infinity where it is impossible. To ask often, make a Pricer.
+
+    As of PyTorch's redistribute_cost, specs on two meshes have an infinite price. What select adds for each tensor that
+    moves (the stack's transition_us) is not in it.
+    """
     return Pricer(stack, topology, set).price(src, dst, mesh=mesh, tensor=tensor)
 
 
@@ -152,7 +161,8 @@ class Pricer:
     def __init__(self, stack: Config = "dtensor", topology: Config | None = None,
                  set: Mapping[str, Any] | None = None):
         with _Words() as words:
-            self._pricer = _Pricer(words.file(stack), words.file(topology or "h100"), _assignments(set))
+            place = words.file("h100" if topology is None else topology)
+            self._pricer = _Pricer(words.file(stack), place, _assignments(set))
 
     @property
     def stack(self) -> str:
@@ -160,28 +170,44 @@ class Pricer:
         return self._pricer.stack
 
     def price(self, src: Layout, dst: Layout, *, mesh: str | None = None, tensor: str | None = None) -> float:
-        """What a redistribution costs in microseconds; infinity where it is impossible."""
+        """What a redistribution costs in microseconds; infinity where it is impossible, as between two meshes."""
+        if are_on_two_meshes(src, dst):
+            return math.inf
         mesh, tensor, src, dst = spec_texts(src, dst, mesh, tensor)
         return self._pricer.price(mesh, tensor, src, dst)
 
-    def collective(self, collective: str, full_bytes: float, *, mesh: str, mesh_dim: int = 0) -> dict[str, float]:
-        """Microseconds of one collective over a mesh dim; full_bytes are those of the whole array, as nccl-tests counts."""
-        total, latency, transfer, compute, straggler = self._pricer.collective(collective, full_bytes, mesh, mesh_dim)
+    def collective(self, collective: str, full_bytes: float, *, mesh: Any, mesh_dim: int = 0) -> dict[str, float]:
+        """Microseconds of one collective over a mesh dim (a text or a DeviceMesh).
+
+        full_bytes: the larger of the two buffers of one rank, as `full_bytes` of a plan's step: what an all_gather gives
+        or a reduce_scatter takes, and of an all_to_all what one rank holds.
+        """
+        total, latency, transfer, compute, straggler = self._pricer.collective(
+            collective, full_bytes, mesh_text(mesh), mesh_dim)
         return {"total_us": total, "latency_us": latency, "transfer_us": transfer, "compute_us": compute,
                 "straggler_us": straggler}
 
 
-def select(op: str, inputs: Sequence[str], *, mesh: str, args: Sequence[Any] = (), stack: Config = "dtensor",
+def select(op: str, inputs: Sequence[str], *, mesh: Any, args: Sequence[Any] = (), stack: Config = "dtensor",
            topology: Config | None = None, search: str | None = None, order: str | None = None,
            set: Mapping[str, Any] | None = None) -> Json:
     """The candidates of one op, their prices and the choice.
 
     inputs: one text per tensor, "f32[16,16] S(0)"; a tensor list is "[f32[8,8] R; f32[8,8] S(0)]". args: the
-    positional arguments that are not tensors. Keys: candidates, selected, ties, margin_us, flips_with_order.
+    positional arguments that are not tensors. mesh: a text or a DeviceMesh. Keys: candidates, selected, ties, margin_us,
+    flips_with_order, output_positions (which results the outputs are, where a mask leaves some out).
     """
-    with _Words("select", "--op", op, "--mesh", mesh) as words:
-        words.words += ["--inputs", *_listed("inputs", inputs)]
-        words.add("--args", json.dumps(list(args)) if args else None).add("--stack", words.file(stack))
+    texts = _listed("inputs", inputs)
+    if not texts or not all(isinstance(text, str) for text in texts):
+        raise InputError(f"inputs: found {inputs!r}; valid: one text for each tensor argument, such as \"f32[8,8] S(0)\"")
+    try:
+        given = json.dumps(list(args)) if args else None
+    except TypeError:
+        raise InputError(f"args: found {args!r}; valid: numbers, texts, lists of them, True, False and None; a dtype is "
+                         "a text, such as \"bf16\"") from None
+    with _Words("select", "--op", op, "--mesh", mesh_text(mesh)) as words:
+        words.words += ["--inputs", *texts]
+        words.add("--args", given).add("--stack", words.file(stack))
         words.add("--search", search).add("--order", order)
         return words.common(topology, set).run()
 
@@ -190,6 +216,8 @@ def simulate(src: Layout, dst: Layout, *, mesh: str | None = None, tensor: str |
              stack: Config = "dtensor", topology: Config | None = None, data: bool = True,
              straggler: str | None = None, set: Mapping[str, Any] | None = None) -> Json:
     """Runs a redistribution on virtual ranks. Keys: verified, replicas_bitwise_equal, time_us, steps."""
+    if not isinstance(data, bool):
+        raise InputError(f"data: found {data!r}; valid: True, False")
     mesh, tensor, src, dst = spec_texts(src, dst, mesh, tensor)
     with _Words("simulate", "--mesh", mesh, "--tensor", tensor, "--from", src, "--to", dst) as words:
         words.add("--stack", words.file(stack)).add("--data", "on" if data else "off")
@@ -197,7 +225,7 @@ def simulate(src: Layout, dst: Layout, *, mesh: str | None = None, tensor: str |
         return words.common(topology, set).run()
 
 
-def solve(program: Config, *, mesh: str, stack: Config | None = None, topology: Config | None = None,
+def solve(program: Config, *, mesh: Any, stack: Config | None = None, topology: Config | None = None,
           pins: Mapping[str, str] | None = None, pin_inputs: str | None = None, pin_outputs: str | None = None,
           parameter_budget: float | None = None, memory_budget_bytes: float | None = None, margins: bool = False,
           best: int | None = None, explain: str | None = None, strided: bool = False, tie_repeated: bool = False,
@@ -222,13 +250,15 @@ def solve(program: Config, *, mesh: str, stack: Config | None = None, topology: 
     """
     with _Words("solve") as words:
         words.words.append(words.file(program))
-        words.add("--mesh", mesh).add("--stack", None if stack is None else words.file(stack))
+        words.add("--mesh", mesh_text(mesh)).add("--stack", None if stack is None else words.file(stack))
         words.add("--time-limit", time_limit)
         words.add("--recompute", recompute).add("--reshard-after-forward", reshard_after_forward)
         words.add("--no-fit", not fit).add("--objective", objective)
         words.each("--pin", [f"{node}={layout}" for node, layout in _pairs("pins", pins)])
         words.add("--pin-inputs", pin_inputs).add("--pin-outputs", pin_outputs)
         words.add("--parameter-budget", parameter_budget)
+        if memory_budget_bytes is not None and not isinstance(memory_budget_bytes, (int, float)):
+            raise InputError(f"memory_budget_bytes: found {memory_budget_bytes!r}; valid: a number of bytes")
         words.add("--memory-budget", None if memory_budget_bytes is None else f"{memory_budget_bytes:.0f}B")
         words.add("--margins", margins).add("--best", best).add("--explain", explain).add("--strided", strided)
         words.add("--tie-repeated", tie_repeated).add("--narrow-reduction", narrow_reduction)
@@ -236,16 +266,19 @@ def solve(program: Config, *, mesh: str, stack: Config | None = None, topology: 
         words.add("--sensitivity", sensitivity).add("--budget-curve", budget_curve)
         document = words.common(topology, set).run()
 
-    def write(path: str) -> None:
-        with _Words("apply") as again:
-            again.words.append(again.file(program))
-            again.add("--plan", again.file(document)).add("--stack", None if stack is None else again.file(stack))
-            again.add("--out", path).common(topology, set).run()
+    return Plan(document, functools.partial(_nodes_of, program), functools.partial(_write_plan, program, stack, topology, set))
 
-    def nodes() -> list[Json]:
-        return list((program if isinstance(program, Mapping) else describe("program", program))["nodes"])
 
-    return Plan(document, nodes, write)
+def _nodes_of(program: Config) -> list[Json]:
+    return list((program if isinstance(program, Mapping) else describe("program", program))["nodes"])
+
+
+def _write_plan(program: Config, stack: Config | None, topology: Config | None, set: Mapping[str, Any] | None,
+                document: Json, path: str) -> None:
+    with _Words("apply") as words:
+        words.words.append(words.file(program))
+        words.add("--plan", words.file(document)).add("--stack", None if stack is None else words.file(stack))
+        words.add("--out", path).common(topology, set).run()
 
 
 def calibrate(files: Sequence[str | os.PathLike], *, topology: Config | None = None, model: str | None = None,
@@ -263,7 +296,10 @@ def calibrate(files: Sequence[str | os.PathLike], *, topology: Config | None = N
 def validate(files: Sequence[str | os.PathLike], *, stack: Config, topology: Config | None = None,
              rows: bool = False) -> Json:
     """Compares predicted with measured times. Keys: points, median_ape_percent, p90_ape_percent, by, worst."""
-    with _Words("validate", *map(os.fspath, _listed("files", files))) as words:
+    paths = list(map(os.fspath, _listed("files", files)))
+    if not paths:
+        raise InputError("files: found an empty list; valid: measurement sets or logs, such as those of measurements()")
+    with _Words("validate", *paths) as words:
         return words.add("--stack", words.file(stack)).add("--rows", rows).common(topology, None).run()
 
 
@@ -282,12 +318,13 @@ def compare(*, baseline: Config, candidates: Sequence[Config], suite: Config, re
 
 def names(kind: str) -> list[str]:
     """The names in a registry: stacks, models, topologies, ops, placements, suites, regressions, programs, recipes,
-    measurements."""
+    experiments, measurements."""
     return run("list", kind)[kind]
 
 
 def describe(kind: str, name: str | os.PathLike) -> Json:
-    """One entry of a registry, read in full: stack, model, topology, op, placement, suite, regression, program, recipe, experiment, measurement."""
+    """One entry of a registry, read in full: stack, model, topology, op, placement, suite, regression, program, recipe,
+    experiment, measurement, tuner."""
     return run("describe", kind, os.fspath(name))
 
 

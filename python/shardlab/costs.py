@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import tempfile
+import threading
 import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -22,7 +23,8 @@ class CostStack(os.PathLike):
 
     The function takes PyTorch's five parameters (current placement, target placement, mesh_topo, mesh_dim,
     comm_bytes_gb) and returns microseconds and the new GiB, or three (collective, bytes, group) and returns
-    microseconds. It is called once for each distinct set of arguments, by one thread at a time.
+    microseconds. It is called by one thread at a time, and within one command about once for each distinct set of
+    arguments. A live PyTorch as the base is refused: it takes the name "torch:PYTHON+cost=FILE.py:FUNCTION".
     """
 
     def __init__(self, base: str | os.PathLike | Mapping[str, Any], cost: Callable[..., Any]):
@@ -41,11 +43,12 @@ class CostStack(os.PathLike):
             path = os.fspath(base)
             title = path
         self.name = f"{title}+cost={name}#{next(_numbers)}"
-        prices = costs.Prices(session)
+        prices, one_at_a_time = costs.Prices(session), threading.RLock()
 
         def answer(question: str) -> str:
             try:
-                return json.dumps({"ok": prices.answer(json.loads(question), {})})
+                with one_at_a_time:
+                    return json.dumps({"ok": prices.answer(json.loads(question), {})})
             except Exception as error:  # noqa: BLE001: it is the user's, and is raised again with the call's name
                 return json.dumps({"error": errors.described(error, session.user_files)})
 

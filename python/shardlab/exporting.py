@@ -616,6 +616,7 @@ def decomposition_table(name):
     if name == "core":
         table = core_aten_decompositions()
         return {op: how for op, how in table.items() if op.overloadpacket.__name__ not in WHOLE}
+    from torch._inductor import lowering  # noqa: F401  # pylint: disable=import-outside-toplevel,unused-import
     from torch._inductor.decomposition import select_decomp_table  # pylint: disable=import-outside-toplevel
 
     aten = torch.ops.aten

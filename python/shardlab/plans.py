@@ -19,14 +19,19 @@ from collections.abc import Callable
 from typing import Any
 
 from ._shardlab import InputError
+from .specs import sizes_of
 
 _PLACEMENT = re.compile(r"(_S|MP|NP|S|P|R)(?:\(([^)]*)\))?(?:\[(\d+)\])?")
 
 
 class Plan(dict):
-    """What solve returns. A dict with the keys of `shardlab solve --format json`."""
+    """What solve returns. A dict with the keys of `shardlab solve --format json`.
 
-    def __init__(self, document: dict[str, Any], nodes: Callable[[], list[dict[str, Any]]], write: Callable[[str], None]):
+    It can be pickled, so that one rank may solve and broadcast the plan to the others.
+    """
+
+    def __init__(self, document: dict[str, Any], nodes: Callable[[], list[dict[str, Any]]],
+                 write: Callable[[dict[str, Any], str], None]):
         super().__init__(document)
         self._nodes = nodes
         self._write = write
@@ -34,9 +39,7 @@ class Plan(dict):
     @property
     def sizes(self) -> dict[str, int]:
         """The sizes of the mesh dims by name; the names are "0", "1", ... where the mesh has none."""
-        words = re.split("[x,]", self["mesh"])
-        return {word.partition("=")[0] if "=" in word else str(m): int(word.rpartition("=")[2])
-                for m, word in enumerate(words)}
+        return sizes_of(self["mesh"])
 
     def placements(self) -> dict[str, list[Any]]:
         """The layout of each parameter, as torch's placements: {"layers.0.wq.weight": [Shard(0), Replicate()]}.
@@ -53,7 +56,7 @@ class Plan(dict):
     def write(self, path: str | os.PathLike) -> None:
         """Writes the Python file of `shardlab apply`, which defines apply(model, mesh) and needs PyTorch alone."""
         self._expect_feasible()
-        self._write(os.fspath(path))
+        self._write(self, os.fspath(path))
 
     def apply(self, model: Any, mesh: Any = None) -> Any:
         """Distributes the module's parameters and buffers in place, and makes its forward and backward run the plan.

@@ -32,7 +32,9 @@ def _placement(placement: Any) -> str:
     if kind == "Partial":
         return f"P({placement.reduce_op})"
     if kind == "_MaskPartial":
-        return "MP"
+        dim, shape = placement.offset_dim, placement.offset_shape
+        extent = shape[dim] if shape else 0
+        return f"MP({dim},{extent})" if dim or extent else "MP"
     if kind == "_NormPartial":
         return f"NP({placement.norm_type})"
     raise InputError(f"placement: found {placement!r}; valid: Replicate, Shard, Partial and their kinds")
@@ -73,6 +75,21 @@ def mesh_text(mesh: Any) -> str:
     return "x".join(str(size) for size in shape)
 
 
+def sizes_of(mesh: str) -> dict[str, int]:
+    """The sizes of a mesh text's dims by name; the names are "0", "1", ... where the mesh has none."""
+    words = mesh.split("," if "=" in mesh else "x")
+    return {word.partition("=")[0] if "=" in word else str(m): int(word.rpartition("=")[2])
+            for m, word in enumerate(words)}
+
+
+def _shape(mesh: str) -> list[int] | str:
+    """The sizes of a mesh text's dims, or the text itself if it is none of a mesh."""
+    try:
+        return list(sizes_of(mesh).values())
+    except ValueError:
+        return mesh
+
+
 def tensor_text(tensor: Any) -> str:
     """The text of anything with a shape and a dtype."""
     if isinstance(tensor, str):
@@ -85,13 +102,25 @@ def tensor_text(tensor: Any) -> str:
     return f"{_DTYPES[name]}[{','.join(str(extent) for extent in tensor.shape)}]"
 
 
+def are_on_two_meshes(src: Layout, dst: Layout) -> bool:
+    """Whether both are specs, and of different meshes."""
+    meshes = [getattr(spec, "mesh", None) for spec in (src, dst)]
+    return None not in meshes and mesh_text(meshes[0]) != mesh_text(meshes[1])
+
+
 def spec_texts(src: Layout, dst: Layout, mesh: Any, tensor: Any) -> tuple[str, str, str, str]:
-    """Mesh, tensor, source and destination as texts; the first two from a spec where they are not given."""
-    for spec in (src, dst):
-        if mesh is None:
-            mesh = getattr(spec, "mesh", None)
-        if tensor is None:
-            tensor = getattr(spec, "tensor_meta", None)
+    """Mesh, tensor, source and destination as texts; the first two from a spec where they are not given.
+
+    Raises InputError where the specs differ in them, or from what is given.
+    """
+    for name, spec in (("src", src), ("dst", dst)):
+        own_mesh, own_tensor = getattr(spec, "mesh", None), getattr(spec, "tensor_meta", None)
+        if own_mesh is not None and mesh is not None and _shape(mesh_text(mesh)) != _shape(mesh_text(own_mesh)):
+            raise InputError(f"{name}: found a spec on the mesh {mesh_text(own_mesh)}; valid: one on {mesh_text(mesh)}")
+        if own_tensor is not None and tensor is not None and tensor_text(tensor) != tensor_text(own_tensor):
+            raise InputError(f"{name}: found a spec of {tensor_text(own_tensor)}; valid: one of {tensor_text(tensor)}")
+        mesh = own_mesh if mesh is None else mesh
+        tensor = own_tensor if tensor is None else tensor
     if mesh is None or tensor is None:
         missing = "mesh" if mesh is None else "tensor"
         raise InputError(f"{missing}: found None, and neither layout is a DTensorSpec that has it; valid: a {missing}")

@@ -76,6 +76,19 @@ def held_tensor(found, words):
     return None
 
 
+class Forward:
+    """The forward of a module that runs the plan. A copy of the module runs it with the copy's parameters."""
+
+    def __init__(self, module, run, signature):
+        self.module, self.run, self.__signature__ = module, run, signature
+
+    def __call__(self, *args, **kwargs):
+        return self.run(self.module, *args, **kwargs)
+
+    def __deepcopy__(self, copies):
+        return Forward(copy.deepcopy(self.module, copies), self.run, self.__signature__)
+
+
 def apply(model, mesh):
     """Distributes the module's parameters and buffers in place, and makes its forward and backward run the plan.
 
@@ -88,8 +101,9 @@ def apply(model, mesh):
     plain = distribute(ranks, model)
     signature = inspect.signature(model.forward)
 
-    def run(*args, **kwargs):
-        held = {**dict(model.named_parameters()), **dict(model.named_buffers()), **plain}
+
+    def run(module, *args, **kwargs):
+        held = {**dict(module.named_parameters()), **dict(module.named_buffers()), **plain}
         sources = [held[name] for name in [*PARAMETERS, *BUFFERS]]
         for tensor in inputs_of(signature, args, kwargs):
             if tensor.requires_grad and not isinstance(tensor, DTensor):  # so that its gradient is a whole tensor too
@@ -98,6 +112,5 @@ def apply(model, mesh):
         results = run_step(ranks, sources)
         return nested({name.removeprefix("output"): result for name, result in zip(OUTPUTS, results)})
 
-    run.__signature__ = signature
-    model.forward = run
+    model.forward = Forward(model, run, signature)
     return model

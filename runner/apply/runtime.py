@@ -242,9 +242,15 @@ def inputs_of(signature, args, kwargs):
 
 
 class Outputs(dict):
-    """Outputs with names, also as attributes."""
+    """Outputs with names, also as attributes and by their place, as the outputs of Hugging Face's models."""
 
-    __getattr__ = dict.__getitem__
+    def __getattr__(self, name):
+        if name in self:
+            return self[name]
+        raise AttributeError(f"the outputs have no {name}; they have {', '.join(self)}")
+
+    def __getitem__(self, key):
+        return list(self.values())[key] if isinstance(key, (int, slice)) else super().__getitem__(key)
 
 
 def nested(values):

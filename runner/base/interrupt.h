@@ -5,7 +5,10 @@
 //   solver.solve({.patience = {.takes_gap = true, .stop = interrupt.flag()}});
 //   if (interrupt.came()) ...
 //
-// There may be one at a time. Its end puts the earlier reaction to SIGINT back.
+// The process has one flag: if several Interrupts live, in one thread or in several, a signal stops
+// the work of all. The end of the last one puts the earlier reaction to SIGINT back. If the process
+// had a handler of its own, as Python has, that handler is called for each signal too, and a second
+// signal ends nothing.
 #pragma once
 
 #include <atomic>
@@ -22,9 +25,6 @@ class Interrupt {
 
   [[nodiscard]] const std::atomic<bool>* flag() const;
   [[nodiscard]] bool came() const { return flag()->load(); }
-
- private:
-  struct sigaction before_ = {};
 };
 
 }  // namespace shardlab

@@ -38,7 +38,11 @@ PruneResult SearchTime::bound(const std::function<PruneResult(const Patience&)>&
     pruned = work(patience_of(kShareOfBounds * left_s_, interrupt));
     was_interrupted_ = interrupt.came();
   }
-  if (was_interrupted_ && !pruned.strategies) std::raise(SIGINT);
+  if (was_interrupted_ && !pruned.strategies) {
+    std::raise(SIGINT);
+    // A process with a handler of its own goes on.
+    throw EnvironmentError("interrupted before there was a plan");
+  }
   left_s_ = was_interrupted_ ? 0.0 : std::max(left_s_ - 1e-3 * watch.ms(), 0.0);
   return pruned;
 }

@@ -4,6 +4,8 @@ import json
 import math
 import os
 import pathlib
+import pickle
+import signal
 import subprocess
 import sys
 import threading
@@ -142,6 +144,48 @@ def test_bad_input_is_a_value_error_that_says_what_is_valid(ask, message):
     assert message in str(error.value)
 
 
+@pytest.mark.parametrize("ask, message", [
+    (lambda: shardlab.run(), "run: found no command"),
+    (lambda: shardlab.run("completion", "bash"), "which has no document (completion bash)"),
+    (lambda: shardlab.validate([], stack="nccl"), "files: found an empty list"),
+    (lambda: shardlab.select("aten.mm.default", [], mesh="8"), "inputs: found []"),
+    (lambda: shardlab.select("aten.mm.default", ["f32[8,8] R"] * 2, mesh="8", args=[object]), "args: found [<class"),
+    (lambda: shardlab.simulate("S(0)R", "RS(1)", data="off", **QUESTION), "data: found 'off'; valid: True, False"),
+    (lambda: shardlab.price("S(0)R", "RS(1)", topology="", **QUESTION), 'unknown topology ""'),
+    (lambda: shardlab.solve("mlp", mesh="8", memory_budget_bytes="80GB"), "memory_budget_bytes: found '80GB'"),
+])
+def test_what_is_no_answer_to_the_question_is_refused(ask, message):
+    with pytest.raises(shardlab.InputError) as error:
+        ask()
+    assert message in str(error.value)
+
+
+def test_a_mesh_dim_may_have_any_name():
+    plan = shardlab.solve("mlp", mesh="expert=2,axis=4")
+    assert plan.sizes == {"expert": 2, "axis": 4}
+    again = pickle.loads(pickle.dumps(plan))
+    assert again == plan and again.sizes == plan.sizes
+
+
+def test_ctrl_c_during_a_search_is_a_keyboard_interrupt(tmp_path):
+    program = str(tmp_path / "llama.json")
+    assert shardlab.run("program", "llama3-8b", "--out", program) == {}
+    code = """
+import os, signal, sys, threading, shardlab
+for _ in range(2):  # the second time the handler must still be Python's
+    threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+    try:
+        shardlab.solve(sys.argv[1], mesh="2x2x2", time_limit=100)
+        print("no interrupt")
+    except KeyboardInterrupt:
+        print("interrupt")
+print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)
+"""
+    done = subprocess.run([sys.executable, "-c", code, program], capture_output=True, text=True, timeout=300,
+                          preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
+    assert done.stdout == "interrupt\ninterrupt\nTrue\n", done.stdout + done.stderr
+
+
 def test_one_of_a_list_may_stand_alone():
     assert shardlab.select("aten.neg.default", "f32[16,16] S(0)", mesh="2")["selected"]["inputs"] == ["S(0)"]
     one = shardlab.compare(baseline="dtensor-v3", candidates="alpha-beta", suite="moe-ep")
@@ -221,6 +265,19 @@ def test_specs_are_read_by_their_attributes():
         shardlab.plan(Spec(Mesh((2, 4), None, first=8), src.placements, meta), "RR")
     with pytest.raises(ValueError, match="found float7"):
         shardlab.tensor_text(Meta((1,), "torch.float7"))
+
+
+def test_specs_of_two_meshes_or_tensors_have_no_common_price():
+    a = Spec(Mesh((8,)), (Shard(0),), Meta((8, 8), "torch.float32"))
+    b = Spec(Mesh((8,)), (Replicate(),), Meta((16, 8), "torch.float32"))
+    c = Spec(Mesh((4,)), (Replicate(),), Meta((8, 8), "torch.float32"))
+    assert math.isinf(shardlab.price(a, c))
+    for ask, message in ((lambda: shardlab.plan(a, c), "dst: found a spec on the mesh 4; valid: one on 8"),
+                         (lambda: shardlab.price(a, b), "dst: found a spec of f32[16,8]; valid: one of f32[8,8]"),
+                         (lambda: shardlab.price(a, "R", mesh="2x4"), "src: found a spec on the mesh 8; valid: one on 2x4")):
+        with pytest.raises(shardlab.InputError) as error:
+            ask()
+        assert message in str(error.value)
 
 
 def test_specs_keep_their_shard_order():

@@ -364,6 +364,15 @@ def run_others(folder, mesh):
     difference("without gradients", found, expected, errors)
     again = loaded(path).apply(sharded, mesh)  # parameters that are DTensors already
     difference("applied twice", again(*inputs), expected, errors)
+    twin = copy.deepcopy(sharded)
+    with torch.no_grad():
+        for each in twin.parameters():
+            each.zero_()
+    difference("a copy with parameters of its own", twin(*inputs), torch.zeros_like(expected), errors)
+    difference("the module that was copied", sharded(*inputs), expected, errors)
+    named = written.nested({".loss": 1, ".parts[0]": 2, ".parts[1]": 3})
+    if (named.loss, named["parts"], named[1], hasattr(named, "logits")) != (1, (2, 3), (2, 3), False):
+        errors["outputs with names"] = str(named)
     empty = loaded(path).apply(copy.deepcopy(module).to("meta"), mesh)
     lies = {name: (each.placements, each.device.type) for name, each in empty.named_parameters()}
     same = {name: (each.placements, "meta") for name, each in sharded.named_parameters()}

@@ -69,7 +69,10 @@ def number_of(value, what, call):
     """The value as a float, if it is a number that can be a price. `call` gives the text of the call that gave it."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise PriceError(f"{call()} gave {value!r} as {what}, which is no number.")
-    value = float(value)
+    try:
+        value = float(value)
+    except OverflowError:
+        raise PriceError(f"{call()} gave {value!r} as {what}, which no float can hold.") from None
     if math.isnan(value):
         raise PriceError(f"{call()} gave NaN as {what}.")
     if value < 0:

@@ -130,6 +130,9 @@ class PlainSession:
     def holding(cls, function, name):
         """A session with a function that the caller has already."""
         session = cls()
+        code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
+        if code is not None:  # a function that is written in Python
+            session.user_files.add_file(code.co_filename)
         session.hold(costs.Cost(function, name))
         return session
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <memory>
 
 namespace shardlab {
 namespace interrupt_test {
@@ -33,6 +34,35 @@ TEST(Interrupt, ANewOneHasSeenNothing) {
     std::raise(SIGINT);
   }
   EXPECT_FALSE(Interrupt().came());
+}
+
+// As within Python, whose own handler makes a KeyboardInterrupt of the signal later.
+TEST(Interrupt, AnEarlierHandlerIsCalledForEachSignal) {
+  earlier_handler_calls = 0;
+  std::signal(SIGINT, earlier_handler);
+  {
+    const Interrupt interrupt;
+    std::raise(SIGINT);
+    std::raise(SIGINT);
+    EXPECT_TRUE(interrupt.came());
+  }
+  std::raise(SIGINT);
+  std::signal(SIGINT, SIG_DFL);
+  EXPECT_EQ(earlier_handler_calls, 3);
+}
+
+TEST(Interrupt, TheEndOfTheLastOnePutsTheEarlierReactionBack) {
+  earlier_handler_calls = 0;
+  std::signal(SIGINT, earlier_handler);
+  auto first = std::make_unique<Interrupt>();
+  auto second = std::make_unique<Interrupt>();
+  first.reset();  // they end in the order in which they began
+  std::raise(SIGINT);
+  EXPECT_TRUE(second->came());
+  second.reset();
+  std::raise(SIGINT);
+  std::signal(SIGINT, SIG_DFL);
+  EXPECT_EQ(earlier_handler_calls, 2);
 }
 
 TEST(InterruptDeathTest, ASecondSignalEndsTheProgram) {
