@@ -10,8 +10,8 @@ std::atomic<bool> interrupted{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
 
 std::mutex lock;
-int living = 0;            // how many Interrupts there are
-struct sigaction before;   // what SIGINT did before the first of them
+int living = 0;           // how many Interrupts there are
+struct sigaction before;  // what SIGINT did before the first of them
 std::atomic<void (*)(int)> handler_before{nullptr};
 static_assert(std::atomic<void (*)(int)>::is_always_lock_free);
 
@@ -36,8 +36,8 @@ Interrupt::Interrupt() {
   struct sigaction action = {};
   action.sa_handler = note_interrupt;
   // Without a handler before it, a second signal does what it did before.
-  action.sa_flags = handler_before.load() != nullptr ? SA_RESTART
-                                                     : static_cast<int>(SA_RESETHAND | SA_RESTART);
+  action.sa_flags =
+      handler_before.load() != nullptr ? SA_RESTART : static_cast<int>(SA_RESETHAND | SA_RESTART);
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, nullptr);
 }
