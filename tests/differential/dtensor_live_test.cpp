@@ -25,8 +25,8 @@ std::uint64_t fresh_seed() {
   return std::random_device{}() % 1'000'000;
 }
 
-// SHARDLAB_TEST_QUESTIONS asks that many questions of each kind and family instead of `usual`: after
-// a change of rules, or for a new release, thousands reach every op of a large family.
+// SHARDLAB_TEST_QUESTIONS asks that many questions of each kind and family instead of `usual`.
+// After a change of rules, or for a new release, thousands reach every op of a large family.
 int count_of_questions(int usual) {
   const char* given = std::getenv("SHARDLAB_TEST_QUESTIONS");
   return given == nullptr ? usual : std::max(1, std::atoi(given));

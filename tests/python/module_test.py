@@ -1,5 +1,6 @@
 """The Python module says what the commands say."""
 
+import doctest
 import json
 import math
 import os
@@ -29,6 +30,11 @@ def test_plan_is_the_commands_document():
     assert shardlab.plan("S(0)R", "RS(1)", stack="dtensor-v3", **QUESTION) == command(
         "plan", "--mesh", "2x4", "--tensor", "bf16[8192,4096]", "--from", "S(0)R", "--to", "RS(1)", "--stack",
         "dtensor-v3")
+
+
+def test_the_page_about_the_module_shows_what_it_gives():
+    result = doctest.testfile(str(ROOT / "docs" / "python.md"), module_relative=False)
+    assert result.attempted > 15 and result.failed == 0
 
 
 def test_select_is_the_commands_document():
