@@ -1,6 +1,6 @@
 // The environment variables that shardlab reads and sets; nothing else touches the environment.
 //   SHARDLAB_CONFIGS       folder of the shipped configurations
-//   SHARDLAB_TORCH_PYTHON  the interpreter of a live PyTorch (runner/torch/stack_name.h)
+//   SHARDLAB_TORCH_PYTHON  the interpreter of a live PyTorch (runner/config/stack_name.h)
 //   NO_COLOR               no colour on a terminal
 //   TERM                   the kind of terminal; a dumb one has no colour
 //   COLUMNS                the width of a terminal, if it is to differ from what the terminal says

@@ -1,4 +1,4 @@
-// Stacks that Python code answers, in whole or in part, by name (stack_name.h).
+// Stacks that Python code answers, in whole or in part, by name (runner/config/stack_name.h).
 //
 //   LiveStacks live(session);                                // one for a run of a command
 //   std::optional<Stack> stack = live.stack("torch:./venv", store);
@@ -24,10 +24,10 @@
 #include <string>
 
 #include "runner/config/configs.h"
+#include "runner/config/stack_name.h"
 #include "runner/session/session.h"
 #include "runner/torch/machinery.h"
 #include "runner/torch/sample_check.h"
-#include "runner/torch/stack_name.h"
 #include "runner/torch/torch_rules.h"
 
 namespace shardlab {

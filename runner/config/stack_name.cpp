@@ -1,4 +1,4 @@
-#include "runner/torch/stack_name.h"
+#include "runner/config/stack_name.h"
 
 #include <array>
 

@@ -1,5 +1,5 @@
 // Names of stacks that a live PyTorch answers.
-#include "runner/torch/stack_name.h"
+#include "runner/config/stack_name.h"
 
 #include <gtest/gtest.h>
 
