@@ -8,6 +8,7 @@
 #include "costmodel/measurements/topology_xml.h"
 #include "runner/base/env.h"
 #include "runner/base/read_file.h"
+#include "runner/config/stack_name.h"
 #include "strategies/programs/built_in_programs.h"
 
 namespace shardlab {
@@ -178,9 +179,7 @@ fs::path ConfigStore::find(ConfigKind kind, const std::string& name, const fs::p
   if (!name.empty() && fs::exists(given, error)) return given;
   const std::string kind_text(name_of(kind));
   const std::string list_command = "`shardlab list " + std::string(folder_of(kind)) + "`";
-  const bool is_python = name == "torch" || name.starts_with("torch:") ||
-                         name.starts_with("torch+") || name.find("+cost=") != std::string::npos;
-  if (kind == ConfigKind::kStack && is_python) {
+  if (kind == ConfigKind::kStack && LiveStackName::parse(name)) {
     throw InputError(
         "stack \"" + name + "\": Python code can't answer here; valid: a path, or a name of " +
         list_command + "; in an experiment also a file of choices, which `shardlab record` writes");

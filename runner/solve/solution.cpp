@@ -183,7 +183,7 @@ nlohmann::json solution_json(const ProgramSolution& solved) {
       {"strategies", strategies},
       {"objective_us", when_solved(solution.objective)},
       {"lower_bound_us", when_solved(solution.lower_bound)},
-      {"optimal", solution.optimal},
+      {"optimal", solution.feasible && solution.optimal},
       {"optima", solution.optima ? finite_or_null(*solution.optima) : nlohmann::json(nullptr)},
       {"infeasible",
        solution.feasible ? nlohmann::json(nullptr) : nlohmann::json(why_infeasible(solved))},

@@ -275,6 +275,7 @@ TEST_F(Llama, WhatCannotBeIsAConflict) {
   const json found = json::parse(result.out);
   EXPECT_EQ(found["objective_us"], nullptr);
   EXPECT_FALSE(found["conflict"].empty());
+  EXPECT_EQ(found["optimal"], false);  // there is no plan that could be
   EXPECT_NE(found["infeasible"].get<std::string>().find(
                 "budget \"memory\" of 1000 (the least possible is "),
             std::string::npos)
