@@ -108,7 +108,8 @@ TEST(ExactSolver, AnAnswerWithAGapKeepsToTheBudgets) {
   const Patience none{.takes_gap = true, .stop = &stop};
   int gaps = 0;
   int tight = 0;
-  for (int i = 0; i < random_cases(60); ++i) {
+  const int cases = random_cases(60);
+  for (int i = 0; i < cases; ++i) {
     SCOPED_TRACE("case " + std::to_string(i));
     const RandomNetworkOptions options = {
         .variables = 16, .most_values = 5, .edges = 36, .most_cost = 1000, .forbidden = i % 5};
@@ -137,8 +138,8 @@ TEST(ExactSolver, AnAnswerWithAGapKeepsToTheBudgets) {
     tight += best.objective > free.objective ? 1 : 0;
     gaps += quick.optimal ? 0 : 1;
   }
-  EXPECT_GT(tight, 10);
-  EXPECT_GT(gaps, 10);
+  EXPECT_GT(tight, cases / 6);
+  EXPECT_GT(gaps, cases / 6);
 }
 
 TEST(ExactSolver, AStopIsTheEndOfTime) {
