@@ -54,6 +54,7 @@ class _Words:
     def __init__(self, *words: str):
         self.words = list(words)
         self._folder: tempfile.TemporaryDirectory | None = None
+        self._contents: dict[str, str] = {}  # what messages call each file that the caller does not know
 
     def __enter__(self) -> "_Words":
         return self
@@ -81,7 +82,11 @@ class _Words:
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="shardlab-")
         path = pathlib.Path(self._folder.name) / f"{len(list(pathlib.Path(self._folder.name).iterdir()))}.json"
-        path.write_text(json.dumps(config))
+        try:
+            path.write_text(json.dumps(config))
+        except TypeError as error:
+            raise InputError(f"a dict: found what JSON cannot hold ({error}); valid: the content of a file") from None
+        self._contents[str(path)] = f"the dict {config['name']!r}" if isinstance(config.get("name"), str) else "the dict"
         return str(path)
 
     def common(self, topology: Config | None, set: Mapping[str, Any] | None) -> "_Words":
@@ -90,7 +95,13 @@ class _Words:
         return self.each("--set", _assignments(set))
 
     def run(self) -> Json:
-        return json.loads(_run(self.words + ["--format", "json"])[1])
+        try:
+            return json.loads(_run(self.words + ["--format", "json"])[1])
+        except InputError as error:
+            text = str(error)
+            for path, name in self._contents.items():
+                text = text.replace(path, name)
+            raise type(error)(text) from None
 
 
 def _listed(name: str, values: Any) -> list[Any]:

@@ -166,6 +166,16 @@ def test_what_is_no_answer_to_the_question_is_refused(ask, message):
     assert message in str(error.value)
 
 
+def test_a_mistake_in_a_dict_is_named_without_a_file():
+    program = shardlab.program("mlp")
+    program["nodes"][3]["inputs"] = ["nope"]
+    with pytest.raises(shardlab.InputError) as error:
+        shardlab.solve(program, mesh="8")
+    assert str(error.value).startswith("the dict 'mlp':/nodes/3/inputs/0: found"), error.value
+    with pytest.raises(shardlab.InputError, match="found what JSON cannot hold"):
+        shardlab.price("S(0)R", "RS(1)", stack={"name": object()}, **QUESTION)
+
+
 def test_a_mesh_dim_may_have_any_name():
     plan = shardlab.solve("mlp", mesh="expert=2,axis=4")
     assert plan.sizes == {"expert": 2, "axis": 4}
