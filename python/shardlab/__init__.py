@@ -77,8 +77,10 @@ class _Words:
 
     def file(self, config: Config) -> str:
         """The name or path of a configuration."""
-        if not isinstance(config, Mapping):
+        if isinstance(config, (str, os.PathLike)):
             return os.fspath(config)
+        if not isinstance(config, Mapping):
+            raise InputError(f"found {config!r} as a configuration; valid: a name, a path, or a dict with a file's content")
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="shardlab-")
         path = pathlib.Path(self._folder.name) / f"{len(list(pathlib.Path(self._folder.name).iterdir()))}.json"
@@ -378,7 +380,8 @@ def export(model: Any, inputs: Any, kwargs: Mapping[str, Any] | None = None, *, 
         shardlab.solve(shardlab.export(model, (tokens,)), mesh="2x4")
 
     inputs, kwargs: the arguments of forward; only their shapes and dtypes matter, so that tensors of the device
-    "meta" will do. mixed_precision: "bf16" or "f16" reads parameters and inputs through a cast. decompositions: "core", or
+    "meta" will do. mixed_precision: "bf16" or "f16" reads parameters and inputs through a cast, as FSDP2 does. Buffers keep
+    their dtype: solve refuses a product of two dtypes, as PyTorch would when it runs. decompositions: "core", or
     "inductor" for those of a compiled model, which AutoParallel has too. Nothing is computed, and no
     GPU is needed. Imports torch, 2.13 or newer. A module that cannot be exported raises a ValueError.
     """

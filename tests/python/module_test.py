@@ -152,6 +152,7 @@ def test_bad_input_is_a_value_error_that_says_what_is_valid(ask, message):
 
 @pytest.mark.parametrize("ask, message", [
     (lambda: shardlab.run(), "run: found no command"),
+    (lambda: shardlab.plan("S(0)R", "RS(1)", stack=None, **QUESTION), "found None as a configuration; valid: a name"),
     (lambda: shardlab.run("completion", "bash"), "which has no document (completion bash)"),
     (lambda: shardlab.validate([], stack="nccl"), "files: found an empty list"),
     (lambda: shardlab.select("aten.mm.default", [], mesh="8"), "inputs: found []"),
