@@ -103,8 +103,9 @@ TEST_F(LiveTorch, FlipsNoDecisionOfTheStackOfItsRelease) {
   }
 }
 
-// Ops of which PyTorch's rows alone would give no decision: the result is no tensor, PyTorch runs
-// the steps of the op, and a tensor that is no list follows a list.
+// Ops of which PyTorch's rows alone would give no decision, or another one: the result is no tensor,
+// PyTorch runs the steps of the op, a tensor that is no list follows a list, and an output is left
+// out.
 TEST_F(LiveTorch, DecidesAboutOpsWhoseRowsAreNotEnough) {
   struct Question {
     const char* op;
@@ -117,6 +118,11 @@ TEST_F(LiveTorch, DecidesAboutOpsWhoseRowsAreNotEnough) {
       {"aten._amp_foreach_non_finite_check_and_unscale_.default",
        {"[f32[4] S(0); f32[8] S(0)]", "f32[] P(max)", "f32[] R"},
        "[]"},
+      // PyTorch 2.13 has a layout for the gradient that the mask leaves out.
+      {"aten._scaled_dot_product_efficient_attention_backward.default",
+       {"f32[2,3,2,4] R", "f32[2,3,2,4] R", "f32[2,3,2,4] R", "f32[2,3,2,4] R", "f32[2,3,2,2] R",
+        "f32[2,3,2,4] R", "f32[2,3,32] R", "i64[] R", "i64[] R"},
+       "[0.0, [true, true, true, false]]"},
   };
   for (const std::string& python : oracle_pythons()) {
     const std::string base = describe("torch:" + python)["provenance"]["torch"]["base"];

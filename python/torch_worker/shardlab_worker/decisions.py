@@ -10,6 +10,7 @@ from .hooks import Enough
 from .texts import layout_text, mesh_of, parts_of_list, placements_of, strides_of, tensor_of
 
 MOST_LISTED = 24
+MASKS = ("output_mask", "grad_input_mask")  # say which outputs a backward pass computes
 
 
 def fnv1a(text):
@@ -85,7 +86,7 @@ class Question:
         self.schema = session.schemas.OpSchema(self.op, positional, keywords, schema_info=info)
         outputs = [str(result.type) for result in self.op._schema.returns]
         self.outputs = "bool" if outputs == ["bool"] else len(outputs)
-        self.has_mask = any(parameter.name == "output_mask" for parameter in self.op._schema.arguments)
+        self.has_mask = any(parameter.name in MASKS for parameter in self.op._schema.arguments)
         self.specified = self._order_is_specified(propagator)
 
     def tensor_of(self, value):
