@@ -14,6 +14,7 @@
 
 #include "costmodel/base/error.h"
 #include "costmodel/straggler.h"
+#include "runner/base/interrupt.h"
 #include "runner/base/version.h"
 #include "runner/command_line.h"
 #include "runner/config/configs.h"
@@ -117,6 +118,8 @@ std::pair<int, std::string> run(const std::vector<std::string>& words) {
   };
   std::pair<int, std::string> result;
   try {
+    // Parts of a command that are no search see a signal once they are through.
+    const Interrupt interrupt;
     const py::gil_scoped_release others_may_run;
     Session session;
     session.callers_stacks = &CostStacks::all();
@@ -129,6 +132,8 @@ std::pair<int, std::string> run(const std::vector<std::string>& words) {
     throw;
   }
   raise_if_interrupted();
+  // In a thread that is not Python's main one, the signal is no KeyboardInterrupt.
+  if (result.first == kInterrupted) throw EnvironmentError("interrupted by SIGINT");
   return result;
 }
 

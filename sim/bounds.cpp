@@ -71,7 +71,8 @@ Volume reduction_bound(const Plan& plan, const DeviceMesh& mesh) {
 
 PlanBounds bounds_of(const Plan& plan, const DeviceMesh& mesh, const Topology& topology) {
   PlanBounds bounds;
-  if (plan.is_impossible() || plan.steps.empty()) return bounds;
+  // Without a price, the bytes that a cost function gives the steps need not be those that move.
+  if (!plan.impossible.empty() || plan.steps.empty()) return bounds;
   // The bounds count rows of single tensor dims.
   if (plan.from.has_registered() || plan.to.has_registered()) return bounds;
 
@@ -112,9 +113,8 @@ PlanBounds bounds_of(const Plan& plan, const DeviceMesh& mesh, const Topology& t
       fastest = std::max(fastest, link.bandwidth);
       least = std::min(least, link.latency);
     }
-    const Price price = plan.runs_unpriced ? plan.executed_price() : plan.price;
     bounds.time_ratio =
-        price.total.value() / (least + transfer_time(bound.busiest, fastest)).value();
+        plan.price.total.value() / (least + transfer_time(bound.busiest, fastest)).value();
   }
   return bounds;
 }

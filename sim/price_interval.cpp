@@ -31,7 +31,7 @@ std::optional<PriceInterval> interval_of(const PlanStep& step, const Redistribut
 
 std::optional<PriceInterval> interval_of(const Plan& plan, const Redistributor& redistributor,
                                          const CostModel& model) {
-  if (!plan.impossible.empty()) return std::nullopt;
+  if (plan.is_impossible()) return std::nullopt;
   PriceInterval sum;
   bool is_known = false;
   for (const PlanStep& step : plan.steps) {
@@ -45,7 +45,7 @@ std::optional<PriceInterval> interval_of(const Plan& plan, const Redistributor& 
 
 void add_unsure_prices(std::vector<UnsurePrice>& prices, const Plan& plan,
                        const Redistributor& redistributor, const CostModel& model) {
-  if (!plan.impossible.empty()) return;
+  if (plan.is_impossible()) return;
   for (const PlanStep& step : plan.steps) {
     const std::optional<PriceInterval> interval = interval_of(step, redistributor, model);
     if (!interval) continue;

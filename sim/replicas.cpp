@@ -117,7 +117,7 @@ std::string ReplicaFault::text(const Plan& plan) const {
 
 std::optional<ReplicaFault> replicas_may_differ(const Plan& plan, const DeviceMesh& mesh,
                                                 const Topology& topology) {
-  if (!plan.impossible.empty()) return std::nullopt;
+  if (plan.is_impossible()) return std::nullopt;
   const Layout* before = &plan.start;
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     if (auto fault = fault_of_step(plan, i, *before, mesh, topology.domain_devices())) {

@@ -17,6 +17,7 @@ from __future__ import annotations
 import functools
 import json
 import math
+import numbers
 import os
 import pathlib
 import tempfile
@@ -126,6 +127,10 @@ def _assignments(set: Mapping[str, Any] | None) -> list[str]:
     return [f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in _pairs("set", set)]
 
 
+def _is_amount(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
+
+
 def run(*words: str) -> Json:
     """Runs any command by its words, e.g. run("ties", "--suite", "ops-small"), and returns its JSON document.
 
@@ -162,7 +167,7 @@ def price(src: Layout, dst: Layout, *, mesh: str | None = None, tensor: str | No
           set: Mapping[str, Any] | None = None) -> float:
     """What a redistribution costs in microseconds; infinity where it is impossible. To ask often, make a Pricer.
 
-    As of PyTorch's redistribute_cost, specs on two meshes have an infinite price. What select adds for each tensor that
+    As in PyTorch's redistribute_cost, specs on two meshes have an infinite price. What select adds for each tensor that
     moves (the stack's transition_us) is not in it.
     """
     return Pricer(stack, topology, set).price(src, dst, mesh=mesh, tensor=tensor)
@@ -229,7 +234,7 @@ def simulate(src: Layout, dst: Layout, *, mesh: str | None = None, tensor: str |
              stack: Config = "dtensor", topology: Config | None = None, data: bool = True,
              straggler: str | None = None, set: Mapping[str, Any] | None = None) -> Json:
     """Runs a redistribution on virtual ranks. Keys: verified, replicas_bitwise_equal, time_us, steps."""
-    if not isinstance(data, bool):
+    if type(data).__name__ not in ("bool", "bool_"):
         raise InputError(f"data: found {data!r}; valid: True, False")
     mesh, tensor, src, dst = spec_texts(src, dst, mesh, tensor)
     with _Words("simulate", "--mesh", mesh, "--tensor", tensor, "--from", src, "--to", dst) as words:
@@ -270,7 +275,7 @@ def solve(program: Config, *, mesh: Any, stack: Config | None = None, topology: 
         words.each("--pin", [f"{node}={layout}" for node, layout in _pairs("pins", pins)])
         words.add("--pin-inputs", pin_inputs).add("--pin-outputs", pin_outputs)
         words.add("--parameter-budget", parameter_budget)
-        if memory_budget_bytes is not None and not isinstance(memory_budget_bytes, (int, float)):
+        if memory_budget_bytes is not None and not _is_amount(memory_budget_bytes):
             raise InputError(f"memory_budget_bytes: found {memory_budget_bytes!r}; valid: a number of bytes")
         words.add("--memory-budget", None if memory_budget_bytes is None else f"{memory_budget_bytes:.0f}B")
         words.add("--margins", margins).add("--best", best).add("--explain", explain).add("--strided", strided)

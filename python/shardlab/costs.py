@@ -58,5 +58,9 @@ class CostStack(os.PathLike):
     def __fspath__(self) -> str:
         return self.name
 
+    def __reduce__(self) -> Any:
+        raise _shardlab.InputError(f"{self.name}: a cost function of this process can't be pickled, nor can a plan that was "
+                                   "solved with it; valid: a stack by its name, such as \"dtensor-2.15+cost=FILE.py:FUNCTION\"")
+
     def __repr__(self) -> str:
         return f"CostStack({self.name!r})"

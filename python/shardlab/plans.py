@@ -27,7 +27,8 @@ _PLACEMENT = re.compile(r"(_S|MP|NP|S|P|R)(?:\(([^)]*)\))?(?:\[(\d+)\])?")
 class Plan(dict):
     """What solve returns. A dict with the keys of `shardlab solve --format json`.
 
-    It can be pickled, so that one rank may solve and broadcast the plan to the others.
+    It can be pickled, so that one rank may solve and broadcast the plan to the others, unless its stack has a cost function
+    of the process.
     """
 
     def __init__(self, document: dict[str, Any], nodes: Callable[[], list[dict[str, Any]]],

@@ -32,9 +32,11 @@ def _placement(placement: Any) -> str:
     if kind == "Partial":
         return f"P({placement.reduce_op})"
     if kind == "_MaskPartial":
-        dim, shape = placement.offset_dim, placement.offset_shape
-        extent = shape[dim] if shape else 0
-        return f"MP({dim},{extent})" if dim or extent else "MP"
+        shape = placement.offset_shape
+        if not shape:
+            return "MP"
+        dim = placement.offset_dim % len(shape)
+        return f"MP({dim},{shape[dim]})"
     if kind == "_NormPartial":
         return f"NP({placement.norm_type})"
     raise InputError(f"placement: found {placement!r}; valid: Replicate, Shard, Partial and their kinds")
@@ -103,9 +105,9 @@ def tensor_text(tensor: Any) -> str:
 
 
 def are_on_two_meshes(src: Layout, dst: Layout) -> bool:
-    """Whether both are specs, and of different meshes."""
-    meshes = [getattr(spec, "mesh", None) for spec in (src, dst)]
-    return None not in meshes and mesh_text(meshes[0]) != mesh_text(meshes[1])
+    """Whether both are specs, and of meshes that PyTorch tells apart: by ranks, names or the kind of device."""
+    first, second = (getattr(spec, "mesh", None) for spec in (src, dst))
+    return first is not None and second is not None and first is not second and bool(first != second)
 
 
 def spec_texts(src: Layout, dst: Layout, mesh: Any, tensor: Any) -> tuple[str, str, str, str]:
@@ -113,6 +115,8 @@ def spec_texts(src: Layout, dst: Layout, mesh: Any, tensor: Any) -> tuple[str, s
 
     Raises InputError where the specs differ in them, or from what is given.
     """
+    if are_on_two_meshes(src, dst):
+        raise InputError(f"dst: found a spec on {dst.mesh}; valid: one on the mesh of src, {src.mesh}")
     for name, spec in (("src", src), ("dst", dst)):
         own_mesh, own_tensor = getattr(spec, "mesh", None), getattr(spec, "tensor_meta", None)
         if own_mesh is not None and mesh is not None and _shape(mesh_text(mesh)) != _shape(mesh_text(own_mesh)):

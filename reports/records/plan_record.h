@@ -282,7 +282,7 @@ struct Fields<reports::ComparedPlan> {
       "the plan of another stack or planner, its steps priced by the stack that was asked first";
   static constexpr auto kList = std::tuple(
       field("name", &Self::name, "the stack, or the planner"), field("path", &Self::path, ""),
-      field("price_us", &Self::price_us, "by its own stack; null: impossible"),
+      field("price_us", &Self::price_us, "by its own stack; null: there is none"),
       field("here_us", &Self::here_us, "by the stack that was asked first"),
       field("collectives", &Self::collectives, ""),
       field("bytes_moved", &Self::bytes_moved, "between all devices; null: too many to count"),
@@ -301,7 +301,7 @@ struct Fields<reports::PlanRecord> {
       field("stack", &Self::stack, ""), field("topology", &Self::topology, ""),
       field("mesh", &Self::mesh, ""), field("tensor", &Self::tensor, ""),
       field("from", &Self::from, ""), field("to", &Self::to, ""), field("path", &Self::path, ""),
-      field("steps", &Self::steps, ""), field("price_us", &Self::price_us, "null: impossible"),
+      field("steps", &Self::steps, ""), field("price_us", &Self::price_us, "null: there is none"),
       field("parts_us", &Self::parts, ""),
       field("transition_us", &Self::transition_us, "what selection adds"),
       field("executed_us", &Self::executed_us, "the sum of the steps"),

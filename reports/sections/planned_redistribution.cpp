@@ -63,6 +63,15 @@ SectionContent render(const PlanRecord& plan) {
     content.blocks.emplace_back(
         Paragraph{"The stack has no price for the redistribution: " + plan.impossible +
                   ". PyTorch runs its steps all the same."});
+    const auto unpriced = std::count_if(plan.steps.begin(), plan.steps.end(), [](const auto& step) {
+      return step.collective != kLocalStep && step.price_us == 0.0;
+    });
+    if (unpriced > 0) {
+      content.blocks.emplace_back(
+          Paragraph{counted(unpriced, "step counts", "steps count") +
+                    " nothing in the time, because the cost function has no price for a step from "
+                    "or to a strided shard."});
+    }
   }
   if (!plan.unexecutable.empty()) {
     content.blocks.emplace_back(Paragraph{"The plan cannot run: " + plan.unexecutable + "."});

@@ -81,6 +81,7 @@ class Forward:
 
     def __init__(self, module, run, signature):
         self.module, self.run, self.__signature__ = module, run, signature
+        self.__name__ = "forward"
 
     def __call__(self, *args, **kwargs):
         return self.run(self.module, *args, **kwargs)
@@ -100,7 +101,6 @@ def apply(model, mesh):
     ranks = Ranks(mesh)
     plain = distribute(ranks, model)
     signature = inspect.signature(model.forward)
-
 
     def run(module, *args, **kwargs):
         held = {**dict(module.named_parameters()), **dict(module.named_buffers()), **plain}

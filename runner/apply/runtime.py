@@ -250,7 +250,9 @@ class Outputs(dict):
         raise AttributeError(f"the outputs have no {name}; they have {', '.join(self)}")
 
     def __getitem__(self, key):
-        return list(self.values())[key] if isinstance(key, (int, slice)) else super().__getitem__(key)
+        if isinstance(key, int) and str(key) in self:  # forward returned a dictionary with numbers as keys
+            return super().__getitem__(str(key))
+        return tuple(self.values())[key] if isinstance(key, (int, slice)) else super().__getitem__(key)
 
 
 def nested(values):

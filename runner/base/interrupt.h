@@ -1,18 +1,21 @@
-// Ctrl-C as a wish to get what is there: while an Interrupt lives, the first SIGINT only sets a
-// flag that a long computation looks at. A second one ends the program as usual.
+// Ctrl-C as a wish to get what is there: while an Interrupt lives, SIGINT sets a flag that a long
+// computation looks at.
 //
 //   const Interrupt interrupt;
 //   solver.solve({.patience = {.takes_gap = true, .stop = interrupt.flag()}});
 //   if (interrupt.came()) ...
 //
-// The process has one flag: if several Interrupts live, in one thread or in several, a signal stops
-// the work of all. The end of the last one puts the earlier reaction to SIGINT back. If the process
-// had a handler of its own, as Python has, that handler is called for each signal too, and a second
-// signal ends nothing.
+// A signal sets the flags of all Interrupts that live, in whichever thread. A new one has seen
+// nothing, unless it lives within another one of its thread that has. The end of the last one puts
+// the earlier reaction to SIGINT back.
+//
+// In the program, where SIGINT would end the process, a second signal does so. If the process has a
+// handler of its own, as Python has, each signal calls that handler too, and ends nothing. Where
+// SIGINT is ignored, the signals do no more than set the flags.
 #pragma once
 
 #include <atomic>
-#include <csignal>
+#include <cstddef>
 
 namespace shardlab {
 
@@ -25,6 +28,11 @@ class Interrupt {
 
   [[nodiscard]] const std::atomic<bool>* flag() const;
   [[nodiscard]] bool came() const { return flag()->load(); }
+  // Whether the process had a handler of its own when the first Interrupt began.
+  [[nodiscard]] bool calls_another_handler() const;
+
+ private:
+  std::size_t slot_;
 };
 
 }  // namespace shardlab

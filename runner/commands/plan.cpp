@@ -125,6 +125,14 @@ std::string plan_text(const Plan& plan, const LayoutNames& names, const TextStyl
   if (plan.runs_unpriced) {
     out += "  price infinite: " + plan.impossible + "\n  executed " + prices[1] +
            " us: the sum of its steps, which run all the same\n";
+    const auto unpriced = std::count_if(plan.steps.begin(), plan.steps.end(), [](const auto& step) {
+      return step.collective != Collective::kLocal && step.price.total == Micros();
+    });
+    if (unpriced > 0) {
+      out += "  " + reports::counted(unpriced, "step counts", "steps count") +
+             " nothing in it: the cost function has no price for a step from or to a strided "
+             "shard; that of --stack alpha-beta has one\n";
+    }
   } else if (!plan.impossible.empty()) {
     out += "  impossible: " + plan.impossible + "\n";
   } else {

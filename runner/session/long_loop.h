@@ -10,8 +10,8 @@
 //   answers.resize(done);   // the result is of these
 //
 // If the loop was left early, the session says so under its result, and the program ends with the
-// exit code kInterrupted. A second Ctrl-C ends the program at once. Within the Python module,
-// SIGINT belongs to Python, so nothing stops a loop there.
+// exit code kInterrupted. A second Ctrl-C ends the program at once. Within the Python module
+// nothing stops a loop; SIGINT is a KeyboardInterrupt after it.
 #pragma once
 
 #include <atomic>

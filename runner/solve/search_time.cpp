@@ -33,14 +33,15 @@ SearchTime::SearchTime(std::optional<double> limit_s) : left_s_(limit_s.value_or
 PruneResult SearchTime::bound(const std::function<PruneResult(const Patience&)>& work) {
   const StopWatch watch;
   PruneResult pruned;
+  bool ends_process = false;
   {
     const Interrupt interrupt;
     pruned = work(patience_of(kShareOfBounds * left_s_, interrupt));
     was_interrupted_ = interrupt.came();
+    ends_process = !interrupt.calls_another_handler();
   }
   if (was_interrupted_ && !pruned.strategies) {
-    std::raise(SIGINT);
-    // A process with a handler of its own goes on.
+    if (ends_process) std::raise(SIGINT);
     throw EnvironmentError("interrupted before there was a plan");
   }
   left_s_ = was_interrupted_ ? 0.0 : std::max(left_s_ - 1e-3 * watch.ms(), 0.0);

@@ -24,7 +24,8 @@ class SearchTime {
   explicit SearchTime(std::optional<double> limit_s);
 
   // Finds bounds, for at most half of the time. After Ctrl-C the search only has to take the best
-  // plan that is known; if there is none yet, the program ends by the signal, as it does elsewhere.
+  // plan that is known. If there is none yet, the program ends by the signal, as it does elsewhere;
+  // in a process with a handler of its own this throws EnvironmentError.
   [[nodiscard]] PruneResult bound(const std::function<PruneResult(const Patience&)>& work);
 
   // For a search that begins now and has what is left. `interrupt` outlives it.

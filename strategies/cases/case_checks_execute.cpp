@@ -170,7 +170,7 @@ class ExecuteCheck final : public Check {
       if (to_) {
         expect_layout(output.meta, *to_);
         const Plan plan = bench.evaluator().on(mesh_).plan(output.meta, output.layout, *to_);
-        const std::string& refused = plan.impossible.empty() ? plan.unexecutable : plan.impossible;
+        const std::string& refused = plan.refusal();
         if (!refused.empty()) throw InputError(refused);
         const ExecutionResult moved = executor.run(plan, output);
         seen.answers["steps"] = moved.steps.size();

@@ -80,7 +80,7 @@ class SimulateCheck final : public Check {
     const Executor executor(mesh_, bench.evaluator().topology(), options_);
     Observation seen;
     seen.answers["path"] = plan.path();
-    const std::string& refused = plan.impossible.empty() ? plan.unexecutable : plan.impossible;
+    const std::string& refused = plan.refusal();
     if (!refused.empty()) {
       seen.answers["refused"] = refused;
       seen.answers["verified"] = false;

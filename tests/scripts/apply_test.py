@@ -373,6 +373,9 @@ def run_others(folder, mesh):
     named = written.nested({".loss": 1, ".parts[0]": 2, ".parts[1]": 3})
     if (named.loss, named["parts"], named[1], hasattr(named, "logits")) != (1, (2, 3), (2, 3), False):
         errors["outputs with names"] = str(named)
+    numbered = written.nested({".1": "a", ".0": "b"})
+    if (numbered[1], numbered[0]) != ("a", "b"):
+        errors["outputs with numbers as names"] = str(numbered)
     empty = loaded(path).apply(copy.deepcopy(module).to("meta"), mesh)
     lies = {name: (each.placements, each.device.type) for name, each in empty.named_parameters()}
     same = {name: (each.placements, "meta") for name, each in sharded.named_parameters()}

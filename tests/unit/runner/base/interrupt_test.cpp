@@ -1,10 +1,11 @@
-// The first Ctrl-C sets a flag, and later ones do what they did before.
+// Ctrl-C sets flags, and does what it did before besides or afterwards.
 #include "runner/base/interrupt.h"
 
 #include <gtest/gtest.h>
 
 #include <csignal>
 #include <memory>
+#include <thread>
 
 namespace shardlab {
 namespace interrupt_test {
@@ -65,9 +66,49 @@ TEST(Interrupt, TheEndOfTheLastOnePutsTheEarlierReactionBack) {
   EXPECT_EQ(earlier_handler_calls, 2);
 }
 
+TEST(Interrupt, ANewOneHasSeenNothingOfAnotherThread) {
+  const Interrupt first;
+  std::raise(SIGINT);
+  std::thread([] { EXPECT_FALSE(Interrupt().came()); }).join();
+  // Within the work that was stopped, the next part does not begin.
+  EXPECT_TRUE(Interrupt().came());
+}
+
+TEST(Interrupt, AnIgnoredSignalStaysHarmless) {
+  std::signal(SIGINT, SIG_IGN);
+  {
+    const Interrupt interrupt;
+    std::raise(SIGINT);
+    std::raise(SIGINT);
+    EXPECT_TRUE(interrupt.came());
+    EXPECT_FALSE(interrupt.calls_another_handler());
+  }
+  std::raise(SIGINT);
+  std::signal(SIGINT, SIG_DFL);
+}
+
+TEST(Interrupt, AHandlerThatGetsMoreThanTheNumberIsCalledToo) {
+  earlier_handler_calls = 0;
+  struct sigaction action = {};
+  action.sa_flags = SA_SIGINFO;
+  action.sa_sigaction = [](int signal, siginfo_t* info, void*) {
+    earlier_handler_calls += info != nullptr && info->si_signo == signal ? 1 : 0;
+  };
+  sigaction(SIGINT, &action, nullptr);
+  {
+    const Interrupt interrupt;
+    EXPECT_TRUE(interrupt.calls_another_handler());
+    std::raise(SIGINT);
+    std::raise(SIGINT);
+  }
+  std::signal(SIGINT, SIG_DFL);
+  EXPECT_EQ(earlier_handler_calls, 2);
+}
+
 TEST(InterruptDeathTest, ASecondSignalEndsTheProgram) {
   EXPECT_EXIT(
       {
+        std::signal(SIGINT, SIG_DFL);
         const Interrupt interrupt;
         std::raise(SIGINT);
         std::raise(SIGINT);
