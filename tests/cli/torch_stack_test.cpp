@@ -103,9 +103,9 @@ TEST_F(LiveTorch, FlipsNoDecisionOfTheStackOfItsRelease) {
   }
 }
 
-// Ops of which PyTorch's rows alone would give no decision, or another one: the result is no tensor,
-// PyTorch runs the steps of the op, a tensor that is no list follows a list, and an output is left
-// out.
+// Ops of which PyTorch's rows alone would give no decision, or another one: the result is no
+// tensor, PyTorch runs the steps of the op, a tensor that is no list follows a list, and an output
+// is left out.
 TEST_F(LiveTorch, DecidesAboutOpsWhoseRowsAreNotEnough) {
   struct Question {
     const char* op;
