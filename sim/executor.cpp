@@ -175,6 +175,16 @@ DistributedTensor Executor::distribute(const TensorMeta& meta, const Layout& lay
   return distribute(meta, layout, make_global(meta, layout, data), data);
 }
 
+// The rows of each dim are listed, and a tensor without elements may have very many of them.
+void Executor::expect_listable_rows(const TensorMeta& meta, const Layout& layout) const {
+  for (const std::int64_t extent : viewed_shape(meta.shape, layout.placements)) {
+    if (extent <= options_.memory_limit_bytes / 64) continue;
+    throw LimitError("the rows of " + meta.text() + " can't be listed within " +
+                     format_bytes(static_cast<double>(options_.memory_limit_bytes)) +
+                     "; valid: a larger limit, a smaller tensor, or shapes only");
+  }
+}
+
 DistributedTensor Executor::distribute(const TensorMeta& meta, const Layout& layout,
                                        HostTensor global, const DataOptions& data) const {
   SHARDLAB_CHECK(layout.ndim() == mesh_.ndim(), layout.text(), " on ", mesh_.text());
@@ -188,13 +198,7 @@ DistributedTensor Executor::distribute(const TensorMeta& meta, const Layout& lay
   }
   expect_layout(meta, layout);
   expect_registered(meta, layout, mesh_);
-  for (const std::int64_t extent :
-       viewed_shape(meta.shape, layout.placements)) {  // the rows of each dim are listed below
-    if (extent <= options_.memory_limit_bytes / 64) continue;
-    throw LimitError("the rows of " + meta.text() + " can't be listed within " +
-                     format_bytes(static_cast<double>(options_.memory_limit_bytes)) +
-                     "; valid: a larger limit, a smaller tensor, or shapes only");
-  }
+  expect_listable_rows(meta, layout);
   SHARDLAB_CHECK(!has_mixed_partials(layout.placements), layout.text());
   DistributedTensor tensor;
   tensor.meta = meta;
@@ -609,6 +613,7 @@ HostTensor Executor::assemble(const DistributedTensor& tensor) const {
 }
 
 Verification Executor::verify(const DistributedTensor& tensor) const {
+  expect_listable_rows(tensor.meta, tensor.layout);
   Verification verification;
   const PartialDims partial(tensor.layout, mesh_);
   const double tolerance =

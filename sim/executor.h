@@ -147,6 +147,9 @@ class Executor {
   [[nodiscard]] HostMemory& memory() const { return *memory_; }
 
  private:
+  // Throws LimitError.
+  void expect_listable_rows(const TensorMeta& meta, const Layout& layout) const;
+
   struct GroupResult {
     std::vector<HostTensor> tensors;  // by group rank
     std::int64_t bytes_moved = 0;

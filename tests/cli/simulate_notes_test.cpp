@@ -49,6 +49,17 @@ constexpr const char* kViewed = R"json({"schema": "shardlab/program/1", "name": 
   {"name": "out", "kind": "output", "inputs": ["y"],
    "outputs": [{"dtype": "f32", "shape": [8192, 64]}]}]})json";
 
+// A tensor without elements may have more rows than can be listed.
+TEST(SimulateOp, RefusesARepeatWhoseRowsAreTooMany) {
+  const ProcessResult result =
+      run_shardlab({"simulate", "--op", "aten.repeat.default", "--mesh", "3", "--inputs",
+                    "i64[0,4] R", "--args", "[[1099511627776, 1099511627776]]"});
+  EXPECT_EQ(result.exit_code, 3) << result.err;
+  EXPECT_NE(result.err.find("the rows of i64[0,4398046511104] can't be listed within"),
+            std::string::npos)
+      << result.err;
+}
+
 TEST(StridedPrograms, KeepWhatTheirStridedShardsMean) {
   const TemporaryFolder folder;
   const std::string program = folder.write("viewed.json", kViewed);
