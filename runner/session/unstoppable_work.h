@@ -9,8 +9,8 @@
 //
 // The work runs on a thread of its own. After Ctrl-C this thread is left alone, and the program
 // ends with kInterrupted once print_known() has returned; what that function reads must be guarded
-// from the thread. Within the Python module, SIGINT belongs to Python, so the work runs to its end
-// there.
+// from the thread. Within the Python module the work runs to its end, and SIGINT is a
+// KeyboardInterrupt after it.
 // Tested by tests/scripts/interrupt_test.py.
 #pragma once
 
