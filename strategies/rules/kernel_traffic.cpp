@@ -13,6 +13,7 @@ namespace shardlab {
 const KernelTraffic::Entry* KernelTraffic::find(std::string_view op) {
   static constexpr auto kEntries = std::to_array<Entry>({
       {"_adaptive_avg_pool2d_backward", Reads::kAllButSecond},
+      {"_adaptive_avg_pool3d_backward", Reads::kAllButSecond},
       {"_amp_foreach_non_finite_check_and_unscale_", Reads::kAll, Writes::kFirst},
       {"_conj", Reads::kNone, Writes::kShared},
       {"_embedding_bag", Reads::kRows},
@@ -24,7 +25,10 @@ const KernelTraffic::Entry* KernelTraffic::find(std::string_view op) {
       {"_index_put_impl_", Reads::kWritten, Writes::kSource},
       {"_neg_view", Reads::kNone, Writes::kShared},
       {"_unsafe_view", Reads::kNone, Writes::kShared},
+      {"adaptive_max_pool2d_backward", Reads::kAllButSecond},
+      {"adaptive_max_pool3d_backward", Reads::kAllButSecond},
       {"avg_pool2d_backward", Reads::kAllButSecond},
+      {"avg_pool3d_backward", Reads::kAllButSecond},
       {"bernoulli.Tensor", Reads::kAllButFirst},
       {"bernoulli.float", Reads::kNone},
       {"bernoulli.float_out", Reads::kNone},
@@ -53,6 +57,7 @@ const KernelTraffic::Entry* KernelTraffic::find(std::string_view op) {
       {"is_same_size", Reads::kNone, Writes::kNone},
       {"log_normal", Reads::kNone},
       {"max_pool2d_with_indices_backward", Reads::kAllButSecond},
+      {"max_pool3d_with_indices_backward", Reads::kAllButSecond},
       {"new_empty", Reads::kNone, Writes::kNone},
       {"new_empty_strided", Reads::kNone, Writes::kNone},
       {"new_full", Reads::kNone},

@@ -9,7 +9,7 @@ namespace shardlab {
 
 Upsampling::Upsampling(const OpCall& call) {
   const std::string_view base = split_op_name(call.op).base;
-  spatial = static_cast<std::size_t>(base[base.find_first_of("123")] - '0');
+  spatial = spatial_dims_of(call.op);
   is_backward = base.ends_with("_backward");
   takes_nearest = base.find("nearest") != std::string_view::npos;
   extents = by_spatial_dim(call, {0, spatial, {}, 1});

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/index.h"
 
 namespace shardlab {
 namespace {
@@ -39,6 +40,43 @@ std::int64_t Window::count(std::int64_t extent, bool rounds_up) const {
   // No window may begin in the padding after the end.
   if (rounds_up && free % stride != 0 && count * stride < extent + padding) ++count;
   return count;
+}
+
+std::size_t spatial_dims_of(std::string_view op) {
+  const std::string_view base = split_op_name(op).base;
+  return to_index(base[base.find_first_of("123")] - '0');
+}
+
+std::vector<std::int64_t> spatial_extents(std::string_view op, const Shape& shape) {
+  return {shape.end() - static_cast<std::ptrdiff_t>(spatial_dims_of(op)), shape.end()};
+}
+
+PoolingWindow::PoolingWindow(const OpCall& call, const TensorMeta& image) {
+  const std::size_t dims = spatial_dims_of(call.op);
+  const bool dilates = call.op.find("max") != std::string::npos;
+  const auto kernel = by_spatial_dim(call, {0, dims, {}, 1});
+  const auto stride = by_spatial_dim(call, {1, dims, kernel, 1});
+  const auto padding = by_spatial_dim(call, {2, dims, {0}, 0});
+  const auto dilation = dilates ? by_spatial_dim(call, {3, dims, {1}, 1})
+                                : std::vector<std::int64_t>(dims, std::int64_t{1});
+  const bool rounds_up = call.boolean_arg(dilates ? 4 : 3, false);
+  for (std::size_t i = 0; i < dims; ++i) {
+    const Window& window = windows.emplace_back(Window{
+        .kernel = kernel[i], .stride = stride[i], .padding = padding[i], .dilation = dilation[i]});
+    if (window.padding * 2 > window.kernel) {
+      throw InputError(call.op + ": found a padding of " + std::to_string(window.padding) +
+                       "; valid: at most half of the kernel's extent, " +
+                       std::to_string(window.kernel));
+    }
+    counts.push_back(window.count(image.shape[image.shape.size() - dims + i], rounds_up));
+    if (counts.back() < 1) {
+      throw InputError(call.op + ": the window does not fit into " + image.text());
+    }
+  }
+}
+
+PooledRange adaptive_range(std::int64_t i, std::int64_t count, std::int64_t extent) {
+  return {.begin = i * extent / count, .end = ((i + 1) * extent + count - 1) / count};
 }
 
 ConvolutionWindow::ConvolutionWindow(const OpCall& call, const TensorMeta& input,

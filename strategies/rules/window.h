@@ -3,12 +3,15 @@
 //
 //   ConvolutionWindow window(call, input, weight, 0);   // --args 0 to 5: stride, padding, ...
 //   window.output                                       // [N, out channels, ...]
+//   PoolingWindow(call, image).counts                   // how many windows fit, by spatial dim
 //
-// Source of the formulas: PyTorch 2.13.0, torch.nn.Conv2d, torch.nn.ConvTranspose2d and
-// torch.nn.MaxPool2d, on the extents of the output.
+// Source of the formulas: PyTorch 2.13.0, torch.nn.Conv2d, torch.nn.ConvTranspose2d,
+// torch.nn.MaxPool2d, torch.nn.AvgPool2d and torch.nn.AdaptiveAvgPool2d, on the extents of the
+// output.
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "strategies/rules/op_call.h"
@@ -42,6 +45,31 @@ struct Window {
     return padding == 0 && dilation * (kernel - 1) + 1 <= stride;
   }
 };
+
+// How many spatial dims an op works on, which its name says: 3 for "aten.avg_pool3d.default".
+[[nodiscard]] std::size_t spatial_dims_of(std::string_view op);
+// The last extents of a shape, one for each spatial dim of the op.
+[[nodiscard]] std::vector<std::int64_t> spatial_extents(std::string_view op, const Shape& shape);
+
+// The arguments of a pooling with windows: the kernel's extents, the stride (if it is left out, the
+// kernel's extents) and the padding, then for a maximum the dilation, and last whether a window may
+// reach past the end.
+struct PoolingWindow {
+  std::vector<Window> windows;       // for each spatial dim
+  std::vector<std::int64_t> counts;  // how many of them fit
+
+  // The last dims of `image` are the spatial ones. Throws InputError for windows that do not fit,
+  // and for a padding of more than half a window.
+  PoolingWindow(const OpCall& call, const TensorMeta& image);
+};
+
+// The elements [begin, end) of a dim that one output of an adaptive pooling is computed from.
+struct PooledRange {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+// The range of the i-th of `count` outputs of a dim of this extent.
+[[nodiscard]] PooledRange adaptive_range(std::int64_t i, std::int64_t count, std::int64_t extent);
 
 // The arguments of a convolution: stride, padding, dilation, transposed, output padding and groups.
 struct ConvolutionWindow {

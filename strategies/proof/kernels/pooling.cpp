@@ -1,5 +1,6 @@
-// Kernels of pooling in two spatial dims.
+// Kernels of pooling in two and three spatial dims, of its gradients and of unpooling.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -13,79 +14,175 @@
 namespace shardlab {
 namespace pooling_kernels {
 
-constexpr std::size_t kSpatial = 2;
+// All images have three spatial dims here; those with two have a first one of extent 1.
+constexpr std::size_t kSpatial = 3;
+using Extents = std::array<std::int64_t, kSpatial>;
 
-// The spatial dims of an image, and how many planes of them there are.
-struct Planes {
-  std::int64_t count;
-  std::int64_t rows;
-  std::int64_t columns;
-};
+std::int64_t product(const Extents& extents) { return extents[0] * extents[1] * extents[2]; }
 
-Planes planes_of(const LocalCall& local, const HostTensor& image) {
-  if (image.ndim() < 3 || image.ndim() > 4) {
-    throw InputError(local.call.op + ": found " + tensor_text(image) +
-                     "; valid: an image [N,C,H,W] or [C,H,W]");
-  }
-  const int d = image.ndim() - 2;
-  const std::int64_t channels = image.extent(d - 1);
-  return {d == 2 ? image.extent(0) * channels : channels, image.extent(d), image.extent(d + 1)};
+Extents widened(std::span<const std::int64_t> extents) {
+  Extents wide = {1, 1, 1};
+  std::ranges::copy(extents, wide.end() - std::ssize(extents));
+  return wide;
 }
 
-Shape resized(const HostTensor& image, std::int64_t rows, std::int64_t columns) {
+bool takes_maximum(const LocalCall& local) {
+  return local.call.op.find("max") != std::string::npos;
+}
+
+struct Images {
+  std::int64_t count = 0;  // the product of batch and channels
+  Extents extents = {};
+
+  [[nodiscard]] std::int64_t size() const { return product(extents); }  // elements of one
+};
+
+Images images_of(const LocalCall& local, const HostTensor& tensor) {
+  const std::size_t dims = spatial_dims_of(local.call.op);
+  const Shape& shape = tensor.shape();
+  if (shape.size() != dims + 1 && shape.size() != dims + 2) {
+    throw InputError(local.call.op + ": found " + tensor_text(tensor) + "; valid: an image " +
+                     (dims == 2 ? "[N,C,H,W] or [C,H,W]" : "[N,C,D,H,W] or [C,D,H,W]"));
+  }
+  Images images{.count = 1, .extents = widened(spatial_extents(local.call.op, shape))};
+  for (std::size_t d = 0; d < shape.size() - dims; ++d) images.count *= shape[d];
+  return images;
+}
+
+Shape resized(const LocalCall& local, const HostTensor& image, const Extents& extents) {
+  const auto dims = static_cast<std::ptrdiff_t>(spatial_dims_of(local.call.op));
   Shape shape = image.shape();
-  shape[shape.size() - 2] = rows;
-  shape[shape.size() - 1] = columns;
+  std::copy(extents.end() - dims, extents.end(), shape.end() - dims);
   return shape;
 }
 
-struct PoolWindows {
-  Window rows;
-  Window columns;
-  std::int64_t out_rows;
-  std::int64_t out_columns;
-};
-
-PoolWindows windows_of(const LocalCall& local, const Planes& in, bool dilates) {
-  const OpCall& call = local.call;
-  const auto kernel = by_spatial_dim(call, {0, kSpatial, {}, 1});
-  const auto stride = by_spatial_dim(call, {1, kSpatial, kernel, 1});
-  const auto padding = by_spatial_dim(call, {2, kSpatial, {0}, 0});
-  const auto dilation =
-      dilates ? by_spatial_dim(call, {3, kSpatial, {1}, 1}) : std::vector<std::int64_t>{1, 1};
-  const bool rounds_up = call.boolean_arg(dilates ? 4 : 3, false);
-  PoolWindows windows{{kernel[0], stride[0], padding[0], dilation[0]},
-                      {kernel[1], stride[1], padding[1], dilation[1]},
-                      0,
-                      0};
-  for (const Window& window : {windows.rows, windows.columns}) {
-    if (window.padding * 2 > window.kernel || window.kernel > std::int64_t{1} << 12U) {
-      throw InputError(call.op + ": found a kernel of " + std::to_string(window.kernel) +
-                       " with padding " + std::to_string(window.padding) +
-                       "; valid: a kernel of at most 4096, and padding of at most half the kernel");
+// Calls visit(i) with the index in an image of these extents of each element in [begin, end).
+template <class Visit>
+void for_each_between(const Extents& extents, const Extents& begin, const Extents& end,
+                      Visit&& visit) {
+  for (std::int64_t z = begin[0]; z < end[0]; ++z) {
+    for (std::int64_t y = begin[1]; y < end[1]; ++y) {
+      for (std::int64_t x = begin[2]; x < end[2]; ++x) {
+        visit((z * extents[1] + y) * extents[2] + x);
+      }
     }
   }
-  windows.out_rows = windows.rows.count(in.rows, rounds_up);
-  windows.out_columns = windows.columns.count(in.columns, rounds_up);
-  if (windows.out_rows < 1 || windows.out_columns < 1) {
-    throw InputError(call.op + ": the window does not fit into an image of " +
-                     std::to_string(in.rows) + " x " + std::to_string(in.columns));
-  }
-  return windows;
 }
 
-// Calls visit(i) with the flat index in the plane of each element of the window at (row, column).
+// Calls visit(image, place, out) for each output of so many images: its index by dim, and
+// where it lies in the tensor of all outputs.
 template <class Visit>
-void for_each_in_window(const PoolWindows& w, const Planes& in, std::int64_t row,
-                        std::int64_t column, Visit&& visit) {
-  for (std::int64_t k = 0; k < w.rows.kernel; ++k) {
-    const std::int64_t y = row * w.rows.stride - w.rows.padding + k * w.rows.dilation;
-    if (y < 0 || y >= in.rows) continue;
-    for (std::int64_t l = 0; l < w.columns.kernel; ++l) {
-      const std::int64_t x = column * w.columns.stride - w.columns.padding + l * w.columns.dilation;
-      if (x >= 0 && x < in.columns) visit(y * in.columns + x);
+void for_each_output(std::int64_t images, const Extents& extents, Visit&& visit) {
+  std::int64_t out = 0;
+  for (std::int64_t image = 0; image < images; ++image) {
+    Extents place = {};
+    for (place[0] = 0; place[0] < extents[0]; ++place[0]) {
+      for (place[1] = 0; place[1] < extents[1]; ++place[1]) {
+        for (place[2] = 0; place[2] < extents[2]; ++place[2]) visit(image, place, out++);
+      }
     }
   }
+}
+
+// What the outputs of a pooling are computed from: a window of each image, or for an adaptive
+// pooling a range of each dim.
+class Pooling {
+ public:
+  Pooling(const LocalCall& local, const HostTensor& image, std::span<const std::int64_t> adaptive)
+      : in_(images_of(local, image)) {
+    if (!adaptive.empty()) {
+      counts_ = widened(adaptive);
+      if (in_.size() == 0 && product(counts_) > 0) {
+        throw InputError(local.call.op + ": found an image " + tensor_text(image) +
+                         "; valid: at least one pixel");
+      }
+      return;
+    }
+    const PoolingWindow pooling(local.call,
+                                {.dtype = image.dtype(), .shape = image.shape(), .strides = {}});
+    windows_.resize(kSpatial - pooling.windows.size());
+    windows_.insert(windows_.end(), pooling.windows.begin(), pooling.windows.end());
+    counts_ = widened(pooling.counts);
+    for (const Window& window : windows_) {
+      if (window.kernel <= std::int64_t{1} << 12U) continue;
+      throw InputError(local.call.op + ": found a kernel of " + std::to_string(window.kernel) +
+                       "; valid: a kernel of at most 4096");
+    }
+  }
+
+  [[nodiscard]] const Images& in() const { return in_; }
+  [[nodiscard]] const Extents& counts() const { return counts_; }
+
+  // Calls visit(i) with the index in the image of each element that the output at `place` reads.
+  template <class Visit>
+  void for_each_read(const Extents& place, Visit&& visit) const {
+    if (windows_.empty()) {
+      Extents begin = {};
+      Extents end = {};
+      for (std::size_t d = 0; d < kSpatial; ++d) {
+        const PooledRange range = adaptive_range(place[d], counts_[d], in_.extents[d]);
+        begin[d] = range.begin;
+        end[d] = range.end;
+      }
+      for_each_between(in_.extents, begin, end, visit);
+      return;
+    }
+    const auto at = [&](std::size_t d, std::int64_t k) {
+      return place[d] * windows_[d].stride - windows_[d].padding + k * windows_[d].dilation;
+    };
+    const auto is_inside = [&](std::size_t d, std::int64_t i) {
+      return i >= 0 && i < in_.extents[d];
+    };
+    for (std::int64_t k = 0; k < windows_[0].kernel; ++k) {
+      if (!is_inside(0, at(0, k))) continue;
+      for (std::int64_t l = 0; l < windows_[1].kernel; ++l) {
+        if (!is_inside(1, at(1, l))) continue;
+        for (std::int64_t m = 0; m < windows_[2].kernel; ++m) {
+          if (!is_inside(2, at(2, m))) continue;
+          visit((at(0, k) * in_.extents[1] + at(1, l)) * in_.extents[2] + at(2, m));
+        }
+      }
+    }
+  }
+
+  // By how much the sum over the elements that the output at `place` reads is divided.
+  [[nodiscard]] double divisor(const OpCall& call, const Extents& place) const {
+    const auto given = windows_.empty() ? 0.0 : static_cast<double>(call.integer_arg(5, 0));
+    if (given != 0.0) return given;
+    double count = 0.0;
+    if (windows_.empty() || !call.boolean_arg(4, true)) {
+      for_each_read(place, [&](std::int64_t) { count += 1.0; });
+      return count;
+    }
+    count = 1.0;  // elements in the padding count; those past it do not
+    for (std::size_t d = 0; d < kSpatial; ++d) {
+      const Window& window = windows_[d];
+      const std::int64_t begin = place[d] * window.stride - window.padding;
+      const std::int64_t end = std::min(begin + window.kernel, in_.extents[d] + window.padding);
+      count *= static_cast<double>(end - begin);
+    }
+    return count;
+  }
+
+ private:
+  Images in_;
+  std::vector<Window> windows_;  // none for an adaptive pooling
+  Extents counts_ = {};
+};
+
+// The spatial extents that an adaptive pooling's --args begin with or, on a rank, that the output's
+// layout asks for. None for other poolings.
+std::vector<std::int64_t> adaptive_extents(const LocalCall& local, const HostTensor& image) {
+  if (local.call.op.find("adaptive") == std::string::npos) return {};
+  const std::size_t dims = spatial_dims_of(local.call.op);
+  if (local.output_shapes.empty()) return by_spatial_dim(local.call, {0, dims, {}, 1});
+  const Shape& shape = local.output_shapes[0];
+  if (static_cast<int>(shape.size()) != image.ndim()) {
+    throw InputError(local.call.op + ": found an output of " + std::to_string(shape.size()) +
+                     " dims; valid: " + std::to_string(image.ndim()) +
+                     ", as many as the image has");
+  }
+  return spatial_extents(local.call.op, shape);
 }
 
 // Finds the first maximum, as PyTorch does. NaN counts as greater than any number, and of several
@@ -93,163 +190,160 @@ void for_each_in_window(const PoolWindows& w, const Planes& in, std::int64_t row
 LocalResult run_max_pool(const LocalCall& local, const OpKernel&) {
   expect_inputs(local, 1, 1);
   const HostTensor& image = local.inputs[0];
-  const Planes in = planes_of(local, image);
-  const PoolWindows w = windows_of(local, in, true);
-  const Shape shape = resized(image, w.out_rows, w.out_columns);
+  const Pooling pooling(local, image, adaptive_extents(local, image));
+  const Images& in = pooling.in();
+  expect_room(local.call.op, in.count * product(pooling.counts()), local.memory);
   const std::vector<double> from = as_doubles(image);
   std::vector<double> values;
   std::vector<double> indices;
-  for (std::int64_t p = 0; p < in.count; ++p) {
-    for (std::int64_t out = 0; out < w.out_rows * w.out_columns; ++out) {
-      double best = -std::numeric_limits<double>::infinity();
-      std::int64_t best_index = -1;
-      for_each_in_window(w, in, out / w.out_columns, out % w.out_columns, [&](std::int64_t i) {
-        const double value = from[to_index(p * in.rows * in.columns + i)];
-        if (best_index < 0 || value > best || std::isnan(value)) {
-          best = value;
-          best_index = i;
+  for_each_output(
+      in.count, pooling.counts(), [&](std::int64_t of, const Extents& place, std::int64_t) {
+        double best = -std::numeric_limits<double>::infinity();
+        std::int64_t best_index = -1;
+        pooling.for_each_read(place, [&](std::int64_t i) {
+          const double value = from[to_index(of * in.size() + i)];
+          if (best_index < 0 || value > best || std::isnan(value)) {
+            best = value;
+            best_index = i;
+          }
+        });
+        if (best_index < 0) {
+          throw InputError(local.call.op +
+                           ": found a window that lies on padding alone; valid: windows that hold "
+                           "at least one element");
         }
+        values.push_back(best);
+        indices.push_back(static_cast<double>(best_index));
       });
-      if (best_index < 0) {
-        throw InputError(local.call.op +
-                         ": found a window that lies on padding alone; valid: windows that hold "
-                         "at least one element");
-      }
-      values.push_back(best);
-      indices.push_back(static_cast<double>(best_index));
-    }
-  }
+  const Shape shape = resized(local, image, pooling.counts());
   return {{from_doubles(local.memory, image.dtype(), shape, values),
            from_doubles(local.memory, DType::kI64, shape, indices)},
           {}};
 }
 
-LocalResult run_avg_pool(const LocalCall& local, const OpKernel&) {
+LocalResult run_average(const LocalCall& local, const OpKernel&) {
   expect_inputs(local, 1, 1);
   const HostTensor& image = local.inputs[0];
-  const Planes in = planes_of(local, image);
-  const PoolWindows w = windows_of(local, in, false);
-  const bool counts_padding = local.call.boolean_arg(4, true);
-  const auto divisor = static_cast<double>(local.call.integer_arg(5, 0));
+  const Pooling pooling(local, image, adaptive_extents(local, image));
+  const Images& in = pooling.in();
+  expect_room(local.call.op, in.count * product(pooling.counts()), local.memory);
   const std::vector<double> from = as_doubles(image);
   std::vector<double> values;
-  for (std::int64_t p = 0; p < in.count; ++p) {
-    for (std::int64_t out = 0; out < w.out_rows * w.out_columns; ++out) {
-      const std::int64_t row = out / w.out_columns;
-      const std::int64_t column = out % w.out_columns;
-      double sum = 0.0;
-      double count = 0.0;
-      for_each_in_window(w, in, row, column, [&](std::int64_t i) {
-        sum += from[to_index(p * in.rows * in.columns + i)];
-        count += 1.0;
-      });
-      if (counts_padding) {  // elements in the padding count; those past it do not
-        const auto covered = [](const Window& window, std::int64_t position, std::int64_t extent) {
-          const std::int64_t begin = position * window.stride - window.padding;
-          const std::int64_t end = std::min(begin + window.kernel, extent + window.padding);
-          return static_cast<double>(end - begin);
-        };
-        count = covered(w.rows, row, in.rows) * covered(w.columns, column, in.columns);
-      }
-      values.push_back(sum / (divisor != 0.0 ? divisor : count));
-    }
-  }
-  return {{from_doubles(local.memory, image.dtype(), resized(image, w.out_rows, w.out_columns),
-                        values)},
-          {}};
-}
-
-// The spatial extents that --args begin with or, on a rank, that the output's layout asks for.
-std::vector<std::int64_t> extents_of(const LocalCall& local, const HostTensor& image) {
-  std::vector<std::int64_t> extents = by_spatial_dim(local.call, {0, kSpatial, {}, 1});
-  if (!local.output_shapes.empty()) {
-    const Shape& shape = local.output_shapes[0];
-    if (static_cast<int>(shape.size()) != image.ndim()) {
-      throw InputError(local.call.op + ": found an output of " + std::to_string(shape.size()) +
-                       " dims; valid: " + std::to_string(image.ndim()) +
-                       ", as many as the image has");
-    }
-    extents.assign(shape.end() - 2, shape.end());
-  }
-  return extents;
-}
-
-// Each output is the average over rows [begin, end) and columns [begin, end): span(i, count,
-// extent) is the range that the i-th of `count` outputs covers of `extent` rows or columns.
-template <class Span>
-LocalResult averaged(const LocalCall& local, Span&& span) {
-  expect_inputs(local, 1, 1);
-  const HostTensor& image = local.inputs[0];
-  const Planes in = planes_of(local, image);
-  const std::vector<std::int64_t> extents = extents_of(local, image);
-  if (in.rows * in.columns == 0 && extents[0] * extents[1] > 0) {
-    throw InputError(local.call.op + ": found an image " + tensor_text(image) +
-                     "; valid: at least one pixel");
-  }
-  expect_room(local.call.op, elements_of({in.count, extents[0], extents[1]}), local.memory);
-  const std::vector<double> from = as_doubles(image);
-  std::vector<double> values;
-  for (std::int64_t p = 0; p < in.count; ++p) {
-    for (std::int64_t row = 0; row < extents[0]; ++row) {
-      for (std::int64_t column = 0; column < extents[1]; ++column) {
-        const auto [top, bottom] = span(row, extents[0], in.rows);
-        const auto [left, right] = span(column, extents[1], in.columns);
-        double sum = 0.0;
-        for (std::int64_t y = top; y < bottom; ++y) {
-          for (std::int64_t x = left; x < right; ++x) {
-            sum += from[to_index((p * in.rows + y) * in.columns + x)];
-          }
-        }
-        values.push_back(sum / static_cast<double>((bottom - top) * (right - left)));
-      }
-    }
-  }
+  for_each_output(in.count, pooling.counts(),
+                  [&](std::int64_t of, const Extents& place, std::int64_t) {
+                    double sum = 0.0;
+                    pooling.for_each_read(
+                        place, [&](std::int64_t i) { sum += from[to_index(of * in.size() + i)]; });
+                    values.push_back(sum / pooling.divisor(local.call, place));
+                  });
   return {
-      {from_doubles(local.memory, image.dtype(), resized(image, extents[0], extents[1]), values)},
+      {from_doubles(local.memory, image.dtype(), resized(local, image, pooling.counts()), values)},
       {}};
 }
 
-using Range = std::pair<std::int64_t, std::int64_t>;
-
-LocalResult run_adaptive(const LocalCall& local, const OpKernel&) {
-  return averaged(local, [](std::int64_t i, std::int64_t count, std::int64_t extent) {
-    return Range(i * extent / count, ((i + 1) * extent + count - 1) / count);
-  });
-}
-
-LocalResult run_max_pool_backward(const LocalCall& local, const OpKernel&) {
-  expect_inputs(local, 3, 3);
+// The pooling that the gradient of an output belongs to.
+Pooling pooling_of_gradient(const LocalCall& local) {
   const HostTensor& gradient = local.inputs[0];
   const HostTensor& image = local.inputs[1];
-  const HostTensor& indices = local.inputs[2];
-  const Planes in = planes_of(local, image);
-  const PoolWindows w = windows_of(local, in, true);
-  if (gradient.shape() != resized(image, w.out_rows, w.out_columns) ||
-      indices.shape() != gradient.shape()) {
+  std::vector<std::int64_t> adaptive;
+  if (local.call.op.find("adaptive") != std::string::npos) {
+    static_cast<void>(images_of(local, gradient));
+    adaptive = spatial_extents(local.call.op, gradient.shape());
+  }
+  Pooling pooling(local, image, adaptive);
+  const Shape output = resized(local, image, pooling.counts());
+  const bool has_indices = takes_maximum(local);
+  if (gradient.shape() != output || (has_indices && local.inputs[2].shape() != output)) {
     throw InputError(local.call.op + ": found a gradient " + tensor_text(gradient) +
-                     " and indices " + tensor_text(indices) + "; valid: the output's shape, " +
-                     tensor_text(gradient.dtype(), resized(image, w.out_rows, w.out_columns)));
+                     (has_indices ? " and indices " + tensor_text(local.inputs[2]) : "") +
+                     "; valid: the output's shape, " + tensor_text(gradient.dtype(), output));
   }
-  const std::vector<double> from = as_doubles(gradient);
-  const std::vector<double> places = as_doubles(indices);
-  const std::int64_t plane = in.rows * in.columns;
-  std::vector<double> values(static_cast<std::size_t>(image.elements()));
+  return pooling;
+}
+
+LocalResult run_average_backward(const LocalCall& local, const OpKernel&) {
+  expect_inputs(local, 2, 2);
+  const Pooling pooling = pooling_of_gradient(local);
+  const Images& in = pooling.in();
+  const std::vector<double> from = as_doubles(local.inputs[0]);
+  std::vector<double> values = filled(local, local.inputs[1].shape());
+  for_each_output(
+      in.count, pooling.counts(), [&](std::int64_t of, const Extents& place, std::int64_t out) {
+        const double each = from[to_index(out)] / pooling.divisor(local.call, place);
+        pooling.for_each_read(
+            place, [&](std::int64_t i) { values[to_index(of * in.size() + i)] += each; });
+      });
+  return {{from_doubles(local.memory, local.inputs[0].dtype(), local.inputs[1].shape(), values)},
+          {}};
+}
+
+// The place in all images of element `i` of a tensor with `each` elements for one image, whose
+// index in the image is `index`.
+std::size_t place_of(const LocalCall& local, const Images& in, std::size_t i, std::int64_t each,
+                     double index) {
+  if (!(index >= 0 && index < static_cast<double>(in.size()))) {
+    throw InputError(local.call.op + ": found index " + format_double(index) + "; valid: 0 to " +
+                     std::to_string(in.size() - 1));
+  }
+  return to_index(static_cast<std::int64_t>(i) / each * in.size() +
+                  static_cast<std::int64_t>(index));
+}
+
+LocalResult run_max_backward(const LocalCall& local, const OpKernel&) {
+  expect_inputs(local, 3, 3);
+  const Pooling pooling = pooling_of_gradient(local);
+  const std::vector<double> from = as_doubles(local.inputs[0]);
+  const std::vector<double> indices = as_doubles(local.inputs[2]);
+  std::vector<double> values = filled(local, local.inputs[1].shape());
+  const std::int64_t each = product(pooling.counts());
   for (std::size_t i = 0; i < from.size(); ++i) {
-    if (!(places[i] >= 0 && places[i] < static_cast<double>(plane))) {
-      throw InputError(local.call.op + ": found index " + format_double(places[i]) +
-                       "; valid: 0 to " + std::to_string(plane - 1));
-    }
-    const std::int64_t p = static_cast<std::int64_t>(i) / (w.out_rows * w.out_columns);
-    values[to_index(p * plane + static_cast<std::int64_t>(places[i]))] += from[i];
+    values[place_of(local, pooling.in(), i, each, indices[i])] += from[i];
   }
-  return {{from_doubles(local.memory, gradient.dtype(), image.shape(), values)}, {}};
+  return {{from_doubles(local.memory, local.inputs[0].dtype(), local.inputs[1].shape(), values)},
+          {}};
+}
+
+// Of several elements with one index, the last one stays.
+LocalResult run_unpool(const LocalCall& local, const OpKernel&) {
+  expect_inputs(local, 2, 2);
+  const HostTensor& image = local.inputs[0];
+  const Images in = images_of(local, image);
+  if (local.inputs[1].shape() != image.shape()) {
+    throw InputError(local.call.op + ": found indices " + tensor_text(local.inputs[1]) +
+                     "; valid: the input's shape, " + tensor_text(image));
+  }
+  const std::size_t dims = spatial_dims_of(local.call.op);
+  const Images out{.count = in.count,
+                   .extents = widened(by_spatial_dim(local.call, {0, dims, {}, 1}))};
+  const Shape shape = resized(local, image, out.extents);
+  const std::vector<double> from = as_doubles(image);
+  const std::vector<double> indices = as_doubles(local.inputs[1]);
+  std::vector<double> values = filled(local, shape);
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    values[place_of(local, out, i, in.size(), indices[i])] = from[i];
+  }
+  return {{from_doubles(local.memory, image.dtype(), shape, values)}, {}};
 }
 
 constexpr OpKernel kKernels[] = {
-    {.name = "_adaptive_avg_pool2d", .run = run_adaptive, .needs_output_shapes = true},
-    {.name = "avg_pool2d", .run = run_avg_pool},
+    {.name = "_adaptive_avg_pool2d", .run = run_average, .needs_output_shapes = true},
+    {.name = "_adaptive_avg_pool2d_backward", .run = run_average_backward},
+    {.name = "_adaptive_avg_pool3d", .run = run_average, .needs_output_shapes = true},
+    {.name = "_adaptive_avg_pool3d_backward", .run = run_average_backward},
+    {.name = "adaptive_max_pool2d", .run = run_max_pool},
+    {.name = "adaptive_max_pool2d_backward", .run = run_max_backward},
+    {.name = "adaptive_max_pool3d", .run = run_max_pool},
+    {.name = "adaptive_max_pool3d_backward", .run = run_max_backward},
+    {.name = "avg_pool2d", .run = run_average},
+    {.name = "avg_pool2d_backward", .run = run_average_backward},
+    {.name = "avg_pool3d", .run = run_average},
+    {.name = "avg_pool3d_backward", .run = run_average_backward},
     {.name = "max_pool2d_with_indices", .run = run_max_pool},
-    {.name = "max_pool2d_with_indices_backward", .run = run_max_pool_backward},
+    {.name = "max_pool2d_with_indices_backward", .run = run_max_backward},
+    {.name = "max_pool3d_with_indices", .run = run_max_pool},
+    {.name = "max_pool3d_with_indices_backward", .run = run_max_backward},
+    {.name = "max_unpool2d", .run = run_unpool},
+    {.name = "max_unpool3d", .run = run_unpool},
 };
 
 }  // namespace pooling_kernels

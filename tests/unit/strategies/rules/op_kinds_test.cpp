@@ -79,8 +79,8 @@ INSTANTIATE_TEST_SUITE_P(
                 "of its own for it, which returns the tensor itself if it is asked for its own "
                 "size, stride and offset, and otherwise raises \"as_strided not supported with "
                 "DTensor\"; valid: the ops of `shardlab list ops`"},
-        Refusal{"Strategy", "aten.grid_sampler_2d.default", kAutoParallel2_15,
-                "op \"aten.grid_sampler_2d.default\" has no sharding rule, although DTensor of "
+        Refusal{"Strategy", "aten.linalg_qr.default", kAutoParallel2_15,
+                "op \"aten.linalg_qr.default\" has no sharding rule, although DTensor of "
                 "PyTorch 2.15.0 has a strategy for it, which shardlab does not know; valid: the "
                 "ops of `shardlab list ops`"},
         Refusal{"DataDependent", "nonzero", Release::k2_13,
