@@ -198,6 +198,7 @@ TieSummary summarise_ties(const ComparisonRecord& record, std::size_t stack) {
   for (const RecordQuestion& question : record.questions) {
     const StackAnswer& answer = question.answers[stack];
     if (answer.flips_with_order) ++summary.order_dependent;
+    if (answer.ties == 0 && answer.price_us) ++summary.unknown;
     if (answer.ties >= 2) {
       ++summary.exact;
       summary.most_candidates = std::max(summary.most_candidates, answer.ties);
@@ -413,10 +414,15 @@ Comparison compare(const ComparisonRecord& record, const ComparisonOptions& opti
   return comparison;
 }
 
+bool judges_itself(const ComparisonRecord& record, const StackSummary& stack) {
+  constexpr double kRounding = 1e-12;
+  return stack.name == record.reference.name && stack.regret.mean.value_or(0.0) < kRounding;
+}
+
 const StackSummary* lowest_regret(const ComparisonRecord& record, const Comparison& comparison) {
   const StackSummary* lowest = nullptr;
   for (const StackSummary& stack : comparison.stacks) {
-    if (!stack.regret.mean || stack.name == record.reference.name) continue;
+    if (!stack.regret.mean || judges_itself(record, stack)) continue;
     if (lowest == nullptr || *stack.regret.mean < *lowest->regret.mean) lowest = &stack;
   }
   return lowest;

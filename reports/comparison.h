@@ -144,6 +144,7 @@ struct TieSummary {
   std::int64_t near = 0;             // no exact tie, but the margin is below 1 % of the price
   std::int64_t order_dependent = 0;  // the choice changes with the order of the candidates
   std::int64_t most_candidates = 0;  // number of candidates in the largest exact tie
+  std::int64_t unknown = 0;          // recorded choices, whose other candidates are not known
 };
 
 struct StackSummary {
@@ -210,9 +211,13 @@ struct ComparisonOptions {
 // How many flips are hidden.
 [[nodiscard]] std::size_t hidden_flips(const Comparison& comparison);
 
-// The stack with the lowest mean regret, and the first of several that are equal. The reference
-// itself is left out, since its regret is 0 by its own prices. Points into `comparison`; null where
-// no stack has a mean.
+// Whether the stack is the reference itself and takes what it prices lowest, so that its regret,
+// which is 0, says nothing of it. A planner that does not find its cheapest plan has a regret by
+// its own prices too.
+[[nodiscard]] bool judges_itself(const ComparisonRecord& record, const StackSummary& stack);
+
+// The stack with the lowest mean regret, and the first of several that are equal. A stack that
+// judges itself is left out. Points into `comparison`; null where no stack has a mean.
 [[nodiscard]] const StackSummary* lowest_regret(const ComparisonRecord& record,
                                                 const Comparison& comparison);
 

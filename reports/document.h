@@ -138,6 +138,7 @@ struct Browser {
   std::vector<DetailTable> details;
   std::vector<BrowserRow> rows;
   std::size_t total = 0;  // how many rows there are; `rows` may hold only the first
+  std::string note = {};  // a sentence about rows that are left out on purpose
 };
 
 struct Series {

@@ -62,17 +62,17 @@ std::string judgement(const FlipCounts& flips) {
   return listed(parts);
 }
 
-// "mean regret falls from 3.2 % to 1.1 %"; "" if neither mean is known. A stack that is judged by
-// its own prices has no regret, whatever its prices are worth: "by the prices of `alpha-beta`,
-// which is itself the reference, `dtensor-v3` has a mean regret of 10.8 %".
+// "mean regret falls from 3.2 % to 1.1 %"; "" if neither mean is known. A stack that judges itself
+// has no regret, whatever its prices are worth: "by the prices of `alpha-beta`, which is itself the
+// reference, `dtensor-v3` has a mean regret of 10.8 %".
 std::string regret_change(const ComparisonRecord& record, const StackSummary& baseline,
                           const StackSummary& candidate) {
   const RegretSummary& before = baseline.regret;
   const RegretSummary& after = candidate.regret;
   if (!before.mean && !after.mean) return "";
-  const bool judges_itself = baseline.name == record.reference.name;
-  if (judges_itself || candidate.name == record.reference.name) {
-    const StackSummary& other = judges_itself ? candidate : baseline;
+  const bool is_of_baseline = judges_itself(record, baseline);
+  if (is_of_baseline || judges_itself(record, candidate)) {
+    const StackSummary& other = is_of_baseline ? candidate : baseline;
     return "by the prices of " + code(record.reference.name) + ", which is itself the reference, " +
            code(other.name) + " has " +
            (other.regret.mean ? "a mean regret of " + percent(*other.regret.mean)
@@ -194,7 +194,7 @@ std::string one_of_several(const ComparisonRecord& record, const StackSummary& c
   if (judged.total() > 0) {
     remark(priced_part(judged[Basis::kMeasured], judged.total(), "flip") + " on measured groups");
   }
-  if (candidate.name == record.reference.name) {
+  if (judges_itself(record, candidate)) {
     remark("the reference itself");
   } else if (candidate.regret.mean) {
     remark("mean regret " + percent(*candidate.regret.mean));
@@ -206,7 +206,7 @@ std::string several_candidates(const ComparisonRecord& record, const Comparison&
   const StackSummary& baseline = comparison.stacks[0];
   const std::string decisions = counted(baseline.flips.questions, "decision", "decisions") +
                                 " of " + code(baseline.name) +
-                                (baseline.regret.mean && baseline.name != record.reference.name
+                                (baseline.regret.mean && !judges_itself(record, baseline)
                                      ? " (mean regret " + percent(*baseline.regret.mean) + ")"
                                      : "");
   std::string judge;

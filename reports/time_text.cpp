@@ -124,16 +124,16 @@ std::string of_one_candidate(const ComparisonRecord& record, const Comparison& c
   std::string others;
   // The training step of a program can change although its operators take as long as before: what
   // follows them differs. Its own sentence comes before this one.
-  const std::string nothing = record.steps.empty()
-                                  ? " changes nothing in time"
-                                  : " changes nothing in the time of single operators";
+  const std::string what = record.steps.empty() ? "in time" : "in the time of single operators";
+  const std::string nothing = " changes nothing " + what;
+  const std::string hardly = " changes almost nothing " + what;
   const std::string before = duration_text(largest.baseline_us);
   std::string text = start;
   if (timed.size() == 1) {
     if (largest.delta_us == 0.0) {
       text += nothing + ": the choices of " + code(largest.name) + " take " + before + " as before";
     } else if (largest.is_nothing()) {
-      text += nothing + ": the choices of " + code(largest.name) + " take " + before +
+      text += hardly + ": the choices of " + code(largest.name) + " take " + before +
               " as before (" + change_text(largest) + ", " + change_duration(largest.delta_us) +
               ")";
     } else {
@@ -145,7 +145,7 @@ std::string of_one_candidate(const ComparisonRecord& record, const Comparison& c
             (timed.size() == 2 ? "both" : "all " + std::to_string(timed.size())) +
             " suites take as long as before";
   } else if (largest.is_nothing()) {
-    text += nothing + ": of " + std::to_string(timed.size()) + " suites, " + code(largest.name) +
+    text += hardly + ": of " + std::to_string(timed.size()) + " suites, " + code(largest.name) +
             " changes most, by " + change_text(largest) + " (" + change_duration(largest.delta_us) +
             " of " + before + ")";
   } else {
@@ -154,10 +154,14 @@ std::string of_one_candidate(const ComparisonRecord& record, const Comparison& c
             amounts_text(largest);
     others = others_text(timed, largest);
   }
-  return text + ", by " + reference_text(record) + others + "." + left_out_sentence(comparison, 1);
+  // A program's later operators would be asked about other layouts under the candidate.
+  const std::string asked =
+      record.steps.empty() ? "" : ", each asked as under " + code(record.stacks[0]);
+  return text + asked + ", by " + reference_text(record) + others + "." +
+         left_out_sentence(comparison, 1);
 }
 
-// "`new` shortens `small` by 2.1 %", "`newer` changes nothing in time (`small`: -0.001 %)".
+// "`new` shortens `small` by 2.1 %", "`newer` changes almost nothing in time (`small`: -0.001 %)".
 std::string clause_of(const ComparisonRecord& record, const Comparison& comparison,
                       std::size_t stack) {
   const std::string name = code(record.stacks[stack]);
@@ -165,7 +169,7 @@ std::string clause_of(const ComparisonRecord& record, const Comparison& comparis
   if (largest == nullptr) return name + " has no choice that can be timed";
   if (largest->delta_us == 0.0) return name + " changes nothing in time";
   if (largest->is_nothing()) {
-    return name + " changes nothing in time (" + code(largest->name) + ": " +
+    return name + " changes almost nothing in time (" + code(largest->name) + ": " +
            change_text(*largest) + ")";
   }
   if (timed_changes(comparison, stack).size() == 1) {
@@ -363,13 +367,14 @@ std::vector<Line> suite_lines(const ComparisonRecord& record, const Comparison& 
   return lines;
 }
 
-// "aten.add.Tensor on 8x8, 134 MB, asked 12 times".
+// "aten.add.Tensor on 8x8, 134 MB, asked 12 times (ops-small/00012)".
 std::string asked_text(const ComparisonRecord& record, const RecordQuestion& question,
                        std::size_t stack) {
   std::string what = question.op + " on " + question.mesh + ", " + bytes_text(question.bytes);
   if (question.count > 1) what += ", asked " + grouped(question.count) + " times";
   if (has_several_candidates(record)) what += ", under " + record.stacks[stack];
-  return what;
+  // Ids of generated questions name the op, too, behind their number.
+  return what + " (" + question.id.substr(0, question.id.find(' ')) + ")";
 }
 
 std::vector<Line> steps_lines(const ComparisonRecord& record, const Comparison& comparison) {

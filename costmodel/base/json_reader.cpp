@@ -119,10 +119,11 @@ const json& ObjectReader::value(std::string_view key) {
   const json* found = find(key);
   if (found == nullptr) {
     // The object may hold the key with a typo, which is assumed to change the length by at most
-    // one.
+    // one and to keep a letter.
     std::vector<std::string_view> present;
     for (const auto& [name, unused] : json_.items()) {
-      if (name.size() <= key.size() + 1 && key.size() <= name.size() + 1) present.push_back(name);
+      const bool is_as_long = name.size() <= key.size() + 1 && key.size() <= name.size() + 1;
+      if (is_as_long && name.find_first_of(key) != std::string::npos) present.push_back(name);
     }
     const std::string_view near = nearest_word(key, present);
     place_.fail("missing key \"" + std::string(key) + "\"" +

@@ -84,6 +84,9 @@ Chart chart(const Family& family, std::size_t number) {
 std::string answer(const ComparisonRecord& record, const std::vector<Family>& families) {
   double widest = 1.0;
   std::string text;
+  const bool has_others = std::ranges::any_of(record.curves, [&](const PriceCurve& curve) {
+    return std::ranges::find(record.stacks, curve.stack) == record.stacks.end();
+  });
   for (const Family& family : families) {
     const auto baseline =
         std::find_if(family.curves.begin(), family.curves.end(),
@@ -102,8 +105,9 @@ std::string answer(const ComparisonRecord& record, const std::vector<Family>& fa
         const double ratio = std::max(*from / *to, *to / *from);
         if (ratio <= widest) continue;
         widest = ratio;
-        text = "The stacks differ most for " + family.title + " at " + bytes_text(curve->bytes[i]) +
-               ": " + code(curve->stack) + " prices it at " + fixed(*to, 2) + " us and " +
+        text = std::string(has_others ? "The compared stacks" : "The stacks") +
+               " differ most for " + family.title + " at " + bytes_text(curve->bytes[i]) + ": " +
+               code(curve->stack) + " prices it at " + fixed(*to, 2) + " us and " +
                code(record.stacks[0]) + " at " + fixed(*from, 2) + " us, a ratio of " +
                fixed(*to / *from, 2) + ".";
       }

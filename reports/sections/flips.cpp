@@ -259,7 +259,13 @@ Browser browser(const ComparisonRecord& record, const Comparison& comparison) {
   browser.noun_many = "flips";
   browser.order_text = "those that save or lose the most time first";
   browser.cut_text = "those that save or lose the most time";
-  browser.total = comparison.flips.size() - hidden_flips(comparison);
+  const std::size_t hidden = hidden_flips(comparison);
+  browser.total = comparison.flips.size() - hidden;
+  if (hidden > 0) {
+    browser.note = counted(static_cast<std::int64_t>(hidden), "flip", "flips") + " below " +
+                   size_percent(comparison.min_share_percent) + " of the suite's time " +
+                   (hidden == 1 ? "is" : "are") + " hidden here; report.json holds every flip.";
+  }
   browser.columns = {
       {"verdict", ColumnKind::kVerdict},
       {"change, us", ColumnKind::kSigned, 2},
@@ -362,12 +368,6 @@ SectionContent render(const ComparisonRecord& record, const Comparison& comparis
         "with the parts of their prices, the steps, and what would flip each choice first."});
     for (const std::string& line : record.reference.doubtful) {
       content.blocks.emplace_back(Paragraph{code(record.reference.name) + ": " + line + "."});
-    }
-    if (const std::size_t hidden = hidden_flips(comparison); hidden > 0) {
-      content.blocks.emplace_back(
-          Paragraph{counted(static_cast<std::int64_t>(hidden), "flip", "flips") + " below " +
-                    size_percent(comparison.min_share_percent) + " of the suite's time " +
-                    (hidden == 1 ? "is" : "are") + " hidden here; report.json holds every flip."});
     }
     content.blocks.emplace_back(browser(record, comparison));
   }

@@ -20,6 +20,14 @@ std::optional<double> in_percent(const std::optional<double>& fraction) {
   return 100.0 * *fraction;
 }
 
+// Over how many questions the rank correlation is a mean, and its weighted mean.
+std::string tau_note(const Comparison& comparison, const StackSummary& stack) {
+  if (!stack.kendall_tau) return "";
+  const std::string over = "over " + counted(stack.ranked, "question", "questions");
+  if (!comparison.is_weighted || !stack.weighted_kendall_tau) return over;
+  return over + "; weighted " + fixed(*stack.weighted_kendall_tau, 3);
+}
+
 Table regret_table(const Comparison& comparison) {
   Table table;
   table.caption = "Regret and rank correlation";
@@ -39,9 +47,7 @@ Table regret_table(const Comparison& comparison) {
     row.emplace_back(in_percent(stack.regret.p50));
     row.emplace_back(in_percent(stack.regret.p99));
     row.emplace_back(in_percent(stack.regret.max));
-    row.emplace_back(stack.kendall_tau, comparison.is_weighted && stack.weighted_kendall_tau
-                                            ? "weighted " + fixed(*stack.weighted_kendall_tau, 3)
-                                            : "");
+    row.emplace_back(stack.kendall_tau, tau_note(comparison, stack));
     table.rows.push_back(std::move(row));
   }
   return table;
@@ -67,6 +73,13 @@ std::optional<Table> unjudged_table(const Comparison& comparison) {
   }
   if (!has_any) return std::nullopt;
   return table;
+}
+
+// What the best known answer chooses; it may be the stack's own choice, reached by cheaper steps.
+Cell best_choice_cell(const RecordQuestion& question, std::size_t stack) {
+  if (question.best.choice.empty()) return Cell();
+  if (question.best.choice != question.answers[stack].choice) return Cell(question.best.choice);
+  return Cell("the same, by other steps");
 }
 
 // The choices of each stack with the largest regret.
@@ -96,8 +109,7 @@ std::optional<Table> worst_table(const ComparisonRecord& record) {
       table.rows.push_back({Cell(record.stacks[stack]), Cell(-100.0 * negative_regret),
                             Cell(question.id), Cell(question.answers[stack].choice),
                             Cell(question.answers[stack].reference_us),
-                            Cell(best_known_us(question)),
-                            question.best.choice.empty() ? Cell() : Cell(question.best.choice)});
+                            Cell(best_known_us(question)), best_choice_cell(question, stack)});
     }
   }
   if (table.rows.empty()) return std::nullopt;
@@ -149,9 +161,9 @@ std::string answer(const ComparisonRecord& record, const Comparison& comparison)
   std::size_t compared = 0;
   bool has_reference = false;
   for (const StackSummary& stack : comparison.stacks) {
-    const bool is_reference = stack.name == record.reference.name;
-    has_reference = has_reference || is_reference;
-    if (is_reference || !stack.regret.mean) continue;
+    const bool is_aside = judges_itself(record, stack);
+    has_reference = has_reference || is_aside;
+    if (is_aside || !stack.regret.mean) continue;
     ++compared;
     if (*stack.regret.mean == *lowest->regret.mean) ++as_low;
   }
@@ -167,7 +179,7 @@ std::string answer(const ComparisonRecord& record, const Comparison& comparison)
   }
   text += (compared == 1 ? " loses " : " loses least, ") + mean_text;
   const StackSummary& baseline = comparison.stacks[0];
-  if (lowest != &baseline && baseline.regret.mean && baseline.name != record.reference.name) {
+  if (lowest != &baseline && baseline.regret.mean && !judges_itself(record, baseline)) {
     text += ", against " + percent(*baseline.regret.mean) + " for " + code(baseline.name);
   }
   return text + ".";
@@ -181,15 +193,19 @@ SectionContent render(const ComparisonRecord& record, const Comparison& comparis
       "Percentiles interpolate linearly. Kendall's tau-b compares the order in which a stack and "
       "the reference put "
       "the candidates of a question: 1 is the same order, -1 the reverse; the figure is the mean "
-      "over questions.";
+      "over the questions whose candidates both of them rank, and two stacks may have others.";
   if (comparison.is_weighted)
     text += " Weighted figures count a question as often as its suite asks it.";
   content.blocks.emplace_back(Paragraph{std::move(text)});
-  for (const std::string& stack : record.stacks) {
-    if (stack != record.reference.name) continue;
-    content.blocks.emplace_back(
-        Paragraph{code(stack) + " is the reference itself: by its own prices it loses "
-                                "nothing among the candidates it lists, whatever it is worth."});
+  for (const StackSummary& stack : comparison.stacks) {
+    if (stack.name != record.reference.name) continue;
+    content.blocks.emplace_back(Paragraph{
+        code(stack.name) + " is the reference itself" +
+        (judges_itself(record, stack)
+             ? ": by its own prices it loses nothing among the candidates it lists, whatever it is "
+               "worth."
+             : ", and loses by its own prices where it does not take what they make cheapest, such "
+               "as a plan that a greedy planner misses.")});
   }
   content.blocks.emplace_back(regret_table(comparison));
   if (auto table = time_table(record)) content.blocks.emplace_back(std::move(*table));

@@ -127,9 +127,9 @@ SectionContent render(const TiesRecord& record) {
                   " with one plan, because the planner weighs no other, and cannot be a tie."});
   }
   if (record.impossible + record.not_asked > 0) {
-    content.blocks.emplace_back(Paragraph{
-        grouped(record.impossible) + " decisions are impossible under the stack, and " +
-        grouped(record.not_asked) + " could not be asked: its rules do not cover the op."});
+    content.blocks.emplace_back(Paragraph{grouped(record.impossible) +
+                                          " decisions are impossible under the stack, and " +
+                                          grouped(record.not_asked) + " could not be asked."});
   }
   return content;
 }

@@ -27,6 +27,11 @@ Table counts_table(const ComparisonRecord& record, const Comparison& comparison)
   const auto questions = static_cast<std::int64_t>(record.questions.size());
   for (const StackSummary& stack : comparison.stacks) {
     const TieSummary& ties = stack.ties;
+    if (ties.unknown > 0) {
+      table.rows.push_back(
+          {Cell(stack.name), Cell(questions), Cell(), Cell(), Cell(), Cell(), Cell()});
+      continue;
+    }
     std::optional<double> share;
     if (questions > 0) {
       share = 100.0 * static_cast<double>(ties.order_dependent) / static_cast<double>(questions);
@@ -82,12 +87,22 @@ std::optional<Table> order_dependent_table(const ComparisonRecord& record) {
 std::string answer(const Comparison& comparison) {
   std::vector<std::string> parts;
   std::int64_t all = 0;
+  std::vector<std::string> unknown;
   for (const StackSummary& stack : comparison.stacks) {
+    if (stack.ties.unknown > 0) {
+      unknown.push_back(code(stack.name));
+      continue;
+    }
     all += stack.ties.order_dependent;
     parts.push_back(code(stack.name) + " leaves " + grouped(stack.ties.order_dependent));
   }
-  if (all == 0) return "None: no choice changes with the order of the candidates.";
-  return listed(parts) + " of its choices to the order of the candidates.";
+  const std::string rest =
+      unknown.empty() ? ""
+                      : " " + listed(unknown) + (unknown.size() == 1 ? " holds" : " hold") +
+                            " recorded choices, whose other candidates are not known.";
+  if (parts.empty()) return "Nobody knows:" + rest;
+  if (all == 0) return "None: no choice changes with the order of the candidates." + rest;
+  return listed(parts) + " of its choices to the order of the candidates." + rest;
 }
 
 SectionContent render(const ComparisonRecord& record, const Comparison& comparison) {
@@ -95,7 +110,8 @@ SectionContent render(const ComparisonRecord& record, const Comparison& comparis
   content.blocks.emplace_back(
       Paragraph{"An exact tie is a choice whose price another candidate shares. A choice "
                 "depends on the order when another order of the candidates would change it: then "
-                "the rule's author decides, not the cost model."});
+                "the rule's author decides, not the cost model. Choices without a price, which "
+                "are the first in the list, are not counted."});
   content.blocks.emplace_back(counts_table(record, comparison));
   if (auto table = order_dependent_table(record)) content.blocks.emplace_back(std::move(*table));
   content.answer = answer(comparison);

@@ -462,6 +462,9 @@ class HtmlBlockWriter {
           counted(static_cast<std::int64_t>(browser.total), browser.noun_one, browser.noun_many) +
           ": " + html_escape(browser.cut_text) + ". All of them are in report.json.</p>\n";
     }
+    if (!browser.note.empty()) {
+      html += "<p class=\"cut\">" + html_escape(browser.note) + "</p>\n";
+    }
     if (!browser.details.empty() && data.detailed() < data.size()) {
       html +=
           "<p class=\"cut\">" +

@@ -98,6 +98,7 @@ ordered_json stack_json(const ComparisonRecord& record, const StackSummary& stac
                    {"near", stack.ties.near},
                    {"order_dependent", stack.ties.order_dependent},
                    {"most_candidates", stack.ties.most_candidates}};
+  if (stack.ties.unknown > 0) value["ties"]["unknown"] = stack.ties.unknown;
   if (is_baseline) return value;
   value["flips"] = counts_json(stack.flips);
   value["flips_by_op"] = groups_json(stack.by_op);

@@ -289,6 +289,7 @@ class MarkdownBlockWriter {
       text += more_text(browser.total - shown, browser.noun_one, browser.noun_many);
       if (shown > 0) text += "(shown: " + browser.cut_text + ")\n";
     }
+    if (!browser.note.empty()) text += "\n" + inline_markdown(browser.note, false) + "\n";
     return text;
   }
 

@@ -102,14 +102,8 @@ Comparison load(const CompareArguments& arguments, const Session& session) {
   }
   recomputation.reshards_weights = arguments.reshard_after_forward;
   const ConfigStore changed = session.store();
-  std::vector<Override> others;
-  bool changes_stack = false;
-  for (const Override& change : changed.overrides()) {
-    changes_stack = changes_stack || change.target == "stack";
-    if (change.target != "stack") others.push_back(change);
-  }
-  ConfigStore shipped(configs_root(), others);
-  shipped.set_stack_source(session.stack_source);
+  const bool changes_stack = changed.changes_stacks();
+  const ConfigStore shipped = changed.with_stacks_as_written();
   Comparison comparison{.topology = shipped.topology(session.topology),
                         .stacks = {shipped.stack(arguments.baseline)},
                         .reference = shipped.stack(arguments.reference),
@@ -126,7 +120,9 @@ Comparison load(const CompareArguments& arguments, const Session& session) {
     if (changes_stack) stack.name += "+set";
     for (const Stack& other : comparison.stacks) {
       if (other.name == stack.name) {
-        throw InputError("compare: stack \"" + stack.name + "\" is named twice");
+        throw InputError("compare: stack \"" + stack.name +
+                         "\" is named twice; valid: stacks of different names (to compare a stack "
+                         "with itself, copy its file under another name)");
       }
     }
     comparison.stacks.push_back(std::move(stack));
@@ -283,13 +279,13 @@ std::vector<const Question*> ask_all(const Comparison& comparison, bool checks_r
     }
     std::string source = suite.source;
     if (done < suite.questions.size()) {
-      source += "; interrupted after " + std::to_string(done) + " of " +
-                std::to_string(suite.questions.size()) + " questions";
+      source += (source.empty() ? "" : "; ") + std::string("interrupted after ") +
+                std::to_string(done) + " of " + std::to_string(suite.questions.size()) +
+                " questions";
     }
     if (not_asked > 0) {
-      source += "; " + std::to_string(not_asked) + " of " + std::to_string(done) +
-                " not asked: a stack's rules do not cover the op or leave no candidate (" +
-                counts_text(not_asked_by_op) + ")";
+      source += (source.empty() ? "" : "; ") + std::to_string(not_asked) + " of " +
+                std::to_string(done) + " not asked (" + counts_text(not_asked_by_op) + ")";
     }
     record.configuration.suites.push_back({.name = suite.name,
                                            .questions = static_cast<std::int64_t>(done - not_asked),
@@ -601,7 +597,38 @@ void say_what_the_topology_changes(const Comparison& comparison, const Session& 
             << "\n";
 }
 
-// Prints the record and writes its report.
+// Says which candidates differ from the baseline only by how they merge collectives, although no
+// question has a flattened mesh, without which nothing is merged.
+void say_what_no_question_tests(const Comparison& comparison, const Session& session) {
+  if (session.quiet || session.json() || !comparison.programs.empty()) return;
+  for (const Suite& suite : comparison.suites) {
+    for (const Question& question : suite.questions) {
+      if (question.mesh.has_flattened()) return;
+    }
+  }
+  const auto besides_merging = [](const Stack& stack) {
+    nlohmann::json json = stack.to_json();
+    for (const char* key :
+         {"merge", "merge_rule", "merge_checks_all_gather", "name", "title", "source"}) {
+      json.erase(key);
+    }
+    return json;
+  };
+  std::vector<std::string> others;
+  for (const Stack& stack : std::span(comparison.stacks).subspan(1)) {
+    if (besides_merging(stack) == besides_merging(comparison.stacks[0])) {
+      others.push_back(stack.name);
+    }
+  }
+  if (others.empty()) return;
+  std::cerr << "shardlab: "
+            << printable("how " + reports::listed(others) +
+                         (others.size() == 1 ? " merges" : " merge") +
+                         " collectives is not tested here, since only flattened meshes merge, and "
+                         "no question has one (compare --program with --flatten does)")
+            << "\n";
+}
+
 // The advice of --advise-flattened. That for the baseline is the same in each comparison of a
 // program.
 std::string flattened_meshes_text(const ComparisonRecord& record, const TextStyle& style) {
@@ -616,6 +643,7 @@ std::string flattened_meshes_text(const ComparisonRecord& record, const TextStyl
   return text;
 }
 
+// Prints the record and writes its report.
 void print_comparison(reports::ComparisonRecord& record, const CompareArguments& arguments,
                       std::chrono::steady_clock::time_point start, Session& session) {
   record.provenance = session.provenance();
@@ -666,6 +694,7 @@ void run_compare(const CompareArguments& arguments, Session& session) {
   const Comparison& comparison = *loaded;
   if (arguments.advises_flattening) expect_names_to_flatten(comparison.programs.front().mesh);
   say_what_the_topology_changes(comparison, session);
+  say_what_no_question_tests(comparison, session);
   prepare_out(session);  // a folder that cannot be made is an error before the work, not after it
   ComparisonRecord record;
   static_cast<reports::RunHeader&>(record) = header_of(session);

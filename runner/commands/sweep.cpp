@@ -45,8 +45,22 @@ std::string summary_text(const nlohmann::json& summary, const TextStyle& style) 
                row["flips"].dump(), row["ties"].dump(), row["order_dependent"].dump(),
                regret.is_null() ? "-" : style.rounded(regret.get<double>(), 2)});
   }
-  return table.text() + "  flips: choices that differ from those of " +
-         printable(summary[0]["stack"].get<std::string>()) + "\n";
+  std::string text = table.text() + "  flips: choices that differ from those of " +
+                     printable(summary[0]["stack"].get<std::string>()) + "\n";
+  // All stacks of a suite on a topology leave out the same questions.
+  const nlohmann::json* last = nullptr;
+  for (const nlohmann::json& row : summary) {
+    const bool is_same = last != nullptr && (*last)["topology"] == row["topology"] &&
+                         (*last)["suite"] == row["suite"];
+    last = &row;
+    if (is_same || !row.contains("not_asked")) continue;
+    const auto count = row["not_asked"].get<std::int64_t>();
+    text += "  " + printable(row["suite"].get<std::string>()) + " on " +
+            printable(row["topology"].get<std::string>()) + ": " + std::to_string(count) +
+            (count == 1 ? " question was not asked, " : " questions were not asked, the first ") +
+            printable(row["first_not_asked"].get<std::string>()) + "\n";
+  }
+  return text;
 }
 
 void run_sweep(const SweepArguments& arguments, Session& session) {

@@ -162,6 +162,15 @@ std::string flip_text(const std::optional<PriceFlip>& flip, const TextStyle& sty
   return std::string(flip->parameter) + " x" + style.figures(factors)[0];
 }
 
+// That a search which does not list every candidate may find fewer ties than there are.
+std::string other_search_text(const Audit& audit) {
+  const std::string search = audit.stack.value("search", "full");
+  if (search == "full") return "";
+  return "  these are the ties among all candidates; the stack's search, " + search +
+         ", does not list them all, so that fewer of its choices may depend on their order "
+         "(compare counts those)\n";
+}
+
 // The questions that leave nothing to choose, and why.
 std::string without_choice_text(const Audit& audit) {
   std::string text;
@@ -210,7 +219,7 @@ std::string audit_text(const Audit& audit, const TiesArguments& arguments, const
     text += ", " + std::to_string(audit.not_asked) + " not asked, " +
             (audit.not_asked > 1 ? "the first " : "") + "because " + first->error;
   }
-  text += "\n" + without_choice_text(audit);
+  text += "\n" + without_choice_text(audit) + other_search_text(audit);
   for (const auto& [parameter, choices] : audit.flips) {
     text += "  for " + std::to_string(choices) + (choices == 1 ? " choice, " : " choices, ") +
             parameter + " is the parameter whose smallest change flips " +

@@ -200,6 +200,13 @@ fs::path ConfigStore::find(ConfigKind kind, const std::string& name, const fs::p
                    (kind == ConfigKind::kProgram ? how_to_write(name) : ""));
 }
 
+ConfigStore ConfigStore::with_stacks_as_written() const {
+  ConfigStore written = *this;
+  std::erase_if(written.overrides_,
+                [](const Override& change) { return change.target == "stack"; });
+  return written;
+}
+
 std::string ConfigStore::overrides_of(std::string_view target) const {
   std::string text;
   for (const Override& change : overrides_) {

@@ -113,6 +113,11 @@ class ConfigStore {
   // Where stacks are looked for before the files. The source must outlive the store.
   void set_stack_source(StackSource* source) { stack_source_ = source; }
 
+  // The same store with stacks as their files say, for a baseline and for a reference, which a
+  // --set of stacks does not change.
+  [[nodiscard]] ConfigStore with_stacks_as_written() const;
+  [[nodiscard]] bool changes_stacks() const { return !overrides_of("stack").empty(); }
+
   // Names of the shipped files of a kind, sorted.
   [[nodiscard]] std::vector<std::string> names(ConfigKind kind) const;
   // The file of a shipped name or a path; kNewestDTensor is a name too. A relative path starts from

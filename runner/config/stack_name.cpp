@@ -1,5 +1,6 @@
 #include "runner/config/stack_name.h"
 
+#include <algorithm>
 #include <array>
 
 #include "costmodel/base/error.h"
@@ -43,7 +44,10 @@ std::optional<LiveStackName> LiveStackName::parse(std::string_view text) {
   };
   if (!head.starts_with(kTorch) ||
       (!after.empty() && after.front() != ':' && after.front() != '+')) {
-    if (text.substr(at).find("+cost=") == std::string_view::npos) return std::nullopt;
+    const std::string_view parts = text.substr(at);
+    const bool is_changed = std::ranges::any_of(
+        kParts, [&](std::string_view part) { return parts.find(part) != std::string_view::npos; });
+    if (!is_changed) return std::nullopt;
     name.base = head;
     if (name.base.empty())
       refuse("no stack in front of " + std::string(text), "dtensor-2.13+cost=");

@@ -81,12 +81,15 @@ Experiment Experiment::read(const ConfigStore& store, const std::string& name) {
   read_each(reader, "stacks", [&](const nlohmann::json& value, const JsonPlace& at) {
     Stack stack = value.is_object() ? store.stack(value, path, at)
                                     : store.stack(path_of(ConfigKind::kStack, value, at));
+    if (store.changes_stacks()) stack.name += "+set";
     expect_new(experiment.stacks, stack.name, at);
     experiment.stacks.push_back(std::move(stack));
   });
   const std::string reference = reader.text_or("reference", "alpha-beta");
   try {
-    experiment.reference = store.stack(store.find(ConfigKind::kStack, reference, folder).string());
+    const ConfigStore written = store.with_stacks_as_written();
+    experiment.reference =
+        written.stack(written.find(ConfigKind::kStack, reference, folder).string());
   } catch (const InputError& error) {
     reader.place("reference").fail(error.what());
   }

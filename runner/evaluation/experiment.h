@@ -9,6 +9,7 @@
 // A name is a shipped one, or a path relative to the file. A stack may also be written out, based
 // on another one. `reference` judges the choices (default: alpha-beta). `seed` replaces the seeds
 // of generated suites, so that they draw other questions; without it each suite uses its own seed.
+// A --set of stacks changes all of `stacks`, whose names then end in "+set", and not `reference`.
 #pragma once
 
 #include <cstdint>

@@ -438,6 +438,8 @@ nlohmann::json Sweep::summary() const {
     std::size_t flips = 0;
     std::size_t judged = 0;
     double regret_percent = 0.0;
+    std::size_t not_asked = 0;
+    std::string reason = {};  // why the first of these was not asked
   };
   std::vector<Sums> sums(experiment_.topologies.size() * experiment_.suites.size() *
                          experiment_.stacks.size());
@@ -451,13 +453,21 @@ nlohmann::json Sweep::summary() const {
   for (std::size_t row = 0; row < total_; ++row) {
     check_row(results(), row + 2, lines[row + 1], row);
     const nlohmann::json json = parse_json(lines[row + 1], results().string());
-    if (json.contains("not_asked")) continue;
     const Place at = place(row);
+    const std::size_t first =
+        (at.topology * experiment_.suites.size() + at.suite) * experiment_.stacks.size();
+    if (json.contains("not_asked")) {
+      for (std::size_t s = 0; s < experiment_.stacks.size(); ++s) {
+        Sums& own = sums[first + s];
+        if (own.not_asked++ > 0) continue;
+        own.reason =
+            json["question"].get<std::string>() + ": " + json["not_asked"].get<std::string>();
+      }
+      continue;
+    }
     const nlohmann::json& answers = json["answers"];
     for (std::size_t s = 0; s < answers.size(); ++s) {
-      Sums& own =
-          sums[(at.topology * experiment_.suites.size() + at.suite) * experiment_.stacks.size() +
-               s];
+      Sums& own = sums[first + s];
       const nlohmann::json& answer = answers[s];
       ++own.questions;
       own.ties += answer["ties"].get<std::size_t>() > 1 ? 1U : 0U;
@@ -487,6 +497,9 @@ nlohmann::json Sweep::summary() const {
          {"mean_regret_percent",
           own.judged > 0 ? nlohmann::json(own.regret_percent / static_cast<double>(own.judged))
                          : nlohmann::json(nullptr)}});
+    if (own.not_asked == 0) continue;
+    out.back()["not_asked"] = own.not_asked;
+    out.back()["first_not_asked"] = own.reason;
   }
   return out;
 }

@@ -107,6 +107,20 @@ std::unique_ptr<LiveStacks::Live> LiveStacks::start(const LiveStackName& name) c
   return live;
 }
 
+namespace {
+
+// A cost function stands in the place of the model of collectives, whose constants nobody reads.
+void expect_no_set_of_prices(const ConfigStore& store, const std::string& cost) {
+  for (const Override& change : store.overrides()) {
+    if (change.target != "stack" || change.keys.front() != "collective_model") continue;
+    throw InputError("--set " + change.text + ": changes no price, since the function " + cost +
+                     " prices the collectives; valid: other keys of the stack, or a constant in "
+                     "the function");
+  }
+}
+
+}  // namespace
+
 std::optional<Stack> LiveStacks::stack(const std::string& name, const ConfigStore& store) {
   if (session_.callers_stacks != nullptr) {
     if (std::optional<Stack> stack = session_.callers_stacks->stack(name, store)) return stack;
@@ -119,6 +133,7 @@ std::optional<Stack> LiveStacks::stack(const std::string& name, const ConfigStor
     recorded_[name] = std::move(recorded->provenance);
     return std::move(recorded->stack);
   }
+  if (parsed->cost) expect_no_set_of_prices(store, *parsed->cost);
   const std::lock_guard lock(lock_);
   std::unique_ptr<Live>& live = live_[name];
   if (!live) live = start(*parsed);

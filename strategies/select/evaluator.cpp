@@ -506,7 +506,8 @@ Decision StackEvaluator::decide(const Expansion& expansion, const Pricing& prici
       pricing.chosen ? *pricing.chosen : seen[shardlab::select(policy, by_policy)];
   decision.choice = candidate(expansion, pricing, selected);
   decision.candidates = pricing.weighed.value_or(expansion.size());
-  decision.ties = ties_at_minimum(totals).size();
+  const bool knows_others = !is_decided_elsewhere(call) || stack_.decisions->lists_candidates();
+  decision.ties = knows_others ? ties_at_minimum(totals).size() : 0;
   decision.flips_with_order = shardlab::flips_with_order(policy, by_policy);
   if (leaders.others() < kInfinity) totals.push_back(leaders.others());
   decision.margin_us = margin_us(totals);

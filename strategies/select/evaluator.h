@@ -93,7 +93,7 @@ struct SelectOptions {
 struct Decision {
   Candidate choice;
   std::size_t candidates = 0;
-  std::size_t ties = 0;
+  std::size_t ties = 0;  // candidates at the lowest price; 0 where the others are not known
   std::optional<double> margin_us;
   bool flips_with_order = false;
 };

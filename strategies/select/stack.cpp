@@ -69,6 +69,29 @@ Shape kernel_shape(const Shape& shape, Placements placements, const DeviceMesh& 
   return largest_local_shape(shape, placements, mesh);
 }
 
+namespace {
+
+// What a key of a base becomes. A model that keeps its name keeps what is not said anew, and so
+// does its `params`; everything else is replaced.
+nlohmann::json changed_value(const nlohmann::json& base, const nlohmann::json& value) {
+  const auto names = [](const nlohmann::json& json) {
+    return json.is_object() && json.contains("name");
+  };
+  if (!names(base) || !names(value) || base["name"] != value["name"]) return value;
+  nlohmann::json merged = base;
+  for (const auto& [key, each] : value.items()) {
+    const bool adds = key == "params" && each.is_object() && merged.contains(key);
+    if (adds && merged[key].is_object()) {
+      merged[key].update(each);
+    } else {
+      merged[key] = each;
+    }
+  }
+  return merged;
+}
+
+}  // namespace
+
 nlohmann::json upon_base(const nlohmann::json& json, const JsonPlace& place,
                          const Stack::LoadBase& load_base) {
   if (!json.is_object() || !json.contains("base")) return json;
@@ -84,8 +107,9 @@ nlohmann::json upon_base(const nlohmann::json& json, const JsonPlace& place,
   for (const auto& [key, value] : json.items()) {
     if (key == "base") continue;
     const bool is_name = key == "schema" || key == "name" || key == "title" || key == "source";
-    if (!is_name && (!merged.contains(key) || merged[key] != value)) changed.push_back(key);
-    merged[key] = value;
+    const nlohmann::json result = changed_value(merged[key], value);
+    if (!is_name && merged[key] != result) changed.push_back(key);
+    merged[key] = result;
   }
   if (changed.empty()) return merged;
   if (!json.contains("title")) merged["title"] = base + " with other " + join(changed);

@@ -84,11 +84,12 @@ struct Stack {
   [[nodiscard]] nlohmann::json to_json() const;
 };
 
-// A stack that has a "base" holds only what it changes: each of its keys replaces the base's whole
-// value, and the base has all others. For instance, {"base": "dtensor-v3", "name": "mine",
-// "collective_model": {"name": "dtensor"}} is dtensor-v3 under another name, whose model has the
-// default parameters whatever those of dtensor-v3 are. Returns `json` itself where it has no base.
-// Throws ConfigError.
+// A stack that has a "base" holds only what it changes: each of its keys replaces the base's value,
+// and the base has all others. A model with the base's "name" changes only the parameters that it
+// gives: {"base": "mine", "collective_model": {"name": "dtensor", "params": {"base_latency_us":
+// 1}}} keeps the bandwidth of mine. A model that is only named, {"base": "mine",
+// "collective_model": "dtensor"}, has its default parameters. Returns `json` itself where it has no
+// base. Throws ConfigError.
 [[nodiscard]] nlohmann::json upon_base(const nlohmann::json& json, const JsonPlace& place,
                                        const Stack::LoadBase& load_base);
 

@@ -721,7 +721,8 @@ INSTANTIATE_TEST_SUITE_P(
             {"compare", "--baseline", "dtensor-v3", "--suite", "ops-small"},
             "compare: a --candidate is required, or a change such as --set stack.transition_us=1"},
         BadCommand{"CompareWithItself", with(kComparison, {"dtensor-v3"}),
-                   "compare: stack \"dtensor-v3\" is named twice"},
+                   "compare: stack \"dtensor-v3\" is named twice; valid: stacks of different names "
+                   "(to compare a stack with itself, copy its file under another name)"},
         BadCommand{"CompareOneSuiteTwice",
                    with(kComparison, {"dtensor-v4", "--suite", "ops-small"}),
                    "--suite: suite \"ops-small\" is named twice"},

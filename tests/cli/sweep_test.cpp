@@ -340,6 +340,29 @@ TEST_F(Sweeps, ARunThatAsksForOtherCountsIsAnother) {
   EXPECT_EQ(sweep({"--out", "out", "--resume"}, "e.json").exit_code, 3);
 }
 
+TEST_F(Sweeps, AChangeOfStacksLeavesTheReferenceAsItIs) {
+  const auto rows_of = [this](const std::string& out) {
+    std::vector<json> rows;
+    std::istringstream lines(results(out));
+    for (std::string line; std::getline(lines, line);) rows.push_back(json::parse(line));
+    return rows;
+  };
+  ASSERT_EQ(sweep({"--out", "plain"}).exit_code, 0);
+  ASSERT_EQ(sweep({"--out", "changed", "--set", "stack.transition_us=3"}).exit_code, 0);
+  const std::vector<json> plain = rows_of("plain");
+  const std::vector<json> changed = rows_of("changed");
+  ASSERT_EQ(plain.size(), changed.size());
+  EXPECT_NE(changed[0].dump().find("\"dtensor-v3+set\""), std::string::npos);
+  std::size_t compared = 0;
+  for (std::size_t i = 1; i < plain.size(); ++i) {
+    const json best = plain[i].value("best_us", json());
+    if (best.is_null()) continue;
+    ++compared;
+    EXPECT_EQ(changed[i].value("best_us", json()), best) << plain[i];
+  }
+  EXPECT_GT(compared, 100U);
+}
+
 TEST_F(Sweeps, ASeedDrawsOtherQuestions) {
   const std::string one = whole("small.json");
   const auto seeded = [&](const std::string& out, const std::string& seed) {

@@ -91,8 +91,13 @@ TEST(ModelChoice, AnUnknownModelIsAnErrorThatListsTheKnown) {
 }
 
 TEST(ModelChoice, ASwitchIsZeroOrOne) {
-  for (const auto& [model, param] :
-       {std::pair{"roofline", "tf32_matmul"}, std::pair{"ap_nccl", "nvswitch"}}) {
+  struct Switch {
+    const char* model;
+    const char* param;
+  };
+  for (const Switch& each : {Switch{"roofline", "tf32_matmul"}, Switch{"ap_nccl", "nvswitch"}}) {
+    const char* const model = each.model;
+    const char* const param = each.param;
     for (const double valid : {0.0, 1.0}) {
       EXPECT_NO_THROW(static_cast<void>(
           read_model_choice({{"name", model}, {"params", {{param, valid}}}}, kPlace)));

@@ -252,12 +252,36 @@ TEST(Comparison, AFlipCountsAsOftenAsItsQuestionIsAsked) {
   EXPECT_DOUBLE_EQ(*comparison.flips.front().gain_us, -1.0) << "the gain is that of one question";
 }
 
-TEST(Comparison, TheLowestRegretLeavesTheReferenceAside) {
+TEST(Comparison, ARecordedChoiceTellsNothingOfTies) {
   ComparisonRecord record = small_record();
+  for (RecordQuestion& question : record.questions) {
+    question.answers[0].ties = 2;
+    question.answers[1].ties = 0;
+  }
   const Comparison comparison = compare(record);
-  EXPECT_EQ(lowest_regret(record, comparison)->name, "old");
+  const auto priced = std::ranges::count_if(record.questions, [](const RecordQuestion& question) {
+    return question.answers[1].price_us.has_value();
+  });
+  EXPECT_EQ(comparison.stacks[0].ties.exact, std::ssize(record.questions));
+  EXPECT_EQ(comparison.stacks[0].ties.unknown, 0);
+  EXPECT_EQ(comparison.stacks[1].ties.exact, 0);
+  EXPECT_EQ(comparison.stacks[1].ties.unknown, priced);
+}
+
+TEST(Comparison, TheLowestRegretLeavesAStackThatJudgesItselfAside) {
+  ComparisonRecord record = small_record();
+  EXPECT_EQ(lowest_regret(record, compare(record))->name, "old");
+  // A reference that does not take what it prices lowest has a regret like any other stack.
   record.reference.name = "old";
-  EXPECT_EQ(lowest_regret(record, comparison)->name, "new");
+  EXPECT_EQ(lowest_regret(record, compare(record))->name, "old");
+  for (RecordQuestion& question : record.questions) {
+    const std::optional<double>& own = question.answers[0].reference_us;
+    if (!question.best.us || !own) continue;
+    question.best.us = own;
+    std::optional<double>& other = question.answers[1].reference_us;
+    if (other) other = std::max(*other, *own);
+  }
+  EXPECT_EQ(lowest_regret(record, compare(record))->name, "new");
   record.questions.clear();
   EXPECT_EQ(lowest_regret(record, compare(record)), nullptr);
 }

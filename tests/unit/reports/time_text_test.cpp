@@ -73,8 +73,8 @@ TEST(TimeSentence, NamesTheFirstQuestionsThatWereNotAsked) {
 
 TEST(TimeSentence, WhatChangesNothingSaysSoAndByHowMuch) {
   EXPECT_EQ(sentence(record_of({one_question("ops", 1e6, {1e6 - 11.2})})),
-            "Changing `old` to `new` changes nothing in time: the choices of `ops` take 1.000 s as "
-            "before (-0.001 %, -11.20 us)" +
+            "Changing `old` to `new` changes almost nothing in time: the choices of `ops` take "
+            "1.000 s as before (-0.001 %, -11.20 us)" +
                 kBy);
   EXPECT_EQ(sentence(record_of({one_question("ops", 1000, {1000})})),
             "Changing `old` to `new` changes nothing in time: the choices of `ops` take 1.000 ms "
@@ -92,7 +92,7 @@ TEST(TimeSentence, WhereAStepIsToldTooNothingIsSaidOfItsTime) {
   record.steps = {step};
   EXPECT_EQ(sentence(record),
             "Changing `old` to `new` changes nothing in the time of single operators: the choices "
-            "of `llama` take 1.000 ms as before" +
+            "of `llama` take 1.000 ms as before, each asked as under `old`" +
                 kBy);
 }
 
@@ -109,7 +109,7 @@ TEST(TimeSentence, OfSeveralSuitesItNamesTheOneThatChangesMost) {
             "reference (`ref`: datasheet, not measured); the other suite, `a`, does not change.");
   EXPECT_EQ(
       sentence(record_of({one_question("a", 1e6, {1e6 - 30}), one_question("b", 1e6, {1e6})})),
-      "Changing `old` to `new` changes nothing in time: of 2 suites, `a` changes most, by "
+      "Changing `old` to `new` changes almost nothing in time: of 2 suites, `a` changes most, by "
       "-0.003 % (-30.00 us of 1.000 s)" +
           kBy);
   EXPECT_EQ(sentence(record_of({one_question("a", 10, {10}), one_question("b", 10, {10})})),
@@ -166,10 +166,11 @@ TEST(TimeSentence, SaysHowManyQuestionsAreLeftOut) {
 }
 
 TEST(TimeSentence, SeveralCandidatesAreToldInTurn) {
-  EXPECT_EQ(sentence(record_of({one_question("ops", 1e6, {9e5, 1e6, 1e6 + 20})})),
-            "Against `old` and by the reference (`ref`: datasheet, not measured), `new` shortens "
-            "`ops` by 10.0 %, `new-2` changes nothing in time and `new-3` changes nothing in time "
-            "(`ops`: +0.002 %).");
+  EXPECT_EQ(
+      sentence(record_of({one_question("ops", 1e6, {9e5, 1e6, 1e6 + 20})})),
+      "Against `old` and by the reference (`ref`: datasheet, not measured), `new` shortens "
+      "`ops` by 10.0 %, `new-2` changes nothing in time and `new-3` changes almost nothing in "
+      "time (`ops`: +0.002 %).");
   EXPECT_EQ(
       sentence(record_of({one_question("a", 100, {90, 100}), one_question("b", 100, {100, 103})})),
       "Against `old` and by the reference (`ref`: datasheet, not measured), `new` changes "
@@ -232,7 +233,7 @@ TEST(ComparisonText, ShowsSuitesCollectivesAndTheLargestFlips) {
             "flips that save or lose most, with their share of the suite's time:");
   EXPECT_THAT(text.flips,
               testing::ElementsAre(testing::ElementsAre(
-                  "-60.00 us", "-2.00 %", "aten.mm.default on 2x4, 512 B, asked 3 times")));
+                  "-60.00 us", "-2.00 %", "aten.mm.default on 2x4, 512 B, asked 3 times (ops/q)")));
   EXPECT_EQ(text.hidden_flips, "");
   const ComparisonText hidden =
       comparison_text(record, compare(record, {.min_share_percent = 2.5}));

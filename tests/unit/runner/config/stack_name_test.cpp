@@ -82,6 +82,9 @@ INSTANTIATE_TEST_SUITE_P(
         BadName{"NoStackBeforeACost", "+cost=a.py:f", "found no stack in front of +cost=a.py:f"},
         BadName{"PatchOfAStackOfOurOwn", "dtensor-v3+patch=a.py+cost=a.py:f",
                 "found +patch= after dtensor-v3; valid: +cost=FILE.py:FUNCTION"},
+        BadName{"RulesOfAStackOfOurOwn", "dtensor-v3+rules=a.py",
+                "found +rules= after dtensor-v3; valid: +cost=FILE.py:FUNCTION, or a stack that "
+                "begins with torch"},
         BadName{"TwoOverlays", "torch+overlay=a+overlay=b", "found +overlay twice; valid: once"},
         BadName{"TwoCosts", "torch+cost=a.py:f+cost=b.py:f", "found +cost twice; valid: once"}),
     [](const auto& test) { return std::string(test.param.name); });

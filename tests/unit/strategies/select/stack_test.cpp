@@ -213,9 +213,29 @@ TEST(StackBase, IsMergedKeyByKeyUnderTheFile) {
             "mine");
   EXPECT_EQ(stack.redistribution.planner, PlannerKind::kGraph);
   EXPECT_EQ(stack.collective_model.params["base_latency_us"], 1);
-  // A key that the file gives replaces the whole value of the base.
+  // A model that is only named has its default parameters.
   EXPECT_TRUE(read({{"base", "dtensor-v3"}, {"collective_model", "dtensor"}}, load)
                   .collective_model.params.empty());
+}
+
+TEST(StackBase, AModelOfTheSameNameChangesTheParametersThatItGives) {
+  const auto load = [](const std::string&) {
+    json base = kLeast;
+    base["collective_model"] = {{"name", "dtensor"},
+                                {"params", {{"base_latency_us", 1}, {"bandwidth_gb_per_s", 40}}}};
+    base["compute_model"] = {{"name", "roofline"}, {"params", {{"launch_us", 3}}}};
+    return base;
+  };
+  const Stack stack =
+      read({{"base", "b"},
+            {"collective_model", {{"name", "dtensor"}, {"params", {{"base_latency_us", 2}}}}}},
+           load);
+  EXPECT_EQ(stack.collective_model.params,
+            (json{{"base_latency_us", 2}, {"bandwidth_gb_per_s", 40}}));
+  EXPECT_EQ(stack.title, "b with other collective_model");
+  EXPECT_EQ(
+      read({{"base", "b"}, {"compute_model", {{"name", "kernels"}}}}, load).compute_model.params,
+      json::object());
 }
 
 TEST(StackBase, NamesAStackThatHasNoName) {
