@@ -21,7 +21,7 @@ The last line stands for one line for each family F, which is a module of golden
     view 1200    pointwise 1500    every other one 500
 
 2.15 has a third of these counts with --seed 15, and 2.14 a tenth with --seed 14, but 100 for decomposed and tensor. For
-pointwise and foreach, which have more ops than the others, 2.15 has as many as 2.13, and 2.14 a third.
+pointwise, foreach and variants, which have more ops than the others, 2.15 has as many as 2.13, and 2.14 a third.
 
 The files *_opaque_strided come from the first two lines with --strided opaque and --count 400 and 300. An op
 that is added to a family changes what is drawn for the family and for the file of all ops, so both are
@@ -66,6 +66,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import golden_ops  # noqa: E402
+from golden_ops._call import DTYPES, bind  # noqa: E402
 
 TORCH_VERSIONS = ("2.13.0", "2.14.1", "2.15.0")  # as in kReleases of strategies/rules/rule_set.h
 TORCH_VERSION = TORCH_VERSIONS[0]  # what other scripts record
@@ -77,9 +78,6 @@ KINDS = ("costs", "plans", "selections")
 MESHES = [(2,), (4,), (8,), (2, 2), (2, 4), (8, 8), (2, 2, 2), (2, 2, 4)]
 RARE_MESHES = [(1, 4), (4, 1), (3,), (2, 3)]
 EXTENTS = [*range(1, 18), 64, 100, 128, 4096]
-DTYPES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "i64": "int64",
-          "i32": "int32", "i16": "int16", "i8": "int8", "u8": "uint8", "b8": "bool",
-          "f8e4m3": "float8_e4m3fn", "f8e5m2": "float8_e5m2"}
 
 
 def require_torch(any_version=False, versions=(TORCH_VERSION,)):
@@ -581,42 +579,6 @@ def describe(strategy, schema, inputs, specified, sources, outputs=1, masked_off
     layouts = {"inputs": inputs_of(chosen, inputs, positional),
                "outputs": outputs_of(chosen, outputs, masked_off)}
     return answer | {"chosen": layouts, "total_us": finite(sum(costs_of(chosen, sources)))}
-
-
-def bind(torch, overload, inputs, args):
-    """Positional and keyword arguments of a call: `inputs` are its tensor arguments in order (None is
-    one that is not given), `args` its other arguments in order, keyword-only ones last."""
-    inputs, args, positional, keywords = list(inputs), list(args), [], {}
-    for parameter in overload._schema.arguments:
-        is_tensor = "Tensor" in str(parameter.type)
-        optional = parameter.has_default_value() or "Optional" in str(parameter.type)
-        if is_tensor and inputs:
-            value = inputs.pop(0)
-        elif args and not (is_tensor and optional):
-            value = args.pop(0)
-            if isinstance(value, str) and value in DTYPES:
-                value = getattr(torch, DTYPES[value])
-            elif value in ("inf", "-inf"):
-                value = float(value)
-            if value is None and parameter.has_default_value():
-                value = parameter.default_value
-        elif parameter.has_default_value():
-            value = parameter.default_value
-        else:
-            value = None
-        if not parameter.kwarg_only:
-            positional.append(value)
-        elif value is not None and value != parameter.default_value:
-            keywords[parameter.name] = value
-    if inputs or args:
-        raise ValueError(f"{overload}: too many arguments, {inputs} {args} are left")
-    parameters = overload._schema.arguments
-    while positional and (positional[-1] == [] or not isinstance(positional[-1], (list, torch.Tensor))):
-        parameter = parameters[len(positional) - 1]
-        if not parameter.has_default_value() or positional[-1] != parameter.default_value:
-            break
-        positional.pop()
-    return tuple(positional), keywords
 
 
 def overload_named(torch, op):

@@ -10,9 +10,15 @@
 namespace shardlab {
 namespace {
 
+// The lines of the file, sorted.
+const std::vector<std::string>& all_lines() {
+  static const std::vector<std::string> lines = lines_of(embedded_op_kinds());
+  return lines;
+}
+
 // The line of the file that begins with `start`; empty if there is none.
 std::string_view line_that_starts(const std::string& start) {
-  static const std::vector<std::string> lines = lines_of(embedded_op_kinds());  // sorted
+  const std::vector<std::string>& lines = all_lines();
   const auto it = std::ranges::lower_bound(lines, start);
   return it != lines.end() && it->starts_with(start) ? std::string_view(*it) : std::string_view();
 }
@@ -58,6 +64,15 @@ std::optional<AtenOp> find_aten_op(std::string_view op, Release release) {
   }
   if (line.empty()) return std::nullopt;
   return op_of(line, release);
+}
+
+std::vector<AtenOp> aten_ops_of(OpKind kind, Release release) {
+  std::vector<AtenOp> ops;
+  for (const std::string& line : all_lines()) {
+    AtenOp op = op_of(line, release);
+    if (op.kind == kind) ops.push_back(std::move(op));
+  }
+  return ops;
 }
 
 std::string why_no_rule(const AtenOp& op, Release release) {

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "strategies/rules/rule_set.h"
 
@@ -36,6 +37,9 @@ struct AtenOp {
 // `op` may leave out "aten." and the overload; the operator without an overload's name is then
 // preferred, and otherwise the first one by name. Nothing for a name that no release has.
 [[nodiscard]] std::optional<AtenOp> find_aten_op(std::string_view op, Release release);
+
+// All operators of the kind, by name.
+[[nodiscard]] std::vector<AtenOp> aten_ops_of(OpKind kind, Release release);
 
 // Why shardlab has no rule of the operator and what PyTorch does with it, in words that follow its
 // name: "has no sharding rule, since ...".

@@ -43,13 +43,21 @@ std::string_view without_python_module(std::string_view op) {
   return op;
 }
 
+// The rules of all sets, with those that a release derives.
+std::vector<const OpRule*> all_rules() {
+  std::vector<const OpRule*> all;
+  for (const OpRuleFamily* family : all_op_rules()) {
+    for (const OpRule& rule : family->rules) all.push_back(&rule);
+  }
+  for (const ReleaseEntry& entry : kReleases) {
+    for (const OpRule& rule : rule_table(entry.release).derived()) all.push_back(&rule);
+  }
+  return all;
+}
+
 // Throws InputError for an op that the set has no rule for.
 [[noreturn]] void fail_to_find(std::string_view op, RuleSet set) {
-  std::vector<const OpRule*> everywhere;
-  for (const OpRuleFamily* family : all_op_rules()) {
-    for (const OpRule& rule : family->rules) everywhere.push_back(&rule);
-  }
-  const RuleNames names(std::move(everywhere));
+  const RuleNames names(all_rules());
   const std::vector<const OpRule*> elsewhere = names.named(op);
   if (!elsewhere.empty()) {
     const std::string_view name = elsewhere.back()->op;
@@ -111,9 +119,7 @@ std::size_t OpRule::written_outputs() const {
 }
 std::vector<std::string_view> all_op_names() {
   std::vector<std::string_view> all;
-  for (const OpRuleFamily* family : all_op_rules()) {
-    for (const OpRule& rule : family->rules) all.push_back(rule.op);
-  }
+  for (const OpRule* rule : all_rules()) all.push_back(rule->op);
   std::sort(all.begin(), all.end());
   all.erase(std::unique(all.begin(), all.end()), all.end());
   return all;

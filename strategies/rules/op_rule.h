@@ -131,10 +131,11 @@ struct OpRule {
   bool is_pointwise = false;
   // Which kernel one rank runs, and its floating point operations.
   Kernel kernel = Kernel::kElementwise;
-  double (*flops)(std::span<const Shape> local_inputs, const OpCall&) = nullptr;
+  RuleFunction<double(std::span<const Shape> local_inputs, const OpCall&)> flops = nullptr;
   // Writes the shape of the product or of the attention (KernelQuery::gemm, ::attention), for
   // models that price by shape, and KernelQuery::tf32 of a convolution. Null for other kernels.
-  void (*shape)(std::span<const Shape> local_inputs, const OpCall&, KernelQuery&) = nullptr;
+  RuleFunction<void(std::span<const Shape> local_inputs, const OpCall&, KernelQuery&)> shape =
+      nullptr;
   std::string_view equation = {};  // mk,kn->mn; only products of matrices have one
 
   // The same rule for these sets: followed("aten.cumsum.default").in(until(Release::k2_13)).

@@ -66,15 +66,19 @@ RuleTable::RuleTable(std::span<const OpRuleFamily* const> families, RuleSet set)
     }
   }
   const auto holds = [set](const PartialRow& row) { return row.sets.contains(set); };
-  std::vector<const OpRule*> rules;
   for (OpRule& rule : rules_) {
-    rules.push_back(&rule);
     if (std::all_of(rule.partial_rows.begin(), rule.partial_rows.end(), holds)) continue;
     std::vector<PartialRow>& kept = partial_rows_.emplace_back();
     std::copy_if(rule.partial_rows.begin(), rule.partial_rows.end(), std::back_inserter(kept),
                  holds);
     rule.partial_rows = kept;
   }
+  if (const std::optional<Release> release = set.release()) {
+    variants_ = std::make_unique<OpVariants>(rules_, *release);
+    rules_.insert(rules_.end(), variants_->rules().begin(), variants_->rules().end());
+  }
+  std::vector<const OpRule*> rules;
+  for (const OpRule& rule : rules_) rules.push_back(&rule);
   names_ = RuleNames(std::move(rules));
 }
 

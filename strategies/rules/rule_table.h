@@ -9,11 +9,13 @@
 #pragma once
 
 #include <deque>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "strategies/rules/op_rule.h"
+#include "strategies/rules/op_variants.h"
 
 namespace shardlab {
 
@@ -39,8 +41,13 @@ class RuleTable {
   RuleTable& operator=(const RuleTable&) = delete;
 
   // Copies of the families' rules: `resolved_for` is the table's set, and only those partial rows
-  // are left that hold in it.
+  // are left that hold in it. A release has also the rules that it derives from them
+  // (op_variants.h).
   [[nodiscard]] std::span<const OpRule> rules() const { return rules_; }
+  // The last of them, those that are derived.
+  [[nodiscard]] std::span<const OpRule> derived() const {
+    return rules().last(variants_ == nullptr ? 0 : variants_->rules().size());
+  }
   [[nodiscard]] std::vector<const OpRule*> named(std::string_view op) const {
     return names_.named(op);
   }
@@ -50,6 +57,7 @@ class RuleTable {
  private:
   std::vector<OpRule> rules_;
   std::deque<std::vector<PartialRow>> partial_rows_;  // for rules that keep only some of their rows
+  std::unique_ptr<OpVariants> variants_;              // of a release, none of other sets
   RuleNames names_;
 };
 
