@@ -275,7 +275,13 @@ void StepChain::reduce(std::size_t index, int after) {
                    after);
   }
   if (block.expert_weight_elements > 0 && groups.expert_shards.ranks > 1) {
-    travel(kind, kReduceStream, bytes * block.expert_weight_elements, groups.expert_shards, after);
+    after = travel(kind, kReduceStream, bytes * block.expert_weight_elements, groups.expert_shards,
+                   after);
+  }
+  if (block.expert_weight_elements > 0 && groups.expert_replicas.ranks > 1) {
+    travel(Collective::kAllReduce, kReduceStream,
+           bytes * block.expert_weight_elements / to_real(groups.expert_shards.ranks),
+           groups.expert_replicas, after);
   }
 }
 

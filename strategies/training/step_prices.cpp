@@ -28,18 +28,15 @@ GroupSpan span_of(std::int64_t ranks, std::int64_t stride, const Topology& topol
 
 StepGroups::StepGroups(const TrainingRun& run, const Topology& topology) {
   const Spread& spread = run.spread;
-  const std::int64_t data = spread.dp * spread.fsdp;
-  const bool shards_all = run.sharding == Sharding::kOptimizer || run.sharding == Sharding::kNone;
+  const DataGroups data = data_groups(run);
   tensor = span_of(spread.tp, 1, topology);
   context = span_of(spread.cp, spread.tp, topology);
   experts = span_of(spread.ep, 1, topology);
-  const std::int64_t shard_ranks = spread.cp * (shards_all ? data : spread.fsdp);
-  shards = span_of(shard_ranks, spread.tp, topology);
-  replicas = span_of(shards_all ? 1 : spread.dp, spread.tp * spread.cp * spread.fsdp, topology);
-  expert_shards = span_of(std::max<std::int64_t>(1, data * spread.cp * spread.tp /
-                                                        std::max<std::int64_t>(1, spread.ep)),
-                          spread.ep, topology);
-  neighbours = span_of(2, spread.tp * spread.cp * data, topology);
+  shards = span_of(data.shards, spread.tp, topology);
+  replicas = span_of(data.replicas, spread.tp * data.shards, topology);
+  expert_shards = span_of(data.expert_shards, spread.ep, topology);
+  expert_replicas = span_of(data.expert_replicas, spread.ep * data.expert_shards, topology);
+  neighbours = span_of(2, spread.tp * spread.cp * run.data_ranks(), topology);
 }
 
 StepPrices::StepPrices(const TrainingRun& run, const StepModel& model)

@@ -76,10 +76,11 @@ struct StepGroups {
   GroupSpan tensor;
   GroupSpan context;
   GroupSpan experts;
-  GroupSpan shards;         // among which weights are sharded
-  GroupSpan replicas;       // of the shards
-  GroupSpan expert_shards;  // of the experts' weights
-  GroupSpan neighbours;     // two stages of the pipeline
+  GroupSpan shards;           // among which weights are sharded
+  GroupSpan replicas;         // of the shards
+  GroupSpan expert_shards;    // of the experts' weights
+  GroupSpan expert_replicas;  // of the experts' shards
+  GroupSpan neighbours;       // two stages of the pipeline
 
   StepGroups(const TrainingRun& run, const Topology& topology);
 };

@@ -96,13 +96,9 @@ void StepWork::make(const Recomputation& policy) {
 TrainingMemory StepWork::memory_of() const {
   const Spread& spread = run_.spread;
   const bool full = run_.sharding == Sharding::kFull || run_.sharding == Sharding::kKeptWeights;
-  const double data = to_real(spread.dp * spread.fsdp * spread.cp);
-  const double shards = run_.sharding == Sharding::kNone        ? 1.0
-                        : run_.sharding == Sharding::kOptimizer ? data
-                                                                : to_real(spread.fsdp * spread.cp);
-  const double expert_shards = run_.sharding == Sharding::kNone
-                                   ? 1.0
-                                   : std::max(1.0, data * to_real(spread.tp) / to_real(spread.ep));
+  const DataGroups groups = run_.sharding == Sharding::kNone ? DataGroups() : data_groups(run_);
+  const double shards = to_real(groups.shards);
+  const double expert_shards = to_real(groups.expert_shards);
   TrainingMemory most;
   for (std::int64_t rank = 0; rank < spread.pp; ++rank) {
     TrainingMemory memory;

@@ -1,5 +1,7 @@
 #include "strategies/training/training_run.h"
 
+#include <numeric>
+
 #include "costmodel/base/error.h"
 #include "costmodel/base/text.h"
 
@@ -65,6 +67,19 @@ std::string Spread::text() const {
 double TrainingRun::tokens_per_step() const {
   return static_cast<double>(seq) * static_cast<double>(micro_batch) *
          static_cast<double>(grad_accum) * static_cast<double>(data_ranks());
+}
+
+DataGroups data_groups(const TrainingRun& run) {
+  const Spread& spread = run.spread;
+  const bool shards_weights =
+      run.sharding == Sharding::kFull || run.sharding == Sharding::kKeptWeights;
+  const std::int64_t replicas = shards_weights ? spread.dp : 1;
+  const std::int64_t shards = (shards_weights ? 1 : spread.dp) * spread.fsdp * spread.cp;
+  const std::int64_t of_shards = std::gcd(spread.ep, shards * spread.tp);
+  return {.shards = shards,
+          .replicas = replicas,
+          .expert_shards = shards * spread.tp / of_shards,
+          .expert_replicas = replicas * of_shards / spread.ep};
 }
 
 void expect_valid(const TrainingRun& run) {

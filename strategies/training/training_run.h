@@ -150,6 +150,21 @@ struct TrainingRun {
   [[nodiscard]] double tokens_per_step() const;  // of all ranks
 };
 
+// Over how many ranks weights and their gradients are sharded, and how many replicas of these shards
+// there are. Without sharding, and where only the optimizer's state is sharded, all data-parallel
+// ranks are one group, which reduces the gradients. Experts are already spread over `ep` of the
+// ranks, which come out of the shards (fsdp * cp * tp) as long as these divide, and out of the
+// replicas (dp) beyond that.
+// Source: torchtitan 9dec370, distributed/parallel_dims.py: dp_replicate stands outside of the mesh
+// that ep divides, and experts are sharded over the rest of it.
+struct DataGroups {
+  std::int64_t shards = 1;
+  std::int64_t replicas = 1;
+  std::int64_t expert_shards = 1;
+  std::int64_t expert_replicas = 1;
+};
+[[nodiscard]] DataGroups data_groups(const TrainingRun& run);
+
 // Throws InputError for sizes that do not divide each other, with what is valid.
 void expect_valid(const TrainingRun& run);
 

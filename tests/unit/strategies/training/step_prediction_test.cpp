@@ -270,6 +270,21 @@ TEST(StepPrediction, ShardsDivideWhatIsKeptOfTheState) {
   EXPECT_DOUBLE_EQ(8.0 * eight.optimizer, one.optimizer);
   // Replicas of shards have no effect on a rank's memory.
   EXPECT_EQ(accumulated("dp=4,fsdp=8").peak_bytes, eight.peak_bytes);
+  // So do replicas of experts, which only add to what the gradients' reduction has to do.
+  for (const char* ep : {"", ",ep=4"}) {
+    const auto of_experts = [&](const std::string& dp) {
+      TrainingRun experts = run_of("qwen3-30b-a3b", dp + "fsdp=8" + ep);
+      experts.shape.layers = 4;
+      return predict_step(experts, Models().with({.waiting = 0.0}));
+    };
+    const StepPrediction shards = of_experts("");
+    const StepPrediction replicas = of_experts("dp=2,");
+    EXPECT_EQ(replicas.memory.peak_bytes, shards.memory.peak_bytes) << ep;
+    EXPECT_GT(replicas.step_us, shards.step_us) << ep;
+    EXPECT_DOUBLE_EQ(replicas.breakdown.exposed_us.at("all_gather"),
+                     shards.breakdown.exposed_us.at("all_gather"))
+        << ep;
+  }
   // ZeRO-1 keeps weights and gradients whole, and shards 12 bytes for each parameter.
   TrainingRun run = run_of("llama3-8b", "dp=8");
   run.sharding = Sharding::kOptimizer;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 #include "costmodel/base/error.h"
 
 namespace shardlab {
@@ -89,6 +91,27 @@ TEST(TrainingRun, SizesThatDoNotFitSayWhatIsValid) {
   EXPECT_EQ(error_of(run),
             "a pipeline of 16 stages with 4194304 micro-batches; valid: stages times micro-batches "
             "at most 2^24");
+}
+
+// The groups of weights and of experts are the data-parallel ranks, however these are shared.
+TEST(TrainingRun, ReplicasAreNoShards) {
+  const auto groups = [](const std::string& mesh, Sharding sharding) {
+    TrainingRun run = run_of("mixtral-8x7b", mesh);
+    run.sharding = sharding;
+    const DataGroups all = data_groups(run);
+    return std::vector<std::int64_t>{all.shards, all.replicas, all.expert_shards,
+                                     all.expert_replicas};
+  };
+  using Groups = std::vector<std::int64_t>;
+  EXPECT_EQ(groups("dp=2,fsdp=8", Sharding::kFull), (Groups{8, 2, 8, 2}));
+  EXPECT_EQ(groups("dp=2,fsdp=8,ep=4", Sharding::kFull), (Groups{8, 2, 2, 2}));
+  EXPECT_EQ(groups("dp=2,fsdp=4,tp=2,cp=2,ep=4", Sharding::kKeptWeights), (Groups{8, 2, 4, 2}));
+  // The ranks of ep beyond the shards are replicas.
+  EXPECT_EQ(groups("dp=4,fsdp=2,ep=4", Sharding::kFull), (Groups{2, 4, 1, 2}));
+  EXPECT_EQ(groups("dp=2,fsdp=12,ep=8", Sharding::kFull), (Groups{12, 2, 3, 1}));
+  for (const Sharding sharding : {Sharding::kOptimizer, Sharding::kNone}) {
+    EXPECT_EQ(groups("dp=2,fsdp=8,ep=4", sharding), (Groups{16, 1, 4, 1}));
+  }
 }
 
 TEST(TrainingRun, EveryShippedShapeFitsOneRank) {
