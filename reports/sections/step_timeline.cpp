@@ -16,7 +16,9 @@ SectionContent render(const StepRecord& record) {
   if (record.timeline.empty()) return content;
   Timeline picture;
   picture.id = "micro-batch";
-  picture.title = "One micro-batch of one rank";
+  const bool has_stages = record.mesh.find("pp=") != std::string::npos;
+  picture.title =
+      has_stages ? "One micro-batch on a rank of the first stage" : "One micro-batch of one rank";
   picture.unit = "ms";
   const auto is_collective = [](const std::string& name) {
     return name.starts_with("all_") || name.starts_with("reduce_") || name == "send_recv" ||
@@ -54,7 +56,10 @@ SectionContent render(const StepRecord& record) {
   const auto busiest = std::max_element(
       lanes.begin(), lanes.end(),
       [](const Lane& left, const Lane& right) { return left.busy() < right.busy(); });
-  content.answer = "A micro-batch takes " + duration_text(picture.end * 1e3) + "; the busiest of " +
+  content.answer = std::string(has_stages ? "Both passes of a micro-batch through the first stage "
+                                            "of the pipeline take "
+                                          : "A micro-batch takes ") +
+                   duration_text(picture.end * 1e3) + "; the busiest of " +
                    counted(static_cast<std::int64_t>(lanes.size()), "stream", "streams") + " is " +
                    busiest->name + ", at " +
                    percent(busiest->busy() / std::max(1e-12, picture.end)) + " of that time.";

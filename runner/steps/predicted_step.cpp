@@ -108,10 +108,14 @@ void write_step_trace(std::ostream& out, const StepSubject& subject,
                       const StepPrediction& prediction) {
   nlohmann::json events = nlohmann::json::array();
   std::map<std::string, int> threads;
-  events.push_back({{"name", "process_name"},
-                    {"ph", "M"},
-                    {"pid", 0},
-                    {"args", {{"name", subject.name + ", one micro-batch of one rank"}}}});
+  events.push_back(
+      {{"name", "process_name"},
+       {"ph", "M"},
+       {"pid", 0},
+       {"args",
+        {{"name",
+          subject.name + ", one micro-batch of one rank" +
+              (subject.mesh.find("pp=") == std::string::npos ? "" : " of the first stage")}}}});
   for (const StepSpan& span : prediction.timeline) {
     const auto [found, is_new] = threads.emplace(span.stream, static_cast<int>(threads.size()));
     if (is_new) {

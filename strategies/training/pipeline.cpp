@@ -105,6 +105,10 @@ PipelineTimes simulate_pipeline(const Pipeline& pipeline) {
   std::vector<double> free(to_index(pipeline.ranks), 0.0);
   std::vector<double> busy(to_index(pipeline.ranks), 0.0);
   std::vector<std::size_t> next(to_index(pipeline.ranks), 0);
+  std::vector<bool> has_weights(to_index(stages), false);
+  PipelineTimes result;
+  result.forward_gathers.assign(to_index(stages), 0);
+  result.backward_gathers.assign(to_index(stages), 0);
   const bool splits = pipeline.schedule == PipelineSchedule::kZeroBubble;
   bool moved = true;
   while (moved) {
@@ -123,6 +127,11 @@ PipelineTimes simulate_pipeline(const Pipeline& pipeline) {
             ready = before + pipeline.stages[to_index(stage - 1)].send_us;
           }
           lasts = times.forward_us;
+          if (!has_weights[to_index(stage)]) {
+            lasts += times.forward_gather_us;
+            ++result.forward_gathers[to_index(stage)];
+          }
+          has_weights[to_index(stage)] = !pipeline.forward_drops_weights;
         } else if (turn.pass == Pass::kBackward) {
           const double own = forward[to_index(stage * count + turn.micro_batch)];
           if (own < 0) break;
@@ -133,6 +142,11 @@ PipelineTimes simulate_pipeline(const Pipeline& pipeline) {
             ready = std::max(ready, after + times.send_us);
           }
           lasts = times.backward_us - (splits ? times.weights_us : 0.0);
+          if (!has_weights[to_index(stage)]) {
+            lasts += times.backward_gather_us;
+            ++result.backward_gathers[to_index(stage)];
+          }
+          has_weights[to_index(stage)] = true;
         } else {
           if (backward[to_index(stage * count + turn.micro_batch)] < 0) break;
           lasts = times.weights_us;
@@ -153,7 +167,6 @@ PipelineTimes simulate_pipeline(const Pipeline& pipeline) {
       refuse(pipeline);
     }
   }
-  PipelineTimes result;
   result.total_us = *std::max_element(free.begin(), free.end());
   result.busiest = std::max_element(busy.begin(), busy.end()) - busy.begin();
   result.bubble_us = result.total_us - busy[to_index(result.busiest)];

@@ -9,7 +9,9 @@
 // the stage after, and each transfer between ranks takes the time that the stage says. A transfer
 // runs beside the kernels; the rank that receives waits.
 // Sources: Huang et al. 2019 (GPipe); Narayanan et al. 2021 (1F1B, interleaved); Qi et al. 2024
-// (zero bubble, H1: the gradients of weights fill the bubble).
+// (zero bubble, H1: the gradients of weights fill the bubble). When FSDP's weights are there:
+// PyTorch 2.13.0, torch/distributed/pipelining/stage.py, whose backward passes set
+// reshard_after_backward to false.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +26,10 @@ struct StageTimes {
   double backward_us = 0.0;  // with the gradients of weights
   double weights_us = 0.0;   // the part of backward_us that zero-bubble schedules may move
   double send_us = 0.0;      // to the next stage, and of the gradient back
+  // What a pass takes in addition if it has to gather the stage's weights, since the pass before it
+  // has left none.
+  double forward_gather_us = 0.0;
+  double backward_gather_us = 0.0;
 };
 
 struct Pipeline {
@@ -32,12 +38,17 @@ struct Pipeline {
   std::int64_t chunks = 1;
   std::int64_t micro_batches = 1;
   std::vector<StageTimes> stages;  // ranks * chunks of them
+  // Whether a forward pass drops the weights that it gathered. A backward pass keeps them.
+  bool forward_drops_weights = false;
 };
 
 struct PipelineTimes {
   double total_us = 0.0;
   double bubble_us = 0.0;    // what the rank with the most work waits
   std::int64_t busiest = 0;  // that rank
+  // How many passes of each stage gather its weights.
+  std::vector<std::int64_t> forward_gathers;
+  std::vector<std::int64_t> backward_gathers;
 };
 
 // Throws InputError if the number of micro-batches does not suit the schedule.

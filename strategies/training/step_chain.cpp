@@ -79,13 +79,16 @@ void StepChain::forward(const std::vector<StepWork::Unit>& units, Traffic traffi
   std::vector<int> ends;
   int before = -1;
   for (std::size_t i = 0; i < units.size(); ++i) {
-    const int gathered = traffic.gathers ? gather(units[i].block, before_last(ends)) : -1;
+    // FSDP's root waits for all kernels before it gathers the first weights of a micro-batch.
+    const int freed = i == 0 ? last_compute_ : before_last(ends);
+    const int gathered = traffic.gathers ? gather(units[i].block, freed) : -1;
     before = add_pieces(blocks_[units[i].block].forward, gathered, units[i].block, traffic.gathers);
     ends.push_back(before);
   }
 }
 
 void StepChain::backward(const std::vector<StepWork::Unit>& units, Traffic traffic) {
+  const bool late = traffic.reduces_late || !run_.overlap_gradients;
   std::vector<int> ends;
   for (std::size_t i = units.size(); i-- > 0;) {
     // The unit that the forward pass used last still has its weights.
@@ -93,9 +96,9 @@ void StepChain::backward(const std::vector<StepWork::Unit>& units, Traffic traff
     const int gathered = again ? gather(units[i].block, before_last(ends)) : -1;
     const int end = add_pieces(blocks_[units[i].block].backward, gathered, units[i].block, again);
     ends.push_back(end);
-    if (traffic.reduces && run_.overlap_gradients) reduce(units[i].block, end);
+    if (traffic.reduces && !late) reduce(units[i].block, end);
   }
-  if (!traffic.reduces || run_.overlap_gradients) return;
+  if (!traffic.reduces || !late) return;
   for (std::size_t i = units.size(); i-- > 0;) reduce(units[i].block, last_compute_);
 }
 

@@ -9,7 +9,9 @@
 // gradients have a stream each, and the host, which launches the kernels, is a stream too. Tasks
 // that run at once share the multiprocessors, the memory and the links (sim/flows/fluid_streams.h).
 // The weights of a unit are gathered while the unit before it computes, and not earlier than the
-// weights of the unit before that are freed, as FSDP limits its prefetching.
+// weights of the unit before that are freed, as FSDP limits its prefetching. The first weights of a
+// forward pass are gathered behind all kernels before it. Source: PyTorch 2.13.0,
+// torch/distributed/fsdp/_fully_shard/_fsdp_state.py, _root_pre_forward().
 #pragma once
 
 #include <map>
@@ -45,10 +47,12 @@ class StepChain {
  public:
   StepChain(const StepWork& work, const StepPrices& prices, const std::vector<PricedBlock>& blocks);
 
-  // Whether these passes gather weights and reduce gradients.
+  // Whether these passes gather weights and reduce gradients, and whether the reductions begin
+  // behind the whole pass.
   struct Traffic {
     bool gathers = false;
     bool reduces = false;
+    bool reduces_late = false;
   };
 
   void forward(const std::vector<StepWork::Unit>& units, Traffic traffic);

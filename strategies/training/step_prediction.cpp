@@ -93,55 +93,101 @@ class StepPredictor {
                       .ranks = run_.spread.pp,
                       .chunks = run_.chunks,
                       .micro_batches = run_.grad_accum,
-                      .stages = std::vector<StageTimes>(stages)};
-    std::vector<ChainTimes> forward(stages);
-    std::vector<ChainTimes> backward(stages);
+                      .stages = std::vector<StageTimes>(stages),
+                      .forward_drops_weights = run_.sharding == Sharding::kFull};
+    std::vector<StagePasses> passes(stages);
     const double send_us =
         prices_.collective_us(Collective::kSendRecv, hidden_bytes(), prices_.groups().neighbours);
     for (std::size_t s = 0; s < stages; ++s) {
       if (s > 1 && work_.stages()[s] == work_.stages()[s - 1]) {
-        forward[s] = forward[s - 1];
-        backward[s] = backward[s - 1];
+        passes[s] = passes[s - 1];
         pipeline.stages[s] = pipeline.stages[s - 1];
         continue;
       }
-      StepChain ahead(work_, prices_, blocks_);
-      ahead.forward(work_.stages()[s], {.gathers = shards_weights()});
-      forward[s] = ahead.times(with_timeline && s == 0);
-      StepChain back(work_, prices_, blocks_);
-      back.backward(work_.stages()[s], {.gathers = shards_weights()});
-      backward[s] = back.times(false);
+      passes[s] = passes_of(work_.stages()[s]);
+      const StagePasses& of = passes[s];
       double weights_us = 0.0;
       for (const StepWork::Unit& unit : work_.stages()[s]) weights_us += weights_part(unit.block);
-      pipeline.stages[s] = {forward[s].total_us, backward[s].total_us,
-                            std::min(weights_us, 0.5 * backward[s].total_us), send_us};
+      pipeline.stages[s] = {
+          .forward_us = of.forward.total_us,
+          .backward_us = of.backward.total_us,
+          .weights_us = std::min(weights_us, 0.5 * of.backward.total_us),
+          .send_us = send_us,
+          .forward_gather_us = of.gathering_forward.total_us - of.forward.total_us,
+          .backward_gather_us = of.gathering_backward.total_us - of.backward.total_us};
     }
     const PipelineTimes times = simulate_pipeline(pipeline);
     const auto busiest = static_cast<std::size_t>(times.busiest);
     for (std::size_t s = busiest; s < stages; s += to_index(run_.spread.pp)) {
-      add_times(result.breakdown, forward[s], to_real(run_.grad_accum));
-      add_times(result.breakdown, backward[s], to_real(run_.grad_accum));
+      const double gathering_forward = to_real(times.forward_gathers[s]);
+      const double gathering_backward = to_real(times.backward_gathers[s]);
+      add_times(result.breakdown, passes[s].gathering_forward, gathering_forward);
+      add_times(result.breakdown, passes[s].forward, to_real(run_.grad_accum) - gathering_forward);
+      add_times(result.breakdown, passes[s].gathering_backward, gathering_backward);
+      add_times(result.breakdown, passes[s].backward,
+                to_real(run_.grad_accum) - gathering_backward);
     }
     result.breakdown.bubble_us += times.bubble_us;
-    result.timeline = forward.front().timeline;
+    if (with_timeline) result.timeline = timeline_of(work_.stages().front());
+    const bool gathers_last = times.backward_gathers[busiest] == run_.grad_accum;
+    return times.total_us +
+           once_us(work_.stages()[busiest], passes[busiest], gathers_last, result.breakdown);
+  }
 
-    // Weights are gathered beside the first forward pass and gradients reduced beside the last
-    // backward pass of the rank's first stage; those of its other stages travel before.
-    StepChain first(work_, prices_, blocks_);
-    first.forward(work_.stages()[busiest], {.gathers = true});
-    StepChain last(work_, prices_, blocks_);
-    last.backward(work_.stages()[busiest], {.gathers = shards_weights(), .reduces = true});
-    const double gathers = std::max(0.0, first.times(false).total_us - forward[busiest].total_us);
-    const double reduces = std::max(0.0, last.times(false).total_us - backward[busiest].total_us);
-    double exposed = reduces;
+  // The passes of one micro-batch through a stage that has its weights, and through one that has to
+  // gather them.
+  struct StagePasses {
+    ChainTimes forward;
+    ChainTimes backward;
+    ChainTimes gathering_forward;
+    ChainTimes gathering_backward;
+  };
+  [[nodiscard]] StagePasses passes_of(const std::vector<StepWork::Unit>& stage) const {
+    const bool gathers = shards_weights();
+    return {.forward = forward_times(stage, {}),
+            .backward = backward_times(stage, {}),
+            .gathering_forward = forward_times(stage, {.gathers = gathers}),
+            .gathering_backward = backward_times(stage, {.gathers = gathers})};
+  }
+  [[nodiscard]] ChainTimes forward_times(const std::vector<StepWork::Unit>& stage,
+                                         StepChain::Traffic traffic) const {
+    StepChain chain(work_, prices_, blocks_);
+    chain.forward(stage, traffic);
+    return chain.times(false);
+  }
+  [[nodiscard]] ChainTimes backward_times(const std::vector<StepWork::Unit>& stage,
+                                          StepChain::Traffic traffic) const {
+    StepChain chain(work_, prices_, blocks_);
+    chain.backward(stage, traffic);
+    return chain.times(false);
+  }
+  // Both passes of a micro-batch through a stage, as if nothing came between them.
+  [[nodiscard]] std::vector<StepSpan> timeline_of(const std::vector<StepWork::Unit>& stage) const {
+    StepChain chain(work_, prices_, blocks_);
+    chain.forward(stage, {.gathers = shards_weights()});
+    chain.backward(stage, {.gathers = shards_weights()});
+    return chain.times(true).timeline;
+  }
+
+  // What a rank of a pipeline does once a step, for its first stage; what its other stages have to
+  // gather and to reduce travels before, beside the kernels. Gradients are reduced beside the last
+  // backward pass, but under FSDP behind it (step_prediction.h). Weights of which only the
+  // optimizer's state is sharded are gathered beside the first forward pass.
+  double once_us(const std::vector<StepWork::Unit>& stage, const StagePasses& passes,
+                 bool gathers_last, StepBreakdown& breakdown) const {
+    const auto in_place_of = [&](const ChainTimes& usual, const ChainTimes& own) {
+      add_times(breakdown, usual, -1.0);
+      add_times(breakdown, own, 1.0);
+      return own.total_us - usual.total_us;
+    };
+    double us = in_place_of(gathers_last ? passes.gathering_backward : passes.backward,
+                            backward_times(stage, {.gathers = gathers_last && shards_weights(),
+                                                   .reduces = true,
+                                                   .reduces_late = shards_weights()}));
     if (run_.sharding == Sharding::kOptimizer) {
-      exposed += gathers;
-      result.breakdown.exposed_us["all_gather"] += gathers;
+      us += in_place_of(passes.forward, forward_times(stage, {.gathers = true}));
     }
-    const Collective reduction =
-        run_.sharding == Sharding::kNone ? Collective::kAllReduce : Collective::kReduceScatter;
-    result.breakdown.exposed_us[std::string(to_string(reduction))] += reduces;
-    return times.total_us + exposed;
+    return us;
   }
 
   [[nodiscard]] double hidden_bytes() const {

@@ -10,6 +10,13 @@
 // (sim/flows/fluid_streams.h). With a pipeline, the passes of each stage are then put in order
 // (pipeline.h). One rank stands for all ranks of its stage, so that the time to predict does not
 // grow with the number of ranks. The optimizer's step and the norm of the gradients follow.
+//
+// FSDP without a pipeline reduces the gradients of each micro-batch. In a pipeline each rank sums
+// them up whole, in the dtype in which they are reduced, and reduces them once, after its last
+// backward pass; weights stay gathered after a backward pass, so that the next forward pass has
+// them. Source: PyTorch 2.13.0, torch/distributed/pipelining/stage.py, backward_maybe_with_nosync()
+// and perform_reduce_grad(), and FSDPParamGroup.post_backward(). step_work.h counts the memory of
+// it.
 #pragma once
 
 #include <map>
@@ -42,8 +49,9 @@ struct StepPrediction {
   double mfu = 0.0;  // of the peak rate in bf16, from 0 to 1
   StepBreakdown breakdown;
   TrainingMemory memory;
-  Recomputation recompute;         // which one was used
-  std::vector<StepSpan> timeline;  // of one micro-batch on the first stage; empty unless asked for
+  Recomputation recompute;  // which one was used
+  // Of both passes of one micro-batch on the first stage; empty unless asked for.
+  std::vector<StepSpan> timeline;
 };
 
 [[nodiscard]] StepPrediction predict_step(const StepWork& work, const StepModel& model,

@@ -99,6 +99,8 @@ TrainingMemory StepWork::memory_of() const {
   const DataGroups groups = run_.sharding == Sharding::kNone ? DataGroups() : data_groups(run_);
   const double shards = to_real(groups.shards);
   const double expert_shards = to_real(groups.expert_shards);
+  // Stages of a pipeline keep gathered weights and sum up whole gradients (step_prediction.h).
+  const bool sums_up = spread.pp > 1;
   TrainingMemory most;
   for (std::int64_t rank = 0; rank < spread.pp; ++rank) {
     TrainingMemory memory;
@@ -116,7 +118,7 @@ TrainingMemory StepWork::memory_of() const {
         memory.parameters += full ? 4.0 * sharded : 2.0 * all;
         const bool trains = block.trained_elements > 0;
         if (trains) {
-          memory.gradients += full ? 4.0 * sharded : run_.gradient_bytes * all;
+          memory.gradients += full && !sums_up ? 4.0 * sharded : run_.gradient_bytes * all;
           memory.optimizer += (full ? 8.0 : run_.optimizer_bytes) * sharded;
         }
         elements += all;
@@ -136,7 +138,7 @@ TrainingMemory StepWork::memory_of() const {
     const double held =
         spread.pp > 1 ? micro_batches_held(pipeline, rank) / to_real(run_.chunks) : 1.0;
     memory.activations = kept * held + kept_once;
-    if (run_.sharding == Sharding::kKeptWeights) {
+    if (run_.sharding == Sharding::kKeptWeights || (full && sums_up)) {
       memory.gathered = 2.0 * elements;
     } else if (full) {
       memory.gathered = 2.0 * 2.0 * largest_unit;

@@ -66,6 +66,28 @@ TEST(TrainingPipeline, OneRankHasNoBubble) {
   }
 }
 
+// A backward pass keeps the weights that it gathered, and a forward pass may drop its own.
+TEST(TrainingPipeline, PassesGatherWeightsThatThePassBeforeDropped) {
+  StageTimes stage = kStage;
+  stage.forward_gather_us = 2;
+  stage.backward_gather_us = 3;
+  Pipeline pipeline = equal(PipelineSchedule::k1F1B, 4, 1, 8, stage);
+  pipeline.forward_drops_weights = true;
+  PipelineTimes times = simulate_pipeline(pipeline);
+  // Rank r runs 3 - r forward passes, then one forward and one backward pass in turn, and then
+  // backward passes alone.
+  EXPECT_EQ(times.forward_gathers, (std::vector<std::int64_t>{4, 3, 2, 1}));
+  EXPECT_EQ(times.backward_gathers, (std::vector<std::int64_t>{5, 6, 7, 8}));
+  pipeline.forward_drops_weights = false;
+  times = simulate_pipeline(pipeline);
+  EXPECT_EQ(times.forward_gathers, (std::vector<std::int64_t>{1, 1, 1, 1}));
+  EXPECT_EQ(times.backward_gathers, (std::vector<std::int64_t>{0, 0, 0, 0}));
+
+  pipeline = equal(PipelineSchedule::kGPipe, 1, 1, 5, stage);
+  pipeline.forward_drops_weights = true;
+  EXPECT_DOUBLE_EQ(simulate_pipeline(pipeline).total_us, 5 * (10 + 2 + 20) + 3);
+}
+
 // Two ranks with one micro-batch run forward, transfer, forward, backward, transfer and backward.
 TEST(TrainingPipeline, TransfersDelayTheRankThatReceives) {
   const StageTimes stage{.forward_us = 10, .backward_us = 20, .send_us = 3};

@@ -397,6 +397,52 @@ TEST(StepPrediction, RanksOfAnUnevenPipelineShareItsBlocks) {
   }
 }
 
+// FSDP in a pipeline sums up whole gradients in f32, keeps whole weights, and reduces once.
+TEST(StepPrediction, APipelineReducesTheSumOfItsGradientsOnce) {
+  const Models models;
+  TrainingRun run = run_of("llama3-8b", "fsdp=8,pp=4");
+  const auto of = [&](Sharding sharding, std::int64_t grad_accum) {
+    run.sharding = sharding;
+    run.grad_accum = grad_accum;
+    return predict_step(run, models.with());
+  };
+  for (const Sharding sharding : {Sharding::kFull, Sharding::kKeptWeights}) {
+    const StepPrediction few = of(sharding, 8);
+    const StepPrediction many = of(sharding, 16);
+    const auto exposed = [](const StepPrediction& step, const char* kind) {
+      return step.breakdown.exposed_us.at(kind);
+    };
+    EXPECT_NEAR(exposed(many, "reduce_scatter"), exposed(few, "reduce_scatter"),
+                1e-9 * many.step_us);
+    // Its shards are an eighth of 4 bytes for each element.
+    EXPECT_DOUBLE_EQ(many.memory.gradients, 8.0 * many.memory.parameters);
+    EXPECT_GT(many.memory.gathered, 0.5 * many.memory.gradients);
+    if (sharding == Sharding::kKeptWeights) {
+      EXPECT_NEAR(exposed(many, "all_gather"), exposed(few, "all_gather"), 1e-9 * many.step_us);
+    }
+  }
+  // Behind the last backward pass no kernel but the copies of gradients runs beside reductions.
+  run.copies_weights = false;
+  const StepPrediction step = of(Sharding::kFull, 8);
+  const double elements = step.memory.parameters / 4.0 * 8.0;
+  const Price least = models.collectives->price(
+      {Collective::kReduceScatter, 4.0 * elements, span_of(8, 1, models.topology)});
+  EXPECT_GT(step.breakdown.exposed_us.at("reduce_scatter"), 0.9 * least.transfer.value());
+}
+
+// A later micro-batch gathers its first weights when the kernels before it are done.
+TEST(StepPrediction, EachMicroBatchWaitsForItsFirstWeights) {
+  const Models models;
+  TrainingRun run = run_of("llama3-8b", "fsdp=8");
+  const auto exposed = [&](std::int64_t grad_accum) {
+    run.grad_accum = grad_accum;
+    return predict_step(run, models.with()).breakdown.exposed_us.at("all_gather");
+  };
+  const double first = exposed(1);
+  EXPECT_GT(first, 0.0);
+  EXPECT_GT(exposed(4), 3.0 * first);
+}
+
 // Ten more micro-batches cost ten times what one more costs, and a pipeline's bubble stays.
 TEST(StepPrediction, MicroBatchesAddUp) {
   const Models models;
@@ -462,6 +508,22 @@ TEST(StepPrediction, TheTimelineIsOfTasksThatFollowEachOther) {
   EXPECT_TRUE(ends.contains("compute"));
   EXPECT_TRUE(ends.contains("gathers of weights"));
   EXPECT_TRUE(ends.contains("reductions of gradients"));
+}
+
+TEST(StepPrediction, TheTimelineOfAPipelineHasBothPassesOfItsFirstStage) {
+  const Models models;
+  TrainingRun run = run_of("llama3-8b", "fsdp=8,pp=4");
+  run.grad_accum = 8;
+  const StepWork work(run, 80e9);
+  const StepPrediction step = predict_step(work, models.with(), true);
+  double kernels_us = 0.0;
+  for (const StepSpan& span : step.timeline) {
+    if (span.stream == "compute") kernels_us += span.end_us - span.start_us;
+  }
+  // Eight of 32 blocks, forward and backward, are 24 products of the forward pass in time.
+  const double products_us = step.breakdown.gemm_us / 8.0;
+  EXPECT_GT(kernels_us, 0.8 * products_us);
+  EXPECT_LT(kernels_us, 2.0 * products_us);
 }
 
 TEST(StepPrediction, AMillionRanksArePredicted) {
