@@ -188,7 +188,7 @@ class Planner {
     policy.reshards_weights = reshards_;
     plan.step = make_step(plan.planned, blocks_, evaluator_.on(mesh_),
                           {.recomputation = policy, .units = true, .prefetch = 1});
-    plan.memory = memory_of(plan.step);
+    plan.memory = run_.grad_accum > 1 ? memory_of_later_pass(plan.step) : memory_of(plan.step);
     return plan;
   }
 

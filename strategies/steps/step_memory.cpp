@@ -67,4 +67,11 @@ StepMemory memory_of(const TrainingStep& step) {
   return memory;
 }
 
+StepMemory memory_of_later_pass(TrainingStep step) {
+  for (StepBuffer& buffer : step.buffers) {
+    if (buffer.part == MemoryPart::kGradients) buffer.made_by = -1;
+  }
+  return memory_of(step);
+}
+
 }  // namespace shardlab

@@ -28,6 +28,9 @@ struct StepMemory {
 };
 
 [[nodiscard]] StepMemory memory_of(const TrainingStep& step);
+// The memory of the second and each later one of several such passes between two optimizer steps:
+// the sums of the gradients are there from the beginning.
+[[nodiscard]] StepMemory memory_of_later_pass(TrainingStep step);
 // The memory during each task.
 [[nodiscard]] std::vector<MemoryParts> memory_by_task(const TrainingStep& step);
 

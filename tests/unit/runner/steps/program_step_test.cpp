@@ -103,6 +103,23 @@ TEST_F(ProgramStepTest, ThePartsOfTheStepAddUp) {
   }
 }
 
+// Where micro-batches follow each other, the sums of the gradients are there from the second one's
+// beginning, in f32 as the parameters are.
+TEST_F(ProgramStepTest, AccumulatedGradientsTakeMemory) {
+  for (const char* mesh : {"dp=8", "fsdp=8"}) {
+    ProgramRun asked = run(mesh, true);
+    const TrainingMemory one = predicted(asked).prediction.memory;
+    asked.grad_accum = 2;
+    const TrainingMemory two = predicted(asked).prediction.memory;
+    asked.grad_accum = 64;
+    EXPECT_EQ(predicted(asked).prediction.memory.peak_bytes, two.peak_bytes) << mesh;
+    EXPECT_LT(one.gradients, 0.1 * two.gradients) << mesh;
+    EXPECT_NEAR(two.gradients / two.parameters, 1.0, 0.02) << mesh;
+    EXPECT_NEAR(two.peak_bytes - one.peak_bytes, two.gradients - one.gradients, 0.1 * two.gradients)
+        << mesh;
+  }
+}
+
 TEST_F(ProgramStepTest, RecipesFollowTheMesh) {
   EXPECT_EQ(predicted(run("dp=8", true)).recipe, "dp");
   EXPECT_EQ(predicted(run("fsdp=8", true)).recipe, "fsdp");
@@ -130,7 +147,8 @@ TEST_F(ProgramStepTest, MeshesThatAProgramIsNotPlannedOnAreRefused) {
             "built-in model");
   ProgramRun sharded = run("dp=8", true);
   sharded.sharding = Sharding::kFull;
-  EXPECT_EQ(error_of(sharded), "--sharding: found full for a program; valid: none");
+  EXPECT_EQ(error_of(sharded),
+            "--sharding: found full for a program; valid: none");
 }
 
 TEST(PicturedSpans, ShortNeighboursAndKernelsOfABlockAreOne) {
