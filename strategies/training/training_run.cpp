@@ -99,8 +99,10 @@ void expect_valid(const TrainingRun& run) {
   }
   expect_divides(spread.tp, run.shape.heads, "tp", "number of attention heads");
   expect_divides(spread.tp, run.shape.ffn, "tp", "width of the feed-forward layer");
-  expect_divides(spread.cp, run.seq, "cp", "length of the sequence");
-  expect_divides(run.loss_chunks, run.seq / spread.cp, "--loss-chunks",
+  if (spread.cp > 1) expect_divides(2 * spread.cp, run.seq, "2 * cp", "length of the sequence");
+  expect_divides(spread.tp, run.seq / spread.cp, "tp",
+                 "tokens of a sequence on the ranks that share them");
+  expect_divides(run.loss_chunks, run.seq / spread.cp / spread.tp, "--loss-chunks",
                  "tokens of a sequence on a rank");
   if (spread.ep > 1) {
     if (!run.shape.experts) {

@@ -165,7 +165,11 @@ struct DataGroups {
 };
 [[nodiscard]] DataGroups data_groups(const TrainingRun& run);
 
-// Throws InputError for sizes that do not divide each other, with what is valid.
+// Throws InputError for sizes that do not divide each other, with what is valid. Sequences are cut
+// equally: into 2 * cp parts, of which each rank takes one from the front and one from the end, and
+// over tp. Sources: torch/distributed/tensor/experimental/_attention.py and Megatron-LM's
+// megatron/core/tensor_parallel/mappings.py refuse other lengths; torchtitan's ParallelDims calls
+// 2 * cp * tp the divisor of the sequence (seq_len_divisor).
 void expect_valid(const TrainingRun& run);
 
 }  // namespace shardlab

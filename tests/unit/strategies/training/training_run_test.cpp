@@ -64,7 +64,20 @@ TEST(TrainingRun, SizesThatDoNotFitSayWhatIsValid) {
             "tp=3 does not divide the number of attention heads, 32");
   TrainingRun run = run_of("llama3-8b", "cp=8");
   run.seq = 4100;
-  EXPECT_EQ(error_of(run), "cp=8 does not divide the length of the sequence, 4100");
+  EXPECT_EQ(error_of(run), "2 * cp=16 does not divide the length of the sequence, 4100");
+  run = run_of("llama3-8b", "cp=3");
+  run.seq = 3;
+  EXPECT_EQ(error_of(run), "2 * cp=6 does not divide the length of the sequence, 3");
+  run = run_of("llama3-8b", "tp=8");
+  run.seq = 3;
+  EXPECT_EQ(error_of(run),
+            "tp=8 does not divide the tokens of a sequence on the ranks that share them, 3");
+  run.seq = 4096;
+  run.loss_chunks = 1024;
+  EXPECT_EQ(error_of(run),
+            "--loss-chunks=1024 does not divide the tokens of a sequence on a rank, 512");
+  run.loss_chunks = 512;
+  EXPECT_EQ(error_of(run), "");
   EXPECT_EQ(error_of(run_of("llama3-8b", "dp=8,ep=8")),
             "ep=8: llama3-8b has no experts; valid: ep=1");
   EXPECT_EQ(error_of(run_of("mixtral-8x7b", "dp=16,ep=16")),
