@@ -46,7 +46,7 @@ struct StepArguments {
   std::string attention = "flash";
   std::string source;
   std::string software;
-  std::optional<std::int64_t> layers, width, heads, kv_heads, ffn, vocabulary, experts,
+  std::optional<std::int64_t> layers, width, heads, kv_heads, head_dim, ffn, vocabulary, experts,
       experts_per_token;
   std::string trace;
   std::string profile;
@@ -57,6 +57,18 @@ struct StepArguments {
 bool is_program(const StepArguments& arguments) {
   return find_model_shape(arguments.model) == nullptr &&
          (arguments.model.ends_with(".json") || arguments.model.find('/') != std::string::npos);
+}
+
+// The heads of latent attention have sizes of their own, which no option changes.
+void expect_plain_heads(const StepArguments& arguments, const ModelShape& shape) {
+  if (!shape.latent) return;
+  for (const auto& [given, name] :
+       {std::pair(arguments.kv_heads, "--kv-heads"), std::pair(arguments.head_dim, "--head-dim")}) {
+    if (!given) continue;
+    throw InputError(std::string(name) + ": " + shape.name +
+                     " has latent attention, which keeps one latent for the keys and values of all "
+                     "heads; valid: without it");
+  }
 }
 
 ModelShape shape_of(const StepArguments& arguments) {
@@ -86,12 +98,11 @@ ModelShape shape_of(const StepArguments& arguments) {
     throw InputError("--layers: the blocks of " + shape.name +
                      " are of several kinds, so their number is fixed");
   }
-  if ((arguments.width || arguments.heads) && !shape.latent) {
-    if (shape.width % shape.heads != 0) {
-      throw InputError("--heads: " + std::to_string(shape.heads) + " does not divide the width, " +
-                       std::to_string(shape.width));
-    }
-    shape.head_dim = shape.width / shape.heads;
+  expect_plain_heads(arguments, shape);
+  shape.head_dim = arguments.head_dim.value_or(head_dim_of(shape, *known));
+  if (shape.head_dim == 0 && !shape.latent) {
+    throw InputError("--heads: " + std::to_string(shape.heads) + " does not divide the width, " +
+                     std::to_string(shape.width) + "; valid: a divisor, or with --head-dim");
   }
   return shape;
 }
@@ -187,6 +198,7 @@ struct PredictedStep {
   StepPrediction prediction;
   StepAssumptions assumed;
   std::vector<std::string> not_measured = {};  // see GapNotes
+  std::string notes = {};                      // on the model and its mesh, a line each
 };
 
 // Refuses a source or software of which no term holds for this run: it would change nothing.
@@ -209,19 +221,58 @@ void expect_fitted(const StepTerms& terms, const std::string& option, const std:
                    (known.empty() ? "without it" : join(std::span<const std::string>(known))));
 }
 
-// A device without a rate for a dtype runs its products in another one.
+// A device without a rate for a dtype runs its products in another one. GPUs whose products scale
+// blocks of elements, as mxfp8 and nvfp4 need, are those that have products in 4 bits.
 void expect_precision(Precision precision, const Topology& topology) {
-  const std::string rate = precision == Precision::kNVFP4 ? "f4e2m1" : "f8e4m3";
-  if (precision == Precision::kBF16 || topology.device().peak_tflops.contains(rate)) return;
-  throw InputError("--precision: found " + std::string(name_of(precision)) + ", but topology " +
-                   topology.name() + " states no rate of " + rate +
-                   " (device.peak_tflops); valid: bf16, or a GPU that has it");
+  if (precision == Precision::kBF16) return;
+  const bool has_8_bits = topology.device().peak_tflops.contains("f8e4m3");
+  const bool has_4_bits = topology.device().peak_tflops.contains("f4e2m1");
+  const bool scales_blocks = precision == Precision::kMXFP8 || precision == Precision::kNVFP4;
+  if (scales_blocks ? has_4_bits : has_8_bits) return;
+  throw InputError(
+      "--precision: found " + std::string(name_of(precision)) + ", but topology " +
+      topology.name() + " states no rate of " +
+      (scales_blocks ? "f4e2m1 (device.peak_tflops), which each GPU has whose products "
+                       "scale blocks of elements"
+                     : "f8e4m3 (device.peak_tflops)") +
+      "; valid: bf16" + (has_8_bits ? ", fp8-tensorwise, fp8-rowwise, fp8-blockwise" : "") +
+      ", or a GPU that has it");
+}
+
+// cuDNN runs on NVIDIA's GPUs. PyTorch gives AMD's gfx942 and gfx950 the capabilities 9.4 and 9.5,
+// which no GPU of NVIDIA has.
+void expect_attention(const std::string& attention, const Topology& topology) {
+  const std::int64_t capability = topology.device().compute_capability.value_or(0);
+  if (attention != "cudnn" || (capability != 94 && capability != 95)) return;
+  throw InputError("--attention: found cudnn, but topology " + topology.name() +
+                   " has a GPU of AMD (device.compute_capability " + std::to_string(capability) +
+                   "), on which cuDNN does not run; valid: flash");
+}
+
+// Says how wide heads are whose width follows from --width or --heads.
+std::string heads_note(const StepArguments& arguments, const ModelShape& shape) {
+  const ModelShape& known = *find_model_shape(arguments.model);
+  if (arguments.head_dim || shape.latent || shape.head_dim == known.head_dim) return "";
+  return "  note: a head is " + std::to_string(shape.head_dim) + " wide, the width of " +
+         std::to_string(shape.width) + " over " + std::to_string(shape.heads) +
+         " heads; --head-dim says otherwise\n";
+}
+
+// Says that what is sharded over fsdp alone has no ranks to be sharded over.
+std::string replicas_note(const TrainingRun& run) {
+  const DataGroups groups = data_groups(run);
+  if (groups.shards > 1 || groups.replicas == 1) return "";
+  return "  note: " + std::string(name_of(run.sharding)) +
+         " shards nothing here, since the ranks of dp are replicas; fsdp=" +
+         std::to_string(groups.replicas) + " in place of dp=" + std::to_string(groups.replicas) +
+         " shards over them\n";
 }
 
 PredictedStep predict_model(const StepArguments& arguments, const Stack& stack,
                             const Topology& topology, bool with_timeline) {
   const TrainingRun run = run_of(arguments);
   expect_precision(run.precision, topology);
+  expect_attention(arguments.attention, topology);
   const auto collectives = make_collective_model(stack.collective_model, topology);
   const auto kernels = make_compute_model(stack.compute_model, topology);
   const StepWork work(run, topology.device().memory_gib * kBytesPerGiB);
@@ -235,7 +286,8 @@ PredictedStep predict_model(const StepArguments& arguments, const Stack& stack,
   return {subject_of(run),
           std::move(prediction),
           {stack, traits, settings_of(run)},
-          noted.not_measured()};
+          noted.not_measured(),
+          heads_note(arguments, run.shape) + replicas_note(run)};
 }
 
 PredictedStep predict_program(const StepArguments& arguments, const ConfigStore& store,
@@ -374,8 +426,9 @@ void run_step(const StepArguments& arguments, Session& session) {
                               arguments.profile, session.style()) +
               gpu_note(*profile, topology);
     }
-    session.print(text + terms_note(step.assumed) + fitted_gpus_note(step.assumed, is_known) +
-                  kernels_note(arguments) + groups_note(step) + report_line(session));
+    session.print(text + step.notes + terms_note(step.assumed) +
+                  fitted_gpus_note(step.assumed, is_known) + kernels_note(arguments) +
+                  groups_note(step) + report_line(session));
   }
 }
 
@@ -423,7 +476,9 @@ void add_step_command(const Command& root, Session& session) {
   command
       .option("--sharding", arguments->sharding,
               "what data-parallel ranks share: full (FSDP), kept-weights (ZeRO-2), optimizer "
-              "(ZeRO-1) or none (DDP); default: full if fsdp is above 1, otherwise optimizer")
+              "(ZeRO-1) or none (DDP); default: full if fsdp is above 1, otherwise optimizer, or "
+              "none for a "
+              "program")
       .check(one_of<Sharding>());
   command.flag("--compile", arguments->compile, "fuse kernels as torch.compile does");
   command.flag("--library", arguments->library,
@@ -471,6 +526,10 @@ void add_step_command(const Command& root, Session& session) {
       {"--width", &arguments->width, "width of the residual stream"},
       {"--heads", &arguments->heads, "attention heads"},
       {"--kv-heads", &arguments->kv_heads, "heads of keys and values"},
+      {"--head-dim", &arguments->head_dim,
+       "width of a head; default: the width over the heads, where the model's own heads make up "
+       "its "
+       "width"},
       {"--ffn", &arguments->ffn, "width of the feed-forward layer, or of an expert"},
       {"--vocabulary", &arguments->vocabulary, "tokens in the vocabulary"},
       {"--experts", &arguments->experts, "experts of a layer"},
@@ -485,12 +544,12 @@ void add_step_command(const Command& root, Session& session) {
                  "on one rank");
   add_report_options(command, session);
   add_common_options(command, session, {.sets = true, .digits = true});
-  for (const char* name : {"--seq",         "--micro-batch",      "--precision", "--library",
-                           "--attention",   "--source",           "--software",  "--async-tp",
-                           "--cuda-graphs", "--optimizer",        "--chunks",    "--schedule",
-                           "--loss-chunks", "--load-imbalance",   "--layers",    "--width",
-                           "--heads",       "--kv-heads",         "--ffn",       "--vocabulary",
-                           "--experts",     "--experts-per-token"}) {
+  for (const char* name :
+       {"--seq",        "--micro-batch", "--precision",        "--library",        "--attention",
+        "--source",     "--software",    "--async-tp",         "--cuda-graphs",    "--optimizer",
+        "--chunks",     "--schedule",    "--loss-chunks",      "--load-imbalance", "--layers",
+        "--width",      "--heads",       "--kv-heads",         "--head-dim",       "--ffn",
+        "--vocabulary", "--experts",     "--experts-per-token"}) {
     arguments->of_models.push_back(command.declared(name));
   }
   command.runs([arguments, &session] { run_step(*arguments, session); });

@@ -68,7 +68,8 @@ Sharding sharding_of(const ProgramRun& run) {
   const bool gathers = sharding == Sharding::kFull || sharding == Sharding::kKeptWeights;
   if (gathers == shards && sharding != Sharding::kOptimizer) return sharding;
   throw InputError("--sharding: found " + std::string(name_of(sharding)) +
-                   " for a program; valid: " + (shards ? "full, kept-weights" : "none"));
+                   " for a program on a mesh " + (shards ? "with" : "without") +
+                   " fsdp; valid: " + (shards ? "full, kept-weights" : "none"));
 }
 
 // -- Units ---------------------------------------------------------------------------------------

@@ -93,9 +93,7 @@ ModelShape shape_of(const StepRow& row) {
   if (row.kv_heads) shape.kv_heads = *row.kv_heads;
   if (row.ffn && !shape.experts) shape.ffn = *row.ffn;
   if (row.vocab) shape.vocabulary = *row.vocab;
-  if (known == nullptr || known->head_dim * known->heads == known->width) {
-    if (shape.width % shape.heads == 0) shape.head_dim = shape.width / shape.heads;
-  }
+  shape.head_dim = head_dim_of(shape, known == nullptr ? ModelShape{} : *known);
   return shape;
 }
 

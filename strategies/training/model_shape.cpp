@@ -284,6 +284,11 @@ std::vector<std::string> model_shape_names() {
   return names;
 }
 
+std::int64_t head_dim_of(const ModelShape& changed, const ModelShape& known) {
+  if (known.head_dim * known.heads != known.width) return known.head_dim;
+  return changed.width % changed.heads == 0 ? changed.width / changed.heads : 0;
+}
+
 std::vector<BlockPlace> blocks_of(const ModelShape& shape) {
   std::vector<BlockPlace> blocks;
   const auto windowed = [&](std::int64_t index) {

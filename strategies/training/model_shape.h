@@ -90,6 +90,9 @@ struct ModelShape {
 // dots are all the same. Null if there is no such model.
 [[nodiscard]] const ModelShape* find_model_shape(std::string_view name);
 [[nodiscard]] std::vector<std::string> model_shape_names();
+// How wide a head is once the model's width or number of heads has been changed. Where the heads of
+// `known` make up its width, they still do (0: they do not divide it); others keep their width.
+[[nodiscard]] std::int64_t head_dim_of(const ModelShape& changed, const ModelShape& known);
 
 // The parameters of a block, of the embedding, and so on, all in elements.
 struct ParameterCounts {

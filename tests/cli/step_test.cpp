@@ -115,6 +115,45 @@ TEST(StepCommand, OptionsChangeWhatTheySay) {
   EXPECT_EQ(json_of(with(kSmall, {"--recompute", "auto"}))["recompute"], "none");
 }
 
+// Heads of some models do not make up the width: 64 heads of 128 for a width of 5,120.
+TEST(StepCommand, ASizeThatTheModelHasChangesNothing) {
+  const Words qwen = {"step", "qwen3-32b", "--mesh", "fsdp=8", "--layers", "2", "--seq", "2048"};
+  const json own = json_of(qwen);
+  EXPECT_EQ(json_of(with(qwen, {"--heads", "64", "--width", "5120"})), own);
+  EXPECT_EQ(json_of(with(qwen, {"--head-dim", "128"})), own);
+  EXPECT_NE(json_of(with(qwen, {"--head-dim", "80"}))["step_ms"], own["step_ms"]);
+  EXPECT_EQ(run_shardlab(with(qwen, {"--heads", "32"})).out.find("note:"), std::string::npos);
+  const Words derived = with(kSmall, {"--heads", "64"});
+  EXPECT_NE(run_shardlab(derived).out.find("  note: a head is 64 wide, the width of 4096 over 64 "
+                                           "heads; --head-dim says otherwise\n"),
+            std::string::npos);
+  const Words said = with(derived, {"--head-dim", "64"});
+  EXPECT_EQ(json_of(said), json_of(derived));
+  EXPECT_EQ(run_shardlab(said).out.find("note:"), std::string::npos);
+}
+
+TEST(StepCommand, ShardingOverReplicasAloneIsNoted) {
+  const Words words = {"step", "llama3-8b", "--layers", "2", "--mesh", "dp=8"};
+  const std::string note =
+      "  note: kept-weights shards nothing here, since the ranks of dp are replicas; fsdp=8 in "
+      "place of dp=8 shards over them\n";
+  EXPECT_NE(run_shardlab(with(words, {"--sharding", "kept-weights"})).out.find(note),
+            std::string::npos);
+  EXPECT_EQ(run_shardlab(words).out.find("shards nothing"), std::string::npos);
+}
+
+TEST(StepCommand, APicturedPipelineSaysItsStage) {
+  const TemporaryFolder folder;
+  const Words words = {"step", "llama3-8b", "--layers", "4",       "--mesh",
+                       "pp=2", "--out",     "report",   "--trace", "t.json"};
+  ASSERT_EQ(run_shardlab(words, folder.path()).exit_code, 0);
+  EXPECT_NE(read_text(folder.path() / "report/report.md")
+                .find("Both passes of a micro-batch through the first stage of the pipeline take "),
+            std::string::npos);
+  EXPECT_NE(read_text(folder.path() / "t.json").find("one micro-batch of one rank of the first "),
+            std::string::npos);
+}
+
 TEST(StepCommand, GraphsSpareTheHostsLaunches) {
   // Many small kernels, whose launches take longer than they do.
   const Words words = {"step",      "qwen3-30b-a3b", "--mesh", "fsdp=16,ep=8",
@@ -270,7 +309,25 @@ TEST(StepCommand, BadWordsSayWhatIsValid) {
                "--load-imbalance: found 2, but without ep each rank has all experts; valid: 1");
   expect_error({"step", "llama3-8b", "--mesh", "fsdp=8", "--precision", "nvfp4"}, 2,
                "--precision: found nvfp4, but topology h100 states no rate of f4e2m1 "
-               "(device.peak_tflops); valid: bf16, or a GPU that has it");
+               "(device.peak_tflops), which each GPU has whose products scale blocks of elements; "
+               "valid: bf16, fp8-tensorwise, fp8-rowwise, fp8-blockwise, or a GPU that has it");
+  expect_error(
+      {"step", "llama3-8b", "--mesh", "fsdp=8", "--precision", "mxfp8", "--topology", "mi300x"}, 2,
+      "--precision: found mxfp8, but topology mi300x states no rate of f4e2m1 "
+      "(device.peak_tflops), which each GPU has whose products scale blocks of elements; "
+      "valid: bf16, fp8-tensorwise, fp8-rowwise, fp8-blockwise, or a GPU that has it");
+  expect_error(
+      {"step", "llama3-8b", "--mesh", "fsdp=8", "--attention", "cudnn", "--topology", "mi355x"}, 2,
+      "--attention: found cudnn, but topology mi355x has a GPU of AMD "
+      "(device.compute_capability 95), on which cuDNN does not run; valid: flash");
+  for (const char* option : {"--kv-heads", "--head-dim"}) {
+    expect_error({"step", "deepseek-v3", "--mesh", "fsdp=8", option, "128"}, 2,
+                 std::string(option) +
+                     ": deepseek-v3 has latent attention, which keeps one latent for the keys and "
+                     "values of all heads; valid: without it");
+  }
+  expect_error({"step", "llama3-8b", "--mesh", "fsdp=8", "--heads", "33", "--kv-heads", "11"}, 2,
+               "--heads: 33 does not divide the width, 4096; valid: a divisor, or with --head-dim");
   expect_error(
       {"step", "llama3-8b", "--mesh", "fsdp=8", "--precision", "fp8-rowwise", "--topology", "a100"},
       2,

@@ -148,7 +148,7 @@ TEST_F(ProgramStepTest, MeshesThatAProgramIsNotPlannedOnAreRefused) {
   ProgramRun sharded = run("dp=8", true);
   sharded.sharding = Sharding::kFull;
   EXPECT_EQ(error_of(sharded),
-            "--sharding: found full for a program; valid: none");
+            "--sharding: found full for a program on a mesh without fsdp; valid: none");
 }
 
 TEST(PicturedSpans, ShortNeighboursAndKernelsOfABlockAreOne) {
