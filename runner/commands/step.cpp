@@ -275,14 +275,16 @@ PredictedStep predict_model(const StepArguments& arguments, const Stack& stack,
   expect_attention(arguments.attention, topology);
   const auto collectives = make_collective_model(stack.collective_model, topology);
   const auto kernels = make_compute_model(stack.compute_model, topology);
-  const StepWork work(run, topology.device().memory_gib * kBytesPerGiB);
   const RunTraits traits = traits_of(arguments, run, topology);
   expect_fitted(step_terms_of(stack), "--source", "source", traits);
   expect_fitted(step_terms_of(stack), "--software", "software", traits);
   const StepFactors factors = step_terms_of(stack).factors(traits);
   const GapNotes noted(*collectives);
-  StepPrediction prediction =
-      predict_step(work, {noted, *kernels, topology, factors}, with_timeline);
+  const StepModel model{noted, *kernels, topology, factors};
+  const double device_bytes = topology.device().memory_gib * kBytesPerGiB;
+  StepPrediction prediction = run.recompute
+                                  ? predict_step(StepWork(run, device_bytes), model, with_timeline)
+                                  : predict_fitting_step(run, model, with_timeline);
   return {subject_of(run),
           std::move(prediction),
           {stack, traits, settings_of(run)},
@@ -469,9 +471,11 @@ void add_step_command(const Command& root, Session& session) {
       .check(one_of<Precision>())
       .show_default();
   command
-      .option("--recompute", arguments->recompute,
-              "what the backward pass computes again: none, full, selective, every:N, or auto (as "
-              "little as fits)")
+      .option(
+          "--recompute", arguments->recompute,
+          "what the backward pass computes again: none, full, selective, either for the first N "
+          "blocks (full:N), every:N, or auto (the shortest step that fits; of a program, none, "
+          "selective or full)")
       .show_default();
   command
       .option("--sharding", arguments->sharding,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "costmodel/base/index.h"
@@ -238,6 +239,33 @@ class StepPredictor {
   std::vector<PricedBlock> blocks_;
 };
 
+// The run's work under recomputation of this kind for as few of the first blocks as fit; nothing if
+// no number of them fits. Each further block leaves fewer tensors, so that halving finds the number.
+std::optional<StepWork> least_fitting(TrainingRun run, Recomputation::Kind kind,
+                                      double device_bytes) {
+  const std::int64_t blocks =
+      static_cast<std::int64_t>(blocks_of(run.shape).size()) + run.shape.predicted_tokens;
+  const auto of_first = [&](std::int64_t count) {
+    run.recompute = {.kind = kind, .first_blocks = count == blocks ? -1 : static_cast<int>(count)};
+    return StepWork(run, device_bytes);
+  };
+  StepWork least = of_first(blocks);
+  if (least.memory().peak_bytes > device_bytes) return std::nullopt;
+  std::int64_t too_few = 0;
+  std::int64_t enough = blocks;
+  while (enough - too_few > 1) {
+    const std::int64_t middle = too_few + (enough - too_few) / 2;
+    StepWork work = of_first(middle);
+    if (work.memory().peak_bytes > device_bytes) {
+      too_few = middle;
+    } else {
+      enough = middle;
+      least = std::move(work);
+    }
+  }
+  return least;
+}
+
 }  // namespace
 
 StepPrediction predict_step(const StepWork& work, const StepModel& model, bool with_timeline) {
@@ -246,6 +274,25 @@ StepPrediction predict_step(const StepWork& work, const StepModel& model, bool w
 
 StepPrediction predict_step(const TrainingRun& run, const StepModel& model) {
   return predict_step(StepWork(run, model.topology.device().memory_gib * kBytesPerGiB), model);
+}
+
+StepPrediction predict_fitting_step(const TrainingRun& run, const StepModel& model,
+                                    bool with_timeline) {
+  const double device_bytes = model.topology.device().memory_gib * kBytesPerGiB;
+  TrainingRun tried = run;
+  tried.recompute = Recomputation{};
+  const StepWork whole(tried, device_bytes);
+  if (whole.memory().peak_bytes <= device_bytes) return predict_step(whole, model, with_timeline);
+  std::optional<StepPrediction> shortest;
+  for (const auto kind : {Recomputation::Kind::kSelective, Recomputation::Kind::kFull}) {
+    const std::optional<StepWork> work = least_fitting(tried, kind, device_bytes);
+    if (!work) continue;
+    StepPrediction step = predict_step(*work, model, with_timeline);
+    if (!shortest || step.step_us < shortest->step_us) shortest = std::move(step);
+  }
+  if (shortest) return std::move(*shortest);
+  tried.recompute = Recomputation{.kind = Recomputation::Kind::kFull};
+  return predict_step(StepWork(tried, device_bytes), model, with_timeline);
 }
 
 }  // namespace shardlab

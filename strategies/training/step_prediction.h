@@ -57,5 +57,10 @@ struct StepPrediction {
 [[nodiscard]] StepPrediction predict_step(const StepWork& work, const StepModel& model,
                                           bool with_timeline = false);
 [[nodiscard]] StepPrediction predict_step(const TrainingRun& run, const StepModel& model);
+// The shortest step that fits into the device's memory, whatever recomputation the run names:
+// without recomputation, or with it, selective or full, for as few of the first blocks as fit. Full
+// recomputation of all blocks if nothing fits.
+[[nodiscard]] StepPrediction predict_fitting_step(const TrainingRun& run, const StepModel& model,
+                                                  bool with_timeline = false);
 
 }  // namespace shardlab

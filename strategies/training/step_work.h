@@ -31,7 +31,8 @@ struct TrainingMemory {
 class StepWork {
  public:
   // Throws InputError for sizes that do not fit. With `device_bytes` the recomputation of a run
-  // that leaves it open is the least that fits.
+  // that leaves it open is the first of none, selective and full that fits, which projects name
+  // for all blocks alike. predict_fitting_step() also tries some of the blocks.
   StepWork(const TrainingRun& run, double device_bytes);
 
   [[nodiscard]] const TrainingRun& run() const { return run_; }

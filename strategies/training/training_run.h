@@ -117,7 +117,7 @@ struct TrainingRun {
   std::int64_t grad_accum = 1;   // forward passes of each rank between two optimizer steps
   Precision precision = Precision::kBF16;
   Execution execution = Execution::kEager;
-  // Nothing: as little as fits into the device's memory.
+  // Nothing: what fits into the device's memory.
   std::optional<Recomputation> recompute = Recomputation{};
   PipelineSchedule schedule = PipelineSchedule::k1F1B;
   std::int64_t chunks = 1;        // stages that each rank of the pipeline holds

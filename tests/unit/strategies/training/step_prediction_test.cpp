@@ -322,6 +322,36 @@ TEST(StepPrediction, OpenRecomputationIsTheLeastThatFits) {
   EXPECT_EQ(StepWork(run, 1.0).recompute().text(), "full");
 }
 
+TEST(StepPrediction, TheShortestStepThatFitsRecomputesSomeBlocks) {
+  TrainingRun run = run_of("llama3-8b", "fsdp=8");
+  run.shape.layers = 6;
+  run.seq = 8192;
+  run.micro_batch = 2;
+  for (const double gib : {10.0, 25.0, 28.0, 31.0, 34.0, 40.0, 50.0}) {
+    nlohmann::json json = topology_json(8);
+    json["device"]["memory_gib"] = gib;
+    const Models models(json);
+    double least_us = INFINITY;
+    std::string text;
+    std::vector<std::string> policies = {"none", "selective", "full"};
+    for (const std::string kind : {"selective:", "full:"}) {
+      for (int blocks = 1; blocks < 6; ++blocks) policies.push_back(kind + std::to_string(blocks));
+    }
+    for (const std::string& policy : policies) {
+      run.recompute = Recomputation::parse(policy);
+      const StepPrediction step = predict_step(run, models.with());
+      if (step.memory.peak_bytes > gib * kBytesPerGiB || step.step_us >= least_us) continue;
+      least_us = step.step_us;
+      text = policy;
+    }
+    const StepPrediction found = predict_fitting_step(run, models.with());
+    EXPECT_EQ(found.recompute.text(), text.empty() ? "full" : text) << gib;
+    if (!text.empty()) {
+      EXPECT_EQ(found.step_us, least_us) << gib;
+    }
+  }
+}
+
 // The logits of an interleaved pipeline are dropped before the next micro-batch has any.
 TEST(StepPrediction, ALossInChunksNeedsLessMemoryAndAsMuchWork) {
   const Models models;
