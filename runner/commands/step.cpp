@@ -1,5 +1,6 @@
 // shardlab step: predicts how long a training step takes.
 #include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -374,6 +375,33 @@ std::string groups_note(const PredictedStep& step) {
   return "  note: prices of collectives are " + carried_over_text(step.not_measured) + "\n";
 }
 
+// Says which changes of the topology leave the whole answer as it is: `predict` predicts the step on
+// a topology. Without its change a topology may be refused, so that the change matters.
+std::string unread_changes_note(const Session& session, const PredictedStep& step,
+                                const std::function<PredictedStep(const Topology&)>& predict) {
+  const ConfigStore store = session.store();
+  const nlohmann::json with_all =
+      step_json(step.subject, step.prediction, store.topology(session.topology));
+  std::string note;
+  for (std::size_t i = 0; i < store.overrides().size(); ++i) {
+    std::vector<Override> others = store.overrides();
+    const Override change = others[i];
+    if (change.target != "topology") continue;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+    try {
+      const Topology topology = ConfigStore(configs_root(), others).topology(session.topology);
+      const PredictedStep without = predict(topology);
+      if (step_json(without.subject, without.prediction, topology) != with_all) continue;
+    } catch (const ConfigError&) {
+      continue;
+    }
+    note += "  note: --set " + printable(change.text) +
+            " changes nothing of this step: its ranks do not use it, or the models of the stack " +
+            printable(step.assumed.stack.name) + " do not read it\n";
+  }
+  return note;
+}
+
 std::optional<StepProfile> profile_of(const StepArguments& arguments) {
   if (arguments.profile.empty()) return std::nullopt;
   const nlohmann::json json = parse_json(read_text_file(arguments.profile), arguments.profile);
@@ -393,9 +421,11 @@ void run_step(const StepArguments& arguments, Session& session) {
   expect_step_prices(stack, arguments.stack);
   const Topology topology = store.topology(session.topology);
   const bool with_timeline = !arguments.trace.empty() || writes_report(session);
-  const PredictedStep step = is_program(arguments)
-                                 ? predict_program(arguments, store, stack, topology, with_timeline)
-                                 : predict_model(arguments, stack, topology, with_timeline);
+  const auto predict = [&](const Topology& on) {
+    return is_program(arguments) ? predict_program(arguments, store, stack, on, with_timeline)
+                                 : predict_model(arguments, stack, on, with_timeline);
+  };
+  const PredictedStep step = predict(topology);
   if (!arguments.trace.empty()) {
     write_file(arguments.trace,
                [&](std::ostream& out) { write_step_trace(out, step.subject, step.prediction); });
@@ -430,7 +460,8 @@ void run_step(const StepArguments& arguments, Session& session) {
     }
     session.print(text + step.notes + terms_note(step.assumed) +
                   fitted_gpus_note(step.assumed, is_known) + kernels_note(arguments) +
-                  groups_note(step) + report_line(session));
+                  groups_note(step) + unread_changes_note(session, step, predict) +
+                  report_line(session));
   }
 }
 

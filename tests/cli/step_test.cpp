@@ -132,6 +132,22 @@ TEST(StepCommand, ASizeThatTheModelHasChangesNothing) {
   EXPECT_EQ(run_shardlab(said).out.find("note:"), std::string::npos);
 }
 
+TEST(StepCommand, ChangesOfTheTopologyThatChangeNothingAreNoted) {
+  const auto note = [](const std::string& change) {
+    return "  note: --set " + change +
+           " changes nothing of this step: its ranks do not use it, or the models of the stack "
+           "steps do not read it\n";
+  };
+  const Words words = with(
+      kSmall, {"--set", "device.launch_us=1000000", "--set", "device.memory_gib=40", "--set",
+               "links.nvlink.bandwidth_gb_per_s=200", "--set", "links.network.latency_us=1000000"});
+  const std::string out = run_shardlab(words).out;
+  EXPECT_NE(out.find(note("device.launch_us=1000000")), std::string::npos) << out;
+  EXPECT_NE(out.find(note("links.network.latency_us=1000000")), std::string::npos) << out;
+  EXPECT_EQ(out.find(note("device.memory_gib=40")), std::string::npos);
+  EXPECT_EQ(out.find(note("links.nvlink.bandwidth_gb_per_s=200")), std::string::npos);
+}
+
 TEST(StepCommand, ShardingOverReplicasAloneIsNoted) {
   const Words words = {"step", "llama3-8b", "--layers", "2", "--mesh", "dp=8"};
   const std::string note =
