@@ -114,7 +114,8 @@ class Topology {
   // of that compute capability: 80 of V100, 108 of A100, 132 of H100 SXM, 148 of B200.
   [[nodiscard]] std::int64_t multiprocessors() const;
 
-  // The network interfaces of a host; by default one per device.
+  // The network interfaces of a host; by default one per device. Links state the bandwidth of one
+  // device, so that fewer interfaces are faster ones.
   [[nodiscard]] std::int64_t nics_per_host() const {
     return nics_per_host_.value_or(devices_per_host_);
   }

@@ -102,10 +102,16 @@ struct Fields<reports::StepMemoryParts> {
   static constexpr std::string_view kMeaning = "bytes on one device";
   static constexpr auto kList =
       std::tuple(field("parameters", &Self::parameters, "", kAmount),
-                 field("gradients", &Self::gradients, "", kAmount),
+                 field("gradients", &Self::gradients,
+                       "those that are kept; without accumulation less the activations, which go "
+                       "while gradients come",
+                       kAmount),
                  field("optimizer", &Self::optimizer, "", kAmount),
                  field("activations", &Self::activations, "", kAmount),
-                 field("gathered", &Self::gathered, "weights that were gathered", kAmount),
+                 field("gathered", &Self::gathered,
+                       "weights that were gathered, and the gradients of one unit that are about "
+                       "to be reduced",
+                       kAmount),
                  field("temporary", &Self::temporary, "", kAmount));
 };
 
@@ -187,7 +193,8 @@ struct Fields<reports::StepRecord> {
                  field("tokens_per_step", &Self::tokens_per_step, "of all ranks"),
                  field("recompute", &Self::recompute, "what the backward pass computes again"),
                  field("memory", &Self::memory, ""), field("breakdown_ms", &Self::times, ""),
-                 field("timeline", &Self::timeline, "one micro-batch of one rank"),
+                 field("timeline", &Self::timeline,
+                       "one micro-batch of one rank; in a pipeline, of the first stage"),
                  field("assumed", &Self::assumed, ""));
 };
 
