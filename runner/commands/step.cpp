@@ -375,8 +375,8 @@ std::string groups_note(const PredictedStep& step) {
   return "  note: prices of collectives are " + carried_over_text(step.not_measured) + "\n";
 }
 
-// Says which changes of the topology leave the whole answer as it is: `predict` predicts the step on
-// a topology. Without its change a topology may be refused, so that the change matters.
+// Says which changes of the topology leave the whole answer as it is: `predict` predicts the step
+// on a topology. Without its change a topology may be refused, so that the change matters.
 std::string unread_changes_note(const Session& session, const PredictedStep& step,
                                 const std::function<PredictedStep(const Topology&)>& predict) {
   const ConfigStore store = session.store();

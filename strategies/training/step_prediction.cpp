@@ -240,7 +240,8 @@ class StepPredictor {
 };
 
 // The run's work under recomputation of this kind for as few of the first blocks as fit; nothing if
-// no number of them fits. Each further block leaves fewer tensors, so that halving finds the number.
+// no number of them fits. Each further block leaves fewer tensors, so that halving finds the
+// number.
 std::optional<StepWork> least_fitting(TrainingRun run, Recomputation::Kind kind,
                                       double device_bytes) {
   const std::int64_t blocks =

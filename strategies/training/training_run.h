@@ -150,11 +150,11 @@ struct TrainingRun {
   [[nodiscard]] double tokens_per_step() const;  // of all ranks
 };
 
-// Over how many ranks weights and their gradients are sharded, and how many replicas of these shards
-// there are. Without sharding, and where only the optimizer's state is sharded, all data-parallel
-// ranks are one group, which reduces the gradients. Experts are already spread over `ep` of the
-// ranks, which come out of the shards (fsdp * cp * tp) as long as these divide, and out of the
-// replicas (dp) beyond that.
+// Over how many ranks weights and their gradients are sharded, and how many replicas of these
+// shards there are. Without sharding, and where only the optimizer's state is sharded, all data-
+// parallel ranks are one group, which reduces the gradients. Experts are already spread over `ep`
+// of the ranks, which come out of the shards (fsdp * cp * tp) as long as these divide, and out of
+// the replicas (dp) beyond that.
 // Source: torchtitan 9dec370, distributed/parallel_dims.py: dp_replicate stands outside of the mesh
 // that ep divides, and experts are sharded over the rest of it.
 struct DataGroups {
