@@ -294,7 +294,6 @@ Result calibrate_files(const CalibrateArguments& arguments, const Session& sessi
     }
   }
   const TopologyChoice choice = topology_for(store, arguments.topology, result.sets.front());
-  if (!choice.warning.empty()) result.warnings.push_back(choice.warning);
   if (!arguments.topology.empty()) {
     for (const MeasurementSet& set : result.sets) {
       const std::int64_t devices = store.topology(arguments.topology).devices_per_host();
@@ -306,9 +305,13 @@ Result calibrate_files(const CalibrateArguments& arguments, const Session& sessi
       }
     }
   }
+  std::set<std::string> said;
   for (const MeasurementSet& set : result.sets) {
-    const Topology of_set = topology_for(store, arguments.topology, set).topology;
-    if (std::string warning = faster_than_links(set, of_set); !warning.empty()) {
+    const TopologyChoice of_set = topology_for(store, arguments.topology, set);
+    if (!of_set.warning.empty() && said.insert(of_set.warning).second) {
+      result.warnings.push_back(of_set.warning);
+    }
+    if (std::string warning = faster_than_links(set, of_set.topology); !warning.empty()) {
       result.warnings.push_back(std::move(warning));
     }
   }
@@ -416,6 +419,8 @@ std::string result_text(const Result& result, const TextStyle& style) {
             style.rounded(result.held_out->p90_ape_percent.value_or(0.0), 1) +
             " % in the 90th percentile\n";
   }
+  text += "  topology: " + printable(result.topology->name()) + " with " +
+          std::to_string(result.topology->devices_per_host()) + " devices in a host\n";
   TextTable table(style, {"parameter", "value", "95 % from", "to"});
   for (const FittedParameter& p : fit.parameters) {
     table.add({p.name, style.figure(p.value), style.figure(p.low_95), style.figure(p.high_95)});

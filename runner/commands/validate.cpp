@@ -46,6 +46,7 @@ struct Validation {
   std::vector<RowPrediction> rows;
   std::vector<KernelPrediction> kernels;
   std::vector<std::string> warnings;
+  std::map<std::string, std::size_t> topologies;  // how many sets are priced on each
 };
 
 using RowsByGroup = std::map<std::string, std::vector<RowPrediction>>;
@@ -103,7 +104,9 @@ Validation validate(const ValidateArguments& arguments, const Session& session) 
     return std::move(choice.topology);
   };
   for (const MeasurementSet& set : out.sets) {
-    if (std::string warning = faster_than_links(set, topology_of(set)); !warning.empty()) {
+    const Topology topology = topology_of(set);
+    ++out.topologies[topology.name()];
+    if (std::string warning = faster_than_links(set, topology); !warning.empty()) {
       out.warnings.push_back(std::move(warning));
     }
   }
@@ -224,6 +227,7 @@ void add_health(const Validation& result, nlohmann::json& out) {
   for (const MeasurementSet& set : result.sets) {
     if (is_unhealthy(set)) out["unhealthy_sets"].push_back(set.name);
   }
+  out["topologies"] = result.topologies;
   if (const auto healthy = healthy_rows(result)) out["healthy"] = summary_json(summarize(*healthy));
   const auto add = [&](const std::string& name, std::span<const RowPrediction> rows) {
     const std::optional<Coverage> coverage = coverage_of(rows);
@@ -245,6 +249,16 @@ std::string coverage_text(const Validation& result, const TextStyle& style) {
          std::to_string(coverage->points) +
          " points lie within, and half of the upper bounds are no more than " +
          style.rounded(coverage->half_width_percent, 0) + " % above their price\n";
+}
+
+// "  topologies: b300 (1 set), h100 (2 sets)".
+std::string topologies_text(const Validation& result) {
+  std::string text;
+  for (const auto& [name, sets] : result.topologies) {
+    text += (text.empty() ? "  topologies: " : ", ") + printable(name) + " (" +
+            std::to_string(sets) + (sets == 1 ? " set)" : " sets)");
+  }
+  return text + "\n";
 }
 
 nlohmann::json kernels_json(const Validation& result) {
@@ -376,7 +390,7 @@ std::string kernels_text(const Validation& result, const ValidateArguments& argu
 std::string validation_text(const Validation& result, const ValidateArguments& arguments,
                             const TextStyle& style) {
   std::string kernels = kernels_text(result, arguments, style);
-  if (result.rows.empty() && !kernels.empty()) return kernels;
+  if (result.rows.empty() && !kernels.empty()) return kernels + topologies_text(result);
   const ErrorSummary all = summarize(result.rows);
   std::string text = std::to_string(all.points) + " points of " +
                      std::to_string(result.sets.size()) + " measurement sets under " +
@@ -406,7 +420,7 @@ std::string validation_text(const Validation& result, const ValidateArguments& a
   add_groups(table, "gpu", cuts.gpu, style);
   add_groups(table, "scale", cuts.scale, style);
   add_groups(table, "file", cuts.file, style);
-  text += table.text() + coverage_text(result, style);
+  text += table.text() + topologies_text(result) + coverage_text(result, style);
   TextTable worst(style, {"furthest off", "collective", "size", "measured us", "predicted us"});
   const auto add_row = [&](TextTable& into, const RowPrediction& row) {
     into.add({printable(result.sets[row.set].name), std::string(to_string(row.collective)),

@@ -120,10 +120,16 @@ void append(std::vector<Predicted>& all, std::vector<Predicted> more) {
   all.insert(all.end(), more.begin(), more.end());
 }
 
-// The topology of a GPU's shipped stack: GH200, which has none, is taken for an H100.
+// The topology of the shipped stack that prices a GPU. GPUs that have no stack of their own are taken
+// for the most similar one that has: GH200 for an H100.
 std::string topology_name(const Log& log) {
+  constexpr std::pair<std::string_view, std::string_view> kStackOf[] = {
+      {"", "h100"}, {"a100-40", "a100"}, {"b300", "b200"}};
   const std::string_view name = topology_of_gpu(log.set->gpu);
-  return name.empty() ? "h100" : std::string(name);
+  for (const auto& [topology, of_stack] : kStackOf) {
+    if (name == topology) return std::string(of_stack);
+  }
+  return std::string(name);
 }
 
 using ByStack = std::map<std::string, std::vector<Predicted>>;

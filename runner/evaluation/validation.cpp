@@ -20,21 +20,44 @@ namespace {
 struct GpuName {
   std::string_view word;
   std::string_view topology;
+  std::string_view also = {};  // a second word that the name has to hold
+  bool is_of_gpu = true;       // otherwise the topology is that of the most similar GPU
 };
-// Longer names come first: "GH200" contains "H200" but is another machine.
-constexpr std::array<GpuName, 12> kGpus = {{{"gb200", "gb200"},
+// The first entry that fits is taken, so longer names come first: "GH200" contains "H200" but is
+// another machine. PCIe cards and NVL pairs lack the NVSwitch of the machines that are shipped, and
+// MI325X and MI350X have other memory or clocks than MI300X and MI355X.
+constexpr std::array<GpuName, 18> kGpus = {{{"gb200", "gb200"},
                                             {"gb300", "gb200"},
                                             {"gh200", ""},
                                             {"b200", "b200"},
-                                            {"b300", "b200"},
+                                            {"b300", "b300"},
+                                            {"h200 nvl", "h200", "", false},
+                                            {"h200", "h200", "pcie", false},
                                             {"h200", "h200"},
+                                            {"h100 nvl", "h100", "", false},
+                                            {"h100", "h100", "pcie", false},
                                             {"h100", "h100"},
+                                            {"a100", "a100", "pcie", false},
+                                            {"a100", "a100-40", "40gb"},
                                             {"a100", "a100"},
                                             {"mi300x", "mi300x"},
-                                            {"mi325x", "mi300x"},
-                                            {"mi350x", "mi355x"},
+                                            {"mi325x", "mi300x", "", false},
+                                            {"mi350x", "mi355x", "", false},
                                             {"mi355x", "mi355x"}}};
 constexpr std::string_view kFallback = "h100";
+
+// The entry of a GPU, whose name may have hyphens for spaces; one without a topology if there is none.
+GpuName entry_of(std::string_view gpu) {
+  std::string plain(gpu);
+  for (char& c : plain) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  std::replace(plain.begin(), plain.end(), '-', ' ');
+  for (const GpuName& name : kGpus) {
+    const bool fits =
+        plain.find(name.word) != std::string::npos && plain.find(name.also) != std::string::npos;
+    if (fits) return name;
+  }
+  return {};
+}
 
 std::string until(std::string_view text, std::string_view ends) {
   std::string out(text.substr(0, text.find_first_of(ends)));
@@ -112,23 +135,16 @@ std::string scale_of(const MeasurementSet& set) {
   return std::to_string(set.hosts) + "x" + std::to_string((set.ranks + set.hosts - 1) / set.hosts);
 }
 
-std::string_view topology_of_gpu(std::string_view gpu) {
-  std::string plain(gpu);
-  for (char& c : plain) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  for (const GpuName& name : kGpus) {
-    if (plain.find(name.word) != std::string::npos) return name.topology;
-  }
-  return {};
-}
+std::string_view topology_of_gpu(std::string_view gpu) { return entry_of(gpu).topology; }
 
 TopologyChoice topology_for(const ConfigStore& store, const std::string& named,
                             const MeasurementSet& set) {
   std::string name = named;
   std::string warning;
   if (name.empty()) {
-    name = topology_of_gpu(set.gpu);
-    if (name.empty()) {
-      name = kFallback;
+    const GpuName entry = entry_of(set.gpu);
+    name = entry.topology.empty() ? kFallback : entry.topology;
+    if (entry.topology.empty() || !entry.is_of_gpu) {
       warning =
           "no topology of the GPU \"" + set.gpu + "\" is shipped; " + name + " is used instead";
     }

@@ -101,7 +101,8 @@ inline constexpr std::string_view kSizeBands[] = {"<1MB", "1-64MB", ">=64MB"};
 [[nodiscard]] std::string measurement_family(const MeasurementSet& set);
 
 // The topology of a set: the one called `named`, or, if that is empty, the shipped topology of the
-// set's GPU (a100, h100, h200, b200, gb200, mi300x, mi355x; h100, with a warning, for any other).
+// set's GPU. For a GPU that no shipped topology is of, such as H100 PCIe or MI325X, it is that of the
+// most similar one, or else h100, with a warning.
 // It gets as many devices per host as the set has and, unless it was named, the network that the
 // set's source states (stated_network.h).
 struct TopologyChoice {
@@ -110,7 +111,7 @@ struct TopologyChoice {
 };
 [[nodiscard]] TopologyChoice topology_for(const ConfigStore& store, const std::string& named,
                                           const MeasurementSet& set);
-// The shipped topology for a GPU's name; "" if there is none.
+// The shipped topology for a GPU's name, or that of the most similar GPU; "" if there is neither.
 [[nodiscard]] std::string_view topology_of_gpu(std::string_view gpu);
 
 // The set's ranks as one group. Hosts that the topology puts into one NVLink domain count as one

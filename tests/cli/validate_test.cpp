@@ -154,6 +154,14 @@ TEST(ValidateCommand, TextSaysWhatWasLeftOut) {
   EXPECT_EQ(run_shardlab({"validate", "all_reduce.log", "--quiet"}, folder.path()).err, "");
 }
 
+TEST(ValidateCommand, NamesTheTopologies) {
+  const char* const sets[] = {"b300_1x8_all_reduce_oci-qs", "h100_1x8_all_reduce_dgxc"};
+  EXPECT_EQ(json_of({sets[0], sets[1]})["topologies"], json({{"b300", 1}, {"h100", 1}}));
+  const ProcessResult text = run_shardlab({"validate", sets[0], sets[1]});
+  EXPECT_NE(text.out.find("\n  topologies: b300 (1 set), h100 (1 set)\n"), std::string::npos)
+      << text.out;
+}
+
 TEST(ValidateCommand, AnUnknownGpuStandsOnH100AndSaysSo) {
   const json out = json_of({"v100_1x8_all_reduce_blog2019"});
   EXPECT_EQ(out["warnings"],

@@ -89,7 +89,9 @@ TEST(Validation, BandsAreDecimal) {
 }
 
 TEST(Validation, TheGpuNamesTheTopology) {
-  EXPECT_EQ(topology_of_gpu("A100-SXM4-40GB"), "a100");
+  EXPECT_EQ(topology_of_gpu("A100-SXM4-40GB"), "a100-40");
+  EXPECT_EQ(topology_of_gpu("A100-SXM4-80GB"), "a100");
+  EXPECT_EQ(topology_of_gpu("NVIDIA B300 SXM6 AC"), "b300");
   EXPECT_EQ(topology_of_gpu("NVIDIA H100 80GB HBM3"), "h100");
   EXPECT_EQ(topology_of_gpu("H200-SXM-141GB"), "h200");
   EXPECT_EQ(topology_of_gpu("B200 (GCP A4)"), "b200");
@@ -108,7 +110,7 @@ TEST(Validation, TheGpuNamesTheTopology) {
 TEST(Validation, ASetDecidesTheDevicesOfAHost) {
   const ConfigStore store = shipped();
   const TopologyChoice a100 = topology_for(store, "", set_of("A100-SXM4-40GB", 2, 8));
-  EXPECT_EQ(a100.topology.name(), "a100");
+  EXPECT_EQ(a100.topology.name(), "a100-40");
   EXPECT_EQ(a100.topology.devices_per_host(), 4);
   EXPECT_EQ(a100.warning, "");
   const TopologyChoice v100 = topology_for(store, "", set_of("V100", 2, 16));
@@ -123,6 +125,28 @@ TEST(Validation, ASetDecidesTheDevicesOfAHost) {
   EXPECT_EQ(gb200.domain_devices(), 72);
   EXPECT_EQ(span_on(rack, gb200).domains, 1);
   EXPECT_EQ(span_on(set_of("GB200", 36, 144), gb200).domains, 2);
+}
+
+TEST(Validation, AGpuThatOnlyResemblesAShippedOneIsNamed) {
+  const ConfigStore store = shipped();
+  const std::pair<const char*, const char*> kStandIns[] = {{"NVIDIA H100 PCIe", "h100"},
+                                                           {"NVIDIA H100 NVL", "h100"},
+                                                           {"H200-NVL", "h200"},
+                                                           {"A100-PCIe-80GB", "a100"},
+                                                           {"NVIDIA A100-PCIE-40GB", "a100"},
+                                                           {"AMD Instinct MI325X", "mi300x"},
+                                                           {"AMD Instinct MI350X", "mi355x"}};
+  for (const auto& [gpu, topology] : kStandIns) {
+    const TopologyChoice choice = topology_for(store, "", set_of(gpu, 1, 8));
+    EXPECT_EQ(choice.topology.name(), topology) << gpu;
+    EXPECT_EQ(choice.warning, "no topology of the GPU \"" + std::string(gpu) + "\" is shipped; " +
+                                  topology + " is used instead");
+    EXPECT_EQ(topology_for(store, topology, set_of(gpu, 1, 8)).warning, "") << gpu;
+  }
+  for (const char* gpu : {"NVIDIA H100 80GB HBM3", "NVIDIA GB200 NVL72", "NVIDIA B300 SXM6 AC",
+                          "H100-SXM5 (NVLink)"}) {
+    EXPECT_EQ(topology_for(store, "", set_of(gpu, 1, 4)).warning, "") << gpu;
+  }
 }
 
 TEST(Validation, ASourceThatNamesSharpHasANetworkThatReduces) {
