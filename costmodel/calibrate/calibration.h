@@ -16,6 +16,7 @@
 // population_calibration.h say how each family of models is fitted.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,6 +31,7 @@ struct Observation {
   // Which measurement set the row is from. Rows of one set are from one system, so they must not
   // contradict each other.
   int set = 0;
+  std::optional<double> in_place_us = {};  // of the same collective in place, if it was measured
 };
 
 struct FittedParameter {

@@ -327,7 +327,7 @@ PopulationCurve population_curve(const PopulationPosterior& posterior, Collectiv
         {bends[i], std::exp(figures.log_us[at]) / physical.us_at_bend(bends[i]), 0.0});
     if (!points.errors) continue;
     const double variance =
-        std::max(0.0, figures.covariance(at, at)) + kPopulationNoise * kPopulationNoise;
+        std::max(0.0, figures.covariance(at, at)) + posterior.noise() * posterior.noise();
     const double deviation = own.empty() ? std::sqrt(variance) : with_tails(variance, bends[i]);
     row.points.back().log_error =
         own.size() < kRowsOfOwnCurve ? kUnknownTail * deviation : deviation;
@@ -341,20 +341,20 @@ std::vector<NextSize> choose_next_sizes(const PopulationPosterior& posterior,
   std::vector<NextSize> chosen;
   if (candidates.empty()) return chosen;
   Eigen::MatrixXd covariance = posterior.at(candidates).covariance;
-  constexpr double kNoise = kPopulationNoise * kPopulationNoise;
+  const double noise = posterior.noise() * posterior.noise();
   const double before = std::max(covariance.trace(), 1e-300);
   while (chosen.size() < std::min(count, candidates.size())) {
     Eigen::Index best = 0;
     double best_gain = -1.0;
     for (Eigen::Index c = 0; c < covariance.rows(); ++c) {
       // The variances that a row for c takes away: conditioning of a normal distribution.
-      const double gain = covariance.col(c).squaredNorm() / (covariance(c, c) + kNoise);
+      const double gain = covariance.col(c).squaredNorm() / (covariance(c, c) + noise);
       if (gain <= best_gain) continue;
       best_gain = gain;
       best = c;
     }
     const Eigen::VectorXd column = covariance.col(best);
-    covariance -= column * column.transpose() / (column[best] + kNoise);
+    covariance -= column * column.transpose() / (column[best] + noise);
     chosen.push_back({candidates[static_cast<std::size_t>(best)],
                       100 * std::max(0.0, covariance.trace()) / before});
   }
@@ -423,7 +423,7 @@ Calibration calibrate_population(const PopulationFit& fit, const PopulationSyste
     calibration.rows.push_back(row.to_json());
     if (!own.empty() && errors) add_parameters(calibration, posterior, own);
   }
-  calibration.noise_percent = 100 * kPopulationNoise;
+  calibration.noise_percent = 100 * posterior.noise();
   const LinkLevel& network = topology.links().back();
   if (network.joins == LinkScope::kAll) {
     calibration.params = {{"network_bandwidth_gb_per_s", network.bandwidth.value()},

@@ -46,7 +46,7 @@ struct PopulationPlace {
   double plateau_share = 0.0;  // 1 - w
 };
 
-// The standard deviation of ln t of one row about its curve.
+// The standard deviation of ln t of one row about its curve, in logs as they usually are.
 inline constexpr double kPopulationNoise = 0.011;
 // A curve whose median departure from what the other sources predict is larger than this counts
 // less: the square of what is above, times kUnusualCurves, is added to the variance of its level

@@ -212,6 +212,17 @@ void fit_collectives(const CalibrateArguments& arguments, const ModelEntry& mode
   result.tuner_csv = tuner_csv_text(rules);
 }
 
+// What to warn of where the rows are far from the fitted model; "" where they are near.
+std::string scatter_warning(const Calibration& fit) {
+  constexpr double kUsualPercent = 5.0;
+  if (fit.noise_percent < kUsualPercent && fit.median_ape_percent < kUsualPercent) return "";
+  const double percent = std::max(fit.noise_percent, fit.median_ape_percent);
+  return "the rows scatter by " + format_fixed(percent, 0) +
+         " % about the fitted model, where those of most logs scatter by 1 %: the log may mix runs "
+         "of "
+         "different settings, or other jobs may have shared the network";
+}
+
 // What the rows that the fit used cover.
 MeasuredRanges fitted_ranges(const Result& result) {
   std::vector<bool> is_refused(result.observations.rows.size());
@@ -324,6 +335,11 @@ Result calibrate_files(const CalibrateArguments& arguments, const Session& sessi
     fit_kernels(arguments, choice.topology, result);
   } else {
     fit_collectives(arguments, *model, store, choice.topology, result);
+  }
+  if (model->fits_population) {
+    if (std::string warning = scatter_warning(result.fit); !warning.empty()) {
+      result.warnings.push_back(std::move(warning));
+    }
   }
   for (const RefusedObservation& refused : result.fit.refused) {
     result.refused.push_back({result.observations.labels[refused.row], refused.reason});

@@ -17,7 +17,8 @@ Observations observations_of(std::span<const MeasurementSet> sets, const Topolog
       const auto number = row.line > 0 ? row.line : static_cast<int>(r) + 1;
       out.rows.push_back({{row.collective, row.bytes, span, sets[s].gpus_per_process},
                           row.time_us,
-                          static_cast<int>(s)});
+                          static_cast<int>(s),
+                          row.in_place_time_us});
       out.labels.push_back(sets[s].name + ":" + std::to_string(number));
     }
   }

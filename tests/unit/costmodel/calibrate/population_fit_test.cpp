@@ -11,6 +11,7 @@
 
 #include "costmodel/calibrate/population_calibration.h"
 #include "tests/support/reference_topology.h"
+#include "tests/unit/costmodel/calibrate/normal_variate.h"
 
 namespace shardlab {
 namespace population_fit_test {
@@ -274,6 +275,78 @@ TEST(PopulationFit, EveryRowOfTheClusterNarrowsTheIntervals) {
   EXPECT_NEAR(factor_at(all, query), 3.0, 0.3);
   EXPECT_NEAR(factor_at(all, {Collective::kAllReduce, 64, span(16, 2)}), 3.0, 0.15);
   EXPECT_LT(deviation_at(all, other), deviation_at(none, other));
+}
+
+// How many of the 95 % intervals hold the truth, in percent, where each row has normally distributed
+// noise of this standard deviation.
+double coverage_percent(double noise) {
+  const std::vector<PopulationLog> logs = {log_of("a", 1.2), log_of("b", 1.5)};
+  const PopulationFit fit(logs);
+  const PopulationSystem system{"h100", topology_with(8)};
+  Random random(7);
+  int held = 0;
+  int all = 0;
+  for (int draw = 0; draw < 100; ++draw) {
+    const double factor = 1.3 * std::exp(0.1 * normal_variate(random));
+    std::vector<Observation> rows;
+    for (double bytes = 64; bytes <= 1 << 30; bytes *= 2) {
+      const CollectiveQuery query{Collective::kAllReduce, bytes, span(16, 2)};
+      const double truth = factor * physical_us(query, system.topology);
+      const double in_place_us = 1.01 * truth * std::exp(noise * normal_variate(random));
+      rows.push_back({query, truth * std::exp(noise * normal_variate(random)), 0, in_place_us});
+    }
+    const Calibration calibration = calibrate_population(fit, system, rows);
+    const double smallest_us = factor * physical_us(rows.front().query, system.topology);
+    const double largest_us = factor * physical_us(rows.back().query, system.topology);
+    const double truths[] = {smallest_us, rows.back().query.full_bytes / 1e3 / largest_us};
+    for (std::size_t i = 0; i < 2; ++i) {
+      const FittedParameter& fitted = calibration.parameters[i];
+      held += fitted.low_95 <= truths[i] && truths[i] <= fitted.high_95 ? 1 : 0;
+      ++all;
+    }
+  }
+  return 100.0 * held / all;
+}
+
+// 200 draws of 95 % have a standard deviation of 1.5 %.
+TEST(PopulationCalibration, IntervalsHoldTheTruthHoweverNoisyTheRowsAre) {
+  for (const double noise : {0.01, 0.05, 0.12}) {
+    EXPECT_GE(coverage_percent(noise), 90.0) << noise;
+    EXPECT_LE(coverage_percent(noise), 99.9) << noise;
+  }
+}
+
+// A cluster unlike all others, a kink and an in-place time that is longer throughout are no noise.
+TEST(PopulationFit, NoiseIsWhatTwoMeasurementsOfOneThingDifferBy) {
+  const std::vector<PopulationLog> logs = {log_of("a", 1.2), log_of("b", 1.5)};
+  const PopulationFit fit(logs);
+  const PopulationSystem system{"h100", topology_with(8)};
+  std::vector<Observation> rows;
+  for (double bytes = 64; bytes <= 1 << 30; bytes *= 4) {
+    const CollectiveQuery query{Collective::kAllReduce, bytes, span(16, 2)};
+    const double us = (bytes < 1e6 ? 5.0 : 7.0) * physical_us(query, system.topology);
+    rows.push_back({query, us, 0, 1.1 * us});
+  }
+  const PopulationPosterior quiet(fit, system, rows);
+  EXPECT_EQ(PopulationPosterior(fit, system, {}).noise(), kPopulationNoise);
+  EXPECT_EQ(quiet.noise(), kPopulationNoise);
+  std::vector<Observation> in_place = rows;
+  Random random(3);
+  for (Observation& row : in_place) *row.in_place_us *= std::exp(0.2 * normal_variate(random));
+  const PopulationPosterior noisy(fit, system, in_place);
+  EXPECT_NEAR(noisy.noise(), 0.2 / std::sqrt(2.0), 0.07);
+  // Another run, whose calls take half as long.
+  std::vector<Observation> mixed = rows;
+  for (Observation row : rows) {
+    row.set = 1;
+    row.time_us /= 2.0;
+    row.in_place_us = row.time_us;
+    mixed.push_back(row);
+  }
+  EXPECT_GT(PopulationPosterior(fit, system, mixed).noise(), 0.5);
+  const CollectiveQuery query{Collective::kAllReduce, 64, span(16, 2)};
+  EXPECT_GT(deviation_at(noisy, query), 3.0 * deviation_at(quiet, query));
+  EXPECT_EQ(factor_at(noisy, query), factor_at(quiet, query));
 }
 
 TEST(PopulationCalibration, TheModelIsWhatThePosteriorSays) {
