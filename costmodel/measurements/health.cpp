@@ -9,6 +9,7 @@
 
 #include "costmodel/base/percentile.h"
 #include "costmodel/base/text.h"
+#include "costmodel/measurements/stated_network.h"
 
 namespace shardlab {
 namespace {
@@ -117,11 +118,6 @@ std::string unsteady(const MeasurementSet& set) {
          " % in the median";
 }
 
-bool is_ring_bound(Collective kind) {
-  return kind == Collective::kAllGather || kind == Collective::kAllReduce ||
-         kind == Collective::kReduceScatter;
-}
-
 // A ring through all hosts sends the bus bandwidth through the links of each host. It can't send
 // more than one GPU's NVLink carries.
 std::string slow(const MeasurementSet& set) {
@@ -172,18 +168,12 @@ std::string sockets(const MeasurementSet& set) {
 }  // namespace
 
 std::optional<double> stated_host_bandwidth(std::string_view inter, std::int64_t gpus_per_host) {
-  const std::size_t rate_at = inter.find("Gb/s");
-  if (rate_at == std::string_view::npos) return std::nullopt;
-  const auto rate = number_before(inter, rate_at);
+  const std::optional<StatedRate> rate = stated_rate(inter);
   if (!rate) return std::nullopt;
-  const double gb_per_s = *rate / 8.0;  // from gigabits
+  const double gb_per_s = rate->gigabits / 8.0;
   const auto devices = static_cast<double>(gpus_per_host);
-  std::size_t number_at = rate_at;
-  while (number_at > 0 && inter[number_at - 1] == ' ') --number_at;
-  while (number_at > 0 && inter[number_at - 1] >= '0' && inter[number_at - 1] <= '9') --number_at;
-  while (number_at > 0 && inter[number_at - 1] == ' ') --number_at;
-  if (number_at > 0 && inter[number_at - 1] == 'x') {
-    const auto count = number_before(inter, number_at - 1);
+  if (rate->begin > 0 && inter[rate->begin - 1] == 'x') {
+    const auto count = number_before(inter, rate->begin - 1);
     if (count) return std::min(*count, devices) * gb_per_s;
   }
   for (const std::string_view word : {"NICs/node", "NIC/node", "active ports/node"}) {
@@ -195,6 +185,11 @@ std::optional<double> stated_host_bandwidth(std::string_view inter, std::int64_t
   if (holds(inter, "NIC per GPU")) return devices * gb_per_s;
   if (gpus_per_host == 1) return gb_per_s;
   return std::nullopt;
+}
+
+bool is_ring_bound(Collective kind) {
+  return kind == Collective::kAllGather || kind == Collective::kAllReduce ||
+         kind == Collective::kReduceScatter;
 }
 
 Judgement judge(const MeasurementSet& set) {

@@ -103,6 +103,32 @@ std::optional<double> stated_links(std::string_view inter, std::string_view befo
 
 }  // namespace
 
+std::optional<StatedRate> stated_rate(std::string_view text) {
+  struct Unit {
+    std::string_view word;
+    double gigabits;
+  };
+  constexpr std::array<Unit, 6> kUnits = {{{"Gb/s", 1.0},
+                                           {"Gbit/s", 1.0},
+                                           {"Gbps", 1.0},
+                                           {"Tb/s", 1e3},
+                                           {"Tbit/s", 1e3},
+                                           {"Tbps", 1e3}}};
+  std::size_t at = std::string_view::npos;
+  Unit first{};
+  for (const Unit& unit : kUnits) {
+    if (const std::size_t found = text.find(unit.word); found < at) {
+      at = found;
+      first = unit;
+    }
+  }
+  if (at == std::string_view::npos) return std::nullopt;
+  std::string_view before = text.substr(0, at);
+  const auto number = take_number(before);
+  if (!number) return std::nullopt;
+  return StatedRate{before.size(), at + first.word.size(), *number * first.gigabits};
+}
+
 std::vector<double> stated_delays() {
   std::set<double> delays = {StatedNetwork().delay};
   for (const Fabric& fabric : kFabrics) delays.insert(fabric.delay);
@@ -120,11 +146,13 @@ StatedNetwork stated_network(std::string_view inter, std::int64_t devices_per_ho
     network.delay = fabric.delay;
     break;
   }
-  std::string_view before = inter.substr(0, std::min(inter.find("Gb/s"), inter.size()));
+  const std::optional<StatedRate> rate = stated_rate(inter);
   std::optional<double> gigabits;
-  if (before.size() < inter.size()) gigabits = take_number(before);
-  if (!gigabits) {
-    before = {};
+  std::string_view before;
+  if (rate) {
+    gigabits = rate->gigabits;
+    before = inter.substr(0, rate->begin);
+  } else {
     for (const PortRate& port : kPortRates) {
       if (!gigabits && holds(port.word)) gigabits = port.gigabits;
     }
@@ -138,7 +166,7 @@ StatedNetwork stated_network(std::string_view inter, std::int64_t devices_per_ho
         GBps(port * *links / std::max(devices, std::min(*links, kUsualDevices)));
   } else if (holds("NIC per GPU") || devices_per_host == 1) {
     network.bandwidth_of_device = GBps(port);
-  } else if (holds("Gb/s per node")) {
+  } else if (rate && inter.substr(rate->end).starts_with(" per node")) {
     network.bandwidth_of_device = GBps(port / devices);
   }
   return network;

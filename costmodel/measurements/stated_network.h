@@ -5,7 +5,7 @@
 //   network.delay                    // 2.2
 //
 // Bandwidths are read from texts such as "8 x 400 Gb/s per node", "HDR 200 Gb/s, 8 NICs/node", "one
-// 400 Gb/s NIC per GPU" and "100 Gb/s per node". Slingshot-11 and ConnectX-8 without a rate have
+// 400 Gb/s NIC per GPU" and "1.6 Tb/s per node"; Gbit/s and Gbps are Gb/s too. Slingshot-11 and ConnectX-8 without a rate have
 // 200 and 400 Gb/s a port (their data sheets). All links of a host count, also where there are more
 // than devices; a device that runs alone on its host uses one of up to eight. The network adds up
 // if the text names SHARP, as in "SHARP manifest", but not as in "no SHARP", "without SHARP",
@@ -13,6 +13,7 @@
 // set up.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -31,6 +32,16 @@ struct StatedNetwork {
   double delay = 1.0;
   bool reduces = false;  // SHARP: the switches of the network add up
 };
+
+// The first rate of a text, written as "200 Gb/s", "200 Gbit/s", "200 Gbps" or the same with T. The
+// positions are those of the number and of what follows the unit.
+struct StatedRate {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+  double gigabits = 0.0;  // a second
+};
+// Nothing if no number stands before the first unit.
+[[nodiscard]] std::optional<StatedRate> stated_rate(std::string_view text);
 
 // The delays that StatedNetwork can have, in rising order.
 [[nodiscard]] std::vector<double> stated_delays();

@@ -121,6 +121,9 @@ TEST(Health, LinksAreReadFromTheSourcesWords) {
   EXPECT_EQ(stated_host_bandwidth("RoCE, one 400 Gb/s NIC per GPU", 2), 100.0);
   // A single GPU on each host drives one link.
   EXPECT_EQ(stated_host_bandwidth("InfiniBand NDR 400 Gb/s, 8 NICs/node", 1), 50.0);
+  EXPECT_EQ(stated_host_bandwidth("RoCE, 8 x 200 Gbps per node", 8), 200.0);
+  EXPECT_EQ(stated_host_bandwidth("RoCE, 8 x 200 Gbit/s per node", 8), 200.0);
+  EXPECT_EQ(stated_host_bandwidth("RoCE 0.2 Tb/s, 8 NICs/node", 8), 200.0);
   EXPECT_EQ(stated_host_bandwidth("Slingshot-11, 2 NICs/node", 4), std::nullopt);
   EXPECT_EQ(stated_host_bandwidth("InfiniBand NDR 400 Gb/s", 8), std::nullopt);
   EXPECT_EQ(stated_host_bandwidth("Gb/s", 8), std::nullopt);

@@ -31,6 +31,17 @@ TEST(StatedNetwork, WhatIsNotStatedIsNotGuessed) {
   EXPECT_FALSE(stated_network("sendrecv busbw 45.9 GB/s", 8).bandwidth_of_device.has_value());
 }
 
+TEST(StatedNetwork, RatesHaveSeveralUnits) {
+  for (const char* text :
+       {"8 x 200 Gb/s per node", "8 x 200 Gbps per node", "8 x 200 Gbit/s per node",
+        "8 x 0.2 Tb/s per node", "1.6 Tb/s per node", "1600 Gbps per node", "1.6Tbps per node"}) {
+    ASSERT_TRUE(stated_network(text, 8).bandwidth_of_device.has_value()) << text;
+    EXPECT_DOUBLE_EQ(stated_network(text, 8).bandwidth_of_device->value(), 25.0) << text;
+  }
+  EXPECT_FALSE(stated_rate("200 GB/s").has_value());
+  EXPECT_FALSE(stated_rate("Gbps").has_value());
+}
+
 TEST(StatedNetwork, FabricsHaveTheirDelays) {
   EXPECT_EQ(stated_network("InfiniBand NDR 400 Gb/s, 8 NICs/node", 8).delay, 1.0);
   EXPECT_EQ(stated_network("RoCE v2, 16 x 100 Gb/s per node (OCI)", 8).delay, 1.0);
