@@ -1,5 +1,7 @@
 // Reads the JSON of nccl-tests (-J).
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "costmodel/base/error.h"
@@ -50,6 +52,58 @@ void read_devices(const json& devices, const JsonPlace& place, Run& run) {
   }
 }
 
+// The tool writes truths as texts, and other tools as truths.
+bool is_truth(const json* value, bool truth) {
+  if (value == nullptr) return false;
+  return value->is_boolean() ? value->get<bool>() == truth
+                             : *value == json(truth ? "true" : "false");
+}
+
+// How the calls were launched.
+void read_launches(const json& config, Run& run) {
+  const auto count = [&](const char* key) -> std::optional<std::int64_t> {
+    const json* found = json_member(config, key);
+    if (found == nullptr || !found->is_number_integer()) return std::nullopt;
+    return found->get<std::int64_t>();
+  };
+  run.uses_graphs = count("graph").value_or(0) > 0;
+  run.is_blocking = is_truth(json_member(config, "blocking_collectives"), true);
+  run.aggregated = count("aggregated_iterations");
+  run.warmup = count("warmup_iters");
+}
+
+// Notes what the health depends on among the variables, and nothing else of them.
+void note_env(const json& document, MeasurementSet& set) {
+  const json* variables = json_member(document, "env");
+  if (variables == nullptr || !variables->is_array()) return;
+  for (const json& variable : *variables) {
+    if (!variable.is_string()) continue;
+    const std::string text = variable.get<std::string>();
+    const std::size_t equals = text.find('=');
+    const std::string_view name = std::string_view(text).substr(0, equals);
+    const bool is_judged = std::find(std::begin(kJudgedSettings), std::end(kJudgedSettings),
+                                     name) != std::end(kJudgedSettings);
+    if (is_judged && equals != std::string::npos) {
+      note_setting(name, std::string_view(text).substr(equals + 1), set);
+    }
+  }
+}
+
+// Warns of what the tool itself says against its results.
+void note_verdicts(const json& document, MeasurementSet& set) {
+  for (const char* key : {"out_of_bounds", "average_bus_bandwidth"}) {
+    const json* verdict = json_member(document, key);
+    if (verdict == nullptr || !verdict->is_object()) continue;
+    if (!is_truth(json_member(*verdict, "okay"), false)) continue;
+    set.warnings.push_back("nccl-tests says that " + std::string(key) +
+                           " is not okay: " + verdict->dump());
+  }
+  const json* errors = json_member(document, "errors");
+  if (errors != nullptr && errors->is_array() && !errors->empty()) {
+    set.warnings.push_back("nccl-tests ended with errors: " + errors->dump());
+  }
+}
+
 // The first argument is the program's name, which names the collective; experiment_name may name it
 // too.
 std::optional<Collective> collective_of(const json& document, const json& result,
@@ -92,6 +146,8 @@ MeasurementSet read_nccl_tests_json(const json& value, const SourceHints& hints,
             ? code->get<std::string>()
             : version_of_code(json_integer(*code, place.at("nccl_version"), 0, 1 << 30));
   }
+  note_env(value, set);
+  note_verdicts(value, set);
   Run run;
   const json* config = json_member(value, "config");
   const JsonPlace config_place = place.at("config");
@@ -104,6 +160,7 @@ MeasurementSet read_nccl_tests_json(const json& value, const SourceHints& hints,
       run.gpus_per_process = run.ranks_per_line;
     }
     iterations = optional_integer(*config, "iterations", config_place);
+    read_launches(*config, run);
     if (const json* devices = json_member(*config, "devices")) {
       read_devices(*devices, config_place.at("devices"), run);
     }
@@ -117,6 +174,8 @@ MeasurementSet read_nccl_tests_json(const json& value, const SourceHints& hints,
   settle(run, hints, set, [&](const std::string& message) { place.fail(message); });
 
   BusBandwidths bus;
+  std::optional<std::pair<std::size_t, std::string>>
+      odd_redop;  // the first result of another reduction
   for (std::size_t i = 0; i < results.size(); ++i) {
     const JsonPlace result_place = place.at("results").at(i);
     const json& result = results[i];
@@ -192,12 +251,17 @@ MeasurementSet read_nccl_tests_json(const json& value, const SourceHints& hints,
           {.line = 0, .reason = std::move(reason), .pointer = result_place.pointer});
       continue;
     }
+    if (const json* redop = json_member(result, "redop"); redop != nullptr && redop->is_string()) {
+      std::string reason_of_redop = odd_reduction(*kind, redop->get<std::string>());
+      if (!reason_of_redop.empty() && !odd_redop) odd_redop = {i, std::move(reason_of_redop)};
+    }
     row.collective = *kind;
     set.rows.push_back(std::move(row));
   }
   if (const auto mistake = bus.mistake()) {
     place.at("results").at(mistake->place).fail(mistake->message);
   }
+  if (odd_redop) place.at("results").at(odd_redop->first).at("redop").fail(odd_redop->second);
   if (set.rows.empty()) {
     if (set.refused.empty()) place.at("results").fail("found no usable row");
     throw ConfigError(place.file, set.refused[0].pointer,

@@ -174,6 +174,17 @@ std::string wrong_reason(double value, std::string_view dtype) {
          format_double(accepted);
 }
 
+std::string odd_reduction(Collective kind, std::string_view redop) {
+  if (redop.empty() || kind == Collective::kSendRecv) return "";
+  const bool reduces = kind == Collective::kAllReduce || kind == Collective::kReduceScatter;
+  if (reduces == (redop != "none")) return "";
+  return "found the redop " + in_quotes(redop) + ", but the file calls the collective " +
+         std::string(to_string(kind)) + ", which " + (reduces ? "has one" : "has none") +
+         "; valid: a file name, command or line \"# collective: NAME\" that names the collective "
+         "of "
+         "the table";
+}
+
 std::string contradiction(double bytes, double time_us, double algbw) {
   const double expected = bytes / time_us / 1e3;
   if (std::abs(algbw - expected) <= 0.006 + 0.01 * expected) return "";

@@ -49,6 +49,10 @@ namespace shardlab {
 // relative error, which nccl-tests accepts up to a bound. "" when the results are right.
 [[nodiscard]] std::string wrong_reason(double value, std::string_view dtype);
 
+// Why the column redop cannot be that of a table of this collective, as where a file has a wrong
+// name; "" if it can, or if it is blank. Sends have the column, but do not use it.
+[[nodiscard]] std::string odd_reduction(Collective kind, std::string_view redop);
+
 // Why the columns size, time and bandwidth (GB/s) contradict each other; "" when they agree within
 // the rounding of a bandwidth of two digits after the point, or fewer in later versions. They
 // contradict each other if two lines ran together, or if a figure was retyped wrongly.

@@ -25,6 +25,57 @@ std::map<std::string_view, std::int64_t> ranks_by_host(const Devices& devices) {
   return counts;
 }
 
+// The number of hosts that the command line says, by itself or through the GPUs of a host; nothing
+// if the ranks do not fit it, as where the options are for another file.
+std::optional<std::int64_t> hinted_hosts(const SourceHints& hints, std::int64_t ranks) {
+  if (!hints.hosts && !hints.gpus_per_host) return std::nullopt;
+  const std::int64_t hosts = hints.hosts.value_or(ranks / hints.gpus_per_host.value_or(1));
+  if (hosts < 1 || ranks % hosts != 0) return std::nullopt;
+  if (hints.gpus_per_host && ranks / hosts != *hints.gpus_per_host) return std::nullopt;
+  return hosts;
+}
+
+// What to warn of where a host has one device twice, as containers that share a hostname list it; ""
+// otherwise.
+std::string shared_name_warning(const Devices& devices) {
+  std::map<std::pair<std::string_view, std::string_view>, std::int64_t> first_rank;
+  for (const auto& [rank, device] : devices) {
+    if (device.place.empty()) return "";
+    const auto [known, is_new] = first_rank.try_emplace({device.host, device.place}, rank);
+    if (is_new) continue;
+    return "ranks " + std::to_string(known->second) + " and " + std::to_string(rank) +
+           " have the same device of the host " + device.host +
+           " in the device list, so several hosts may have that name, as containers do; --hosts "
+           "says how many there were";
+  }
+  return "";
+}
+
+// Notes what makes the times of small messages differ from those of calls that are launched one by
+// one.
+void note_launches(const Run& run, MeasurementSet& set) {
+  const auto note = [&](const std::string& setting, const std::string& effect) {
+    set.settings += (set.settings.empty() ? "" : "; ") + setting;
+    set.warnings.push_back(setting + ", " + effect);
+  };
+  if (run.uses_graphs) {
+    note("CUDA graphs launched the calls (-G)",
+         "so small messages take less time than in programs without graphs");
+  }
+  if (run.aggregated && *run.aggregated > 1) {
+    note(std::to_string(*run.aggregated) + " calls were launched as one (-m)",
+         "so small messages take less time than launched one by one");
+  }
+  if (run.is_blocking) {
+    note("each call was waited for (-z)",
+         "so small messages take more time than in programs that go on");
+  }
+  if (run.warmup && *run.warmup == 0) {
+    note("no call ran before the measured ones (-w 0)",
+         "so the first sizes hold what NCCL does once");
+  }
+}
+
 bool is_whole(const Devices& devices) { return std::ssize(devices) == devices.rbegin()->first + 1; }
 
 // The GPUs of each process in the list of devices; nothing if processes differ or are not listed.
@@ -42,6 +93,27 @@ std::optional<std::int64_t> listed_per_process(const Devices& devices) {
 }
 
 }  // namespace
+
+void note_setting(std::string_view name, std::string_view value, MeasurementSet& set) {
+  const std::string text = std::string(name) + "=" + std::string(value);
+  if (value.empty() || set.settings.find(text) != std::string::npos) return;
+  set.settings += (set.settings.empty() ? "" : " ") + text;
+}
+
+void note_judged_settings(std::string_view text, MeasurementSet& set) {
+  const auto is_of_name = [](char c) {
+    return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  for (const std::string_view name : kJudgedSettings) {
+    for (std::size_t at = text.find(name); at != std::string_view::npos;
+         at = text.find(name, at + 1)) {
+      const std::string_view rest = text.substr(at + name.size());
+      if ((at > 0 && is_of_name(text[at - 1])) || !rest.starts_with('=')) continue;
+      const std::string_view value = rest.substr(1, rest.find_first_of(" \t\"',;)\\", 1) - 1);
+      note_setting(name, value, set);
+    }
+  }
+}
 
 bool have_one_layout(const Devices& a, const Devices& b) {
   if (a.empty() || b.empty()) return true;
@@ -64,6 +136,7 @@ void settle(const Run& run, const SourceHints& hints, MeasurementSet& set,
   std::optional<std::int64_t> ranks = run.ranks;
   std::optional<std::int64_t> hosts = run.hosts;
   std::optional<std::int64_t> per_host = run.gpus_per_host;
+  const bool states_hosts = run.hosts.has_value() || (run.ranks && run.gpus_per_host);
   if (ranks && hosts && per_host && !is_product(*ranks, *hosts, *per_host)) {
     fail("found " + std::to_string(*ranks) + " ranks on " + std::to_string(*hosts) + " nodes of " +
          std::to_string(*per_host) +
@@ -100,6 +173,19 @@ void settle(const Run& run, const SourceHints& hints, MeasurementSet& set,
                              " hosts; \"nodes\" is used");
     }
     ranks = ranks.value_or(listed);
+    if (!states_hosts) {
+      const std::optional<std::int64_t> hinted = hinted_hosts(hints, *ranks);
+      if (hinted && *hinted != listed_hosts) {
+        set.warnings.push_back("the device list names " + std::to_string(listed_hosts) +
+                               (listed_hosts == 1 ? " host" : " hosts") +
+                               ", but the command line says " + std::to_string(*hinted) +
+                               "; the command line is used");
+        hosts = hinted;
+      } else if (std::string warning = shared_name_warning(run.devices);
+                 !hinted && !warning.empty()) {
+        set.warnings.push_back(std::move(warning));
+      }
+    }
     hosts = hosts.value_or(listed_hosts);
   }
   const auto fill = [&](std::optional<std::int64_t>& value, const std::optional<std::int64_t>& hint,
@@ -154,6 +240,7 @@ void settle(const Run& run, const SourceHints& hints, MeasurementSet& set,
                            " GPUs, but a host has " + std::to_string(set.gpus_per_host) +
                            "; it is taken as not stated");
   }
+  note_launches(run, set);
   if (set.gpu.empty() && !run.devices.empty()) set.gpu = run.devices.begin()->second.name;
 }
 

@@ -17,6 +17,7 @@ namespace shardlab {
 struct Device {
   std::string host;
   std::string name;
+  std::string place = {};    // its number and bus address on the host; "" if the list has none
   std::string process = {};  // its number on the host; "" if the list has none
   std::string group = {};    // the communicator that it joins; "" if the list has none
 };
@@ -30,7 +31,21 @@ struct Run {
   // Ranks of one process: the list of devices in JSON names only the first rank of each process.
   std::int64_t ranks_per_line = 1;
   std::optional<std::int64_t> gpus_per_process;
+  // How the calls were launched, as far as it differs from one call after another on warm GPUs.
+  bool uses_graphs = false;                // CUDA graphs hold the calls
+  bool is_blocking = false;                // each call is waited for
+  std::optional<std::int64_t> aggregated;  // calls of one launch
+  std::optional<std::int64_t> warmup;      // calls before the measured ones
 };
+
+// The settings of NCCL that health.h judges by.
+inline constexpr std::string_view kJudgedSettings[] = {"NCCL_ALGO", "NCCL_PROTO", "NCCL_IB_DISABLE",
+                                                       "NCCL_NET"};
+// Adds "NCCL_ALGO=Ring" to the set's settings, unless the value is empty, which is as good as no
+// setting, or the settings have it.
+void note_setting(std::string_view name, std::string_view value, MeasurementSet& set);
+// Notes the judged settings among the words of a text, such as "-x NCCL_ALGO=Ring".
+void note_judged_settings(std::string_view text, MeasurementSet& set);
 
 // Whether the list may come from a run of the same layout: as many ranks, on as many hosts, of the
 // same GPU. Lists that leave out ranks are compared by their last rank and the GPU alone.
@@ -40,8 +55,9 @@ struct Run {
 
 // Fills in the set's ranks, hosts, gpus_per_host and gpus_per_process, and the name of the GPU if
 // the set has none. The GPUs of a process are counted in the list of devices if nothing states
-// them. If the file and the hints differ, the set gets a warning. If these figures can't be
-// determined, calls `fail` with a message; `fail` must throw.
+// them. Hints go before what was counted in the list of devices, and behind what the file states;
+// if they differ, the set gets a warning. How the calls were launched goes to its settings and
+// warnings. If these figures can't be determined, calls `fail` with a message; `fail` must throw.
 void settle(const Run& run, const SourceHints& hints, MeasurementSet& set,
             const std::function<void(const std::string&)>& fail);
 

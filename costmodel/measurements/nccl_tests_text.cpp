@@ -99,8 +99,57 @@ std::size_t time_size(std::string_view text) {
   return end + 1;
 }
 
+constexpr std::string_view kMonths = "JanFebMarAprMayJunJulAugSepOctNovDec";
+constexpr std::string_view kDays = "MonTueWedThuFriSatSun";
+
+bool is_clock(std::string_view word) {
+  constexpr std::string_view kForm = "00:00:00";
+  if (word.size() < kForm.size()) return false;
+  for (std::size_t i = 0; i < kForm.size(); ++i) {
+    if (kForm[i] == '0' ? !is_digit(word[i]) : word[i] != ':') return false;
+  }
+  return std::all_of(word.begin() + kForm.size(), word.end(),
+                     [](char c) { return is_digit(c) || c == '.' || c == ','; });
+}
+
+bool is_name_of(std::string_view names, std::string_view word) {
+  const std::size_t at = word.size() == 3 ? names.find(word) : std::string_view::npos;
+  return at != std::string_view::npos && at % 3 == 0;
+}
+
+// The length of a date in words at the front: "Jan 01 10:11:12 HOST PROGRAM[123]: " of syslog, and
+// "Mon Jan  1 10:11:12 2026" of Open MPI, which the tag of a rank follows.
+std::size_t dated_size(std::string_view text) {
+  const Tokens words = tokens_of(text.substr(0, 160));
+  const auto end_of = [&](std::size_t i) {
+    return static_cast<std::size_t>(words[i].data() + words[i].size() - text.data());
+  };
+  if (words.size() >= 5 && is_name_of(kMonths, words[0]) && number_of<int>(words[1]) &&
+      is_clock(words[2]) && words[4].ends_with(':')) {
+    return end_of(4);
+  }
+  constexpr std::size_t kYear = 4;
+  if (words.size() >= 5 && is_name_of(kDays, words[0]) && is_name_of(kMonths, words[1]) &&
+      number_of<int>(words[2]) && is_clock(words[3]) && words[4].size() > kYear &&
+      number_of<int>(words[4].substr(0, kYear)) && words[4][kYear] == '[') {
+    return static_cast<std::size_t>(words[4].data() - text.data()) + kYear;
+  }
+  return 0;
+}
+
+// The length of a level that a logger writes behind the time: "INFO ", "[INFO] ", "INFO: ".
+std::size_t level_size(std::string_view text) {
+  const Tokens words = tokens_of(text.substr(0, 16));
+  if (words.empty() || words[0].data() != text.data()) return 0;
+  const std::string_view word = trimmed(words[0], "[]:-");
+  for (const std::string_view level : {"INFO", "DEBUG", "WARNING", "ERROR", "NOTICE"}) {
+    if (word == level) return words[0].size();
+  }
+  return 0;
+}
+
 // The length of what else stands in front of the tool's own lines: "[pod/run-0/nccl] ",
-// "[2025-03-01 10:11:12] ", "worker-0  | ", "> ". Behind it a line of the tool begins, with "#" or
+// "[2025-03-01 10:11:12] ", "[10:11:12] ", "worker-0  | ", "> ". Behind it a line of the tool begins, with "#" or
 // a digit.
 std::size_t prefix_size(std::string_view text) {
   std::size_t end = 0;
@@ -110,7 +159,8 @@ std::size_t prefix_size(std::string_view text) {
     const std::string_view inside = text.substr(1, end - 1);
     const bool is_path =
         std::ranges::all_of(inside, [](char c) { return is_word_char(c) || c == '/'; });
-    if (!is_path && time_size(std::string(inside) + " ") != inside.size() + 1) return 0;
+    if (!is_path && !is_clock(inside) && time_size(std::string(inside) + " ") != inside.size() + 1)
+      return 0;
   } else if (text.starts_with('>')) {
     end = 0;
   } else {
@@ -149,9 +199,10 @@ std::size_t label_size(std::string_view text) {
 std::string_view without_tags(std::string_view line) {
   line = trimmed(line, kBlanks);
   while (true) {
-    const std::size_t size =
-        std::max({tag_size(line), label_size(line), time_size(line), prefix_size(line)});
+    std::size_t size = std::max(
+        {tag_size(line), label_size(line), time_size(line), prefix_size(line), dated_size(line)});
     if (size == 0) return line;
+    if (time_size(line) == size) size += level_size(line.substr(size));
     line = trimmed(line.substr(size), kBlanks);
   }
 }
@@ -200,6 +251,7 @@ struct RawRow {
   MeasuredRow row;
   double count = 0.0;
   bool has_reduction = false;
+  std::string redop;  // as the row has it; "" without the column, or where it is blank
   std::optional<int> root;
   std::optional<Collective> collective;
   std::string unsupported;  // a collective that shardlab does not price
@@ -257,7 +309,11 @@ class TextReader {
   void read_line(std::string_view line) {
     if (line.empty()) return;
     note_program(line);
-    if (!line.starts_with('#')) note_options(line);
+    if (!line.starts_with('#')) {
+      note_options(line);
+      note_environment(line);
+      note_failure(line);
+    }
     if (line.starts_with('#')) {
       read_header(trimmed(line.substr(line.find_first_not_of('#') == std::string_view::npos
                                           ? line.size()
@@ -292,6 +348,56 @@ class TextReader {
     std::size_t begin = at;
     while (begin > 0 && (is_word_char(line[begin - 1]))) --begin;
     state(line.substr(begin, at - begin));
+  }
+
+  // Notes the settings that the health depends on where no program stands in the line: in one line
+  // of a longer command, after `export`, or in NCCL's own words.
+  void note_environment(std::string_view line) {
+    note_judged_settings(line, set_);
+    constexpr std::string_view kSet = " set by environment to ";
+    for (const std::string_view name : kJudgedSettings) {
+      const std::size_t at = line.find("NCCL INFO " + std::string(name) + std::string(kSet));
+      if (at == std::string_view::npos) continue;
+      std::string_view value = line.substr(line.find(kSet, at) + kSet.size());
+      value = value.substr(0, value.find_first_of(kBlanks));
+      if (value.ends_with('.')) value.remove_suffix(1);
+      note_setting(name, value, set_);
+    }
+    if (line.find("NCCL INFO Using network Socket") != std::string_view::npos) {
+      note_setting("NCCL_NET", "Socket", set_);
+    }
+  }
+
+  // Notes that the test stopped before its end.
+  void note_failure(std::string_view line) {
+    if (has_failed_) return;
+    for (const std::string_view what : {"Test NCCL failure", "Test CUDA failure", "Test failure"}) {
+      if (line.find(what) == std::string_view::npos) continue;
+      has_failed_ = true;
+      set_.warnings.push_back("line " + std::to_string(line_) + ": nccl-tests stopped here (" +
+                              std::string(what) + "), so larger sizes are missing");
+      return;
+    }
+  }
+
+  // Notes the last lines of a run that say that its results are wrong or too slow: "Out of bounds
+  // values : 12 FAILED", "Avg bus bandwidth : 3.2 FAILED".
+  void note_verdict(std::string_view line) {
+    const bool is_verdict =
+        line.starts_with("Out of bounds values") || line.starts_with("Avg bus bandwidth");
+    if (!is_verdict || !line.ends_with("FAILED")) return;
+    set_.warnings.push_back("line " + std::to_string(line_) + ": nccl-tests says " +
+                            in_quotes(line));
+  }
+
+  // Warns where a table ends before the largest size that its header says.
+  void check_end() {
+    if (has_failed_ || largest_ <= 0.0 || !most_bytes_) return;
+    const double next = step_factor_ ? largest_ * *step_factor_ : largest_ + step_bytes_;
+    if (next > *most_bytes_ || next <= largest_) return;
+    set_.warnings.push_back("the table ends at " + format_bytes(largest_) +
+                            ", but its header says maxBytes " + format_bytes(*most_bytes_) +
+                            "; the run ended early, or rows are missing");
   }
 
   // Notes the NCCL_*= settings of a command line.
@@ -372,6 +478,8 @@ class TextReader {
         }
       }
     } else {
+      note_verdict(line);
+      if (line.starts_with("Blocking Enabled")) run_.is_blocking = true;
       if (const std::size_t at = line.find("nThread "); at != std::string_view::npos) {
         read_settings(tokens_of(line.substr(at)));
         // The table of a raw log begins here; the next lines say which collective it is for, or the
@@ -399,11 +507,16 @@ class TextReader {
     const auto rank = number_of<std::int64_t>(after("Rank"));
     if (!rank || *rank < 0 || *rank >= kMaxRanks || after("on").empty()) return;
     const std::size_t name = line.find("] ");
-    const Device device{std::string(after("on")),
-                        name == std::string_view::npos
-                            ? std::string()
-                            : std::string(trimmed(line.substr(name + 2), kBlanks)),
-                        std::string(after("Pid")), std::string(after("Group"))};
+    const std::size_t bus = line.find('[');
+    Device device;
+    device.host = after("on");
+    if (name != std::string_view::npos) {
+      device.name = trimmed(line.substr(name + 2), kBlanks);
+      device.place = std::string(after("device")) + " " +
+                     std::string(line.substr(bus, bus < name ? name - bus : 0));
+    }
+    device.process = after("Pid");
+    device.group = after("Group");
     if (devices_.empty()) devices_line_ = line_;
     if (!devices_.emplace(*rank, device).second && !is_repeat_warned_) {
       is_repeat_warned_ = true;
@@ -454,15 +567,38 @@ class TextReader {
   // Reads "nThread 1 nGpus 8 ... warmup iters: 5 iters: 20 agg iters: 1 ...".
   void read_settings(const Tokens& words) {
     iterations_.reset();
+    check_end();
+    largest_ = 0.0;
+    most_bytes_.reset();
+    step_factor_.reset();
+    step_bytes_ = 0.0;
     if (words.size() > 3 && words[2] == "nGpus") {
       per_process_of_headers_.note(number_of<std::int64_t>(words[1]),
                                    number_of<std::int64_t>(words[3]));
     }
     for (std::size_t i = 1; i + 1 < words.size(); ++i) {
-      if (words[i] != "iters:" || words[i - 1] == "warmup" || words[i - 1] == "agg") continue;
+      if (words[i] == "maxBytes") most_bytes_ = number_of<double>(words[i + 1]);
+      if (words[i] == "step:") read_step(words[i + 1]);
       const auto count = number_of<std::int64_t>(words[i + 1]);
-      if (count && *count > 0) iterations_ = count;
+      if (words[i] == "graph:" && count.value_or(0) > 0) run_.uses_graphs = true;
+      if (words[i] != "iters:") continue;
+      if (words[i - 1] == "warmup") {
+        run_.warmup = count;
+      } else if (words[i - 1] == "agg") {
+        run_.aggregated = count;
+      } else if (count && *count > 0) {
+        iterations_ = count;
+      }
     }
+  }
+
+  // Reads "2(factor)" or "1048576(bytes)".
+  void read_step(std::string_view word) {
+    const std::size_t open = word.find('(');
+    const auto step = number_of<double>(word.substr(0, open));
+    if (!step || open == std::string_view::npos) return;
+    if (word.substr(open) == "(factor)") step_factor_ = step;
+    if (word.substr(open) == "(bytes)") step_bytes_ = *step;
   }
 
   void read_key(std::string_view line) {
@@ -642,6 +778,7 @@ class TextReader {
                 const std::vector<std::optional<double>>& numbers) {
     ++seen_;
     has_rows_ = true;
+    largest_ = std::max(largest_, size);
     if (size <= 0.0) {
       ++empty_;
       return;
@@ -688,6 +825,8 @@ class TextReader {
     }
     raw.count = count;
     raw.has_reduction = fixed > 3 && words[3] != "none";
+    // Old versions leave the column blank, and some logs have a number there.
+    if (fixed > 3 && !number_of<double>(words[3])) raw.redop = std::string(words[3]);
     if (layout_.has_root && numbers[0]) {
       if (std::string reason = root_reason(*numbers[0]); !reason.empty()) {
         return set_.refused.push_back({line_, std::move(reason)});
@@ -725,8 +864,16 @@ class TextReader {
     return "";
   }
 
+  // What was noticed before an error, which may be its reason.
+  [[nodiscard]] std::string with_warnings(const std::string& message) const {
+    std::string text = message;
+    for (const std::string& warning : set_.warnings) text += "; " + warning;
+    return text;
+  }
+
   MeasurementSet finish() {
     settle_devices();
+    check_end();
     if (cut_) {
       set_.warnings.push_back("line " + std::to_string(cut_->first) +
                               ": the last row is cut off and left out");
@@ -738,8 +885,9 @@ class TextReader {
     }
     if (!run_.gpus_per_process) run_.gpus_per_process = per_process_of_headers_.get();
     if (!run_.gpus_per_process) run_.gpus_per_process = per_process_of_commands_.get();
-    settle(run_, hints_, set_,
-           [this](const std::string& message) { throw ConfigError(file_, "", message); });
+    settle(run_, hints_, set_, [this](const std::string& message) {
+      throw ConfigError(file_, "", with_warnings(message));
+    });
     if (empty_ > 0) {
       set_.warnings.push_back(std::to_string(empty_) +
                               (empty_ == 1 ? " row of 0 bytes is" : " rows of 0 bytes are") +
@@ -747,6 +895,7 @@ class TextReader {
     }
     const std::optional<Collective> in_name = collective_within(set_name_of(file_));
     BusBandwidths bus;
+    std::optional<std::pair<int, std::string>> odd_redop;  // the first row with another reduction
     for (RawRow& raw : rows_) {
       if (!raw.unsupported.empty()) {
         set_.refused.push_back(
@@ -769,6 +918,9 @@ class TextReader {
         set_.refused.push_back({raw.row.line, "a single rank communicates nothing"});
         continue;
       }
+      if (std::string reason = odd_reduction(*kind, raw.redop); !reason.empty() && !odd_redop) {
+        odd_redop = {raw.row.line, std::move(reason)};
+      }
       if (std::string reason = bus_reason(bus, *kind, raw); !reason.empty()) {
         set_.refused.push_back({raw.row.line, std::move(reason)});
         continue;
@@ -779,13 +931,14 @@ class TextReader {
     if (const auto mistake = bus.mistake()) {
       fail_at(static_cast<int>(mistake->place), mistake->message);
     }
+    if (odd_redop) fail_at(odd_redop->first, odd_redop->second);
     std::sort(set_.refused.begin(), set_.refused.end(),
               [](const RefusedRow& a, const RefusedRow& b) { return a.line < b.line; });
     if (set_.rows.empty()) {
-      throw ConfigError(file_,
-                        set_.refused.empty() ? "" : "line " + std::to_string(set_.refused[0].line),
-                        "found no usable row" +
-                            (set_.refused.empty() ? std::string() : ": " + set_.refused[0].reason));
+      throw ConfigError(
+          file_, set_.refused.empty() ? "" : "line " + std::to_string(set_.refused[0].line),
+          with_warnings("found no usable row" +
+                        (set_.refused.empty() ? std::string() : ": " + set_.refused[0].reason)));
     }
     return std::move(set_);
   }
@@ -803,7 +956,12 @@ class TextReader {
   GpusOfProcess per_process_of_headers_;
   GpusOfProcess per_process_of_commands_;
   bool has_rows_ = false;  // since the collective was last named
-  Devices devices_;        // of the list that is being read
+  bool has_failed_ = false;
+  double largest_ = 0.0;              // bytes, of the current table
+  std::optional<double> most_bytes_;  // that its header says
+  std::optional<double> step_factor_;
+  double step_bytes_ = 0.0;
+  Devices devices_;  // of the list that is being read
   int devices_line_ = 0;
   int first_devices_line_ = 0;
   bool is_repeat_warned_ = false;

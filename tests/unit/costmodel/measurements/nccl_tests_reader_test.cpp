@@ -644,6 +644,26 @@ TEST(NcclTestsJson, ARowWithoutATimeIsRefusedAlone) {
   EXPECT_TRUE(refused_with(30).empty());
 }
 
+TEST(NcclTestsJson, OfTheVariablesTheJudgedOnesAreRead) {
+  json document = good();
+  document["env"] = {"NCCL_ALGO=Ring", "NCCL_IB_DISABLE=1", "NCCL_DEBUG=INFO", "TOKEN=secret"};
+  EXPECT_EQ(read_json(document).settings, "NCCL_ALGO=Ring NCCL_IB_DISABLE=1");
+}
+
+TEST(NcclTestsJson, SaysWhatTheToolSaysAgainstItsResults) {
+  json document = good();
+  document["config"]["graph"] = 1;
+  document["config"]["blocking_collectives"] = "true";
+  document["out_of_bounds"] = {{"count", 12}, {"okay", "false"}};
+  document["errors"] = {"unhandled system error"};
+  const MeasurementSet set = read_json(document);
+  EXPECT_EQ(set.settings, "CUDA graphs launched the calls (-G); each call was waited for (-z)");
+  ASSERT_EQ(set.warnings.size(), 4U);
+  EXPECT_EQ(set.warnings[0],
+            "nccl-tests says that out_of_bounds is not okay: {\"count\":12,\"okay\":\"false\"}");
+  EXPECT_EQ(set.warnings[1], "nccl-tests ended with errors: [\"unhandled system error\"]");
+}
+
 TEST(NcclTestsJson, ErrorsNameThePointer) {
   EXPECT_EQ(json_message_of(R"({"results": 3})"), "run.json:/results: found 3; valid: an array");
   EXPECT_EQ(json_message_of(R"({"results": []})"), "run.json:/results: found no usable row");

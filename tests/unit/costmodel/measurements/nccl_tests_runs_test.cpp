@@ -22,14 +22,14 @@ std::string message_of(const std::string& text, std::string_view file = "run.log
 }
 
 std::string devices(const std::vector<std::string>& hosts, std::string_view gpu = "NVIDIA H100",
-                    std::string_view other_group = "0") {
-  std::string text =
-      "# nThread 1 nGpus 1 minBytes 8 maxBytes 16 step: 2(factor)\n# Using devices\n";
+                    std::string_view other_group = "0",
+                    const std::string& options = "maxBytes 16 step: 2(factor)") {
+  std::string text = "# nThread 1 nGpus 1 minBytes 8 " + options + "\n# Using devices\n";
   for (std::size_t i = 0; i < hosts.size(); ++i) {
     text += "#  Rank  " + std::to_string(i) + " Group  " +
             (i % 2 == 0 ? std::string("0") : std::string(other_group)) + " Pid " +
-            std::to_string(i + 1) + " on " + hosts[i] + " device  0 [0x10] " + std::string(gpu) +
-            "\n";
+            std::to_string(i + 1) + " on " + hosts[i] + " device  " + std::to_string(i) + " [0x1" +
+            std::to_string(i) + "] " + std::string(gpu) + "\n";
   }
   return text + "#  size  count  type  redop  root  time  algbw  busbw  #wrong\n";
 }
@@ -98,7 +98,9 @@ TEST(NcclTestsRuns, AFileNameWithTwoCollectivesNamesNone) {
       devices({"a", "a"}) + "4194304  524288  float  none  -1  100.0  41.94  20.97  0\n";
   EXPECT_EQ(read(text, "all_gather_2.log").rows[0].collective, Collective::kAllGather);
   EXPECT_EQ(read(text, "all_gather-all-gather.log").rows[0].collective, Collective::kAllGather);
-  EXPECT_EQ(read(text, "reduce_scatter.log").rows[0].collective, Collective::kReduceScatter);
+  const std::string sum =
+      devices({"a", "a"}) + "4194304  524288  float  sum  -1  100.0  41.94  20.97  0\n";
+  EXPECT_EQ(read(sum, "reduce_scatter.log").rows[0].collective, Collective::kReduceScatter);
   EXPECT_EQ(message_of(text, "all_gather_then_alltoall.log"),
             "all_gather_then_alltoall.log:line 6: found nothing that names the table's collective; "
             "valid: a line \"# collective: all_gather\" above it, or a file name that contains it");
@@ -134,6 +136,140 @@ TEST(NcclTestsRuns, WhatCollectorsPutInFrontOfLinesIsTakenOff) {
   EXPECT_EQ(
       read(kBroadcast + devices({"a", "b"}) + "\x1b[1m4194304\x1b[0m" + kRow.substr(7)).rows[0],
       plain.rows[0]);
+}
+
+// The settings that the health depends on stand in commands of several lines, behind `export` and in
+// NCCL's own lines.
+TEST(NcclTestsRuns, SettingsAreFoundOutsideTheProgramsLine) {
+  const auto settings = [](const std::string& above) {
+    return read(above + kBroadcast + devices({"a", "b"}) + kRow).settings;
+  };
+  EXPECT_EQ(settings("mpirun -np 2 \\\n  -x NCCL_ALGO=Ring -x NCCL_PROTO=Simple \\\n  ./run\n"),
+            "NCCL_ALGO=Ring NCCL_PROTO=Simple");
+  EXPECT_EQ(settings("export NCCL_PROTO=LL\nexport NCCL_DEBUG=INFO\n"), "NCCL_PROTO=LL");
+  EXPECT_EQ(settings("srun --export=ALL,NCCL_IB_DISABLE=1,NCCL_ALGO= ./run\n"),
+            "NCCL_IB_DISABLE=1");
+  EXPECT_EQ(settings("a:1:1 [0] NCCL INFO NCCL_IB_DISABLE set by environment to 1.\n"
+                     "a:1:1 [0] NCCL INFO Using network Socket\n"
+                     "a:1:1 [0] NCCL INFO NCCL_ALGO set by environment to Ring\n"
+                     "b:1:1 [0] NCCL INFO NCCL_ALGO set by environment to Ring\n"),
+            "NCCL_IB_DISABLE=1 NCCL_NET=Socket NCCL_ALGO=Ring");
+  EXPECT_EQ(settings("MY_NCCL_ALGO=Ring NCCL_NETS=3\n"
+                     "a:1:1 [0] NCCL INFO Using network IB\n"),
+            "");
+}
+
+TEST(NcclTestsRuns, HowTheCallsWereLaunchedIsSaid) {
+  const auto of = [](const std::string& options, const std::string& more = "") {
+    return read(kBroadcast + more +
+                devices({"a", "b"}, "NVIDIA H100", "0", "maxBytes 16 step: 2(factor) " + options) +
+                kRow);
+  };
+  const MeasurementSet usual = of("warmup iters: 1 iters: 20 agg iters: 1 validation: 1 graph: 0");
+  EXPECT_EQ(usual.settings, "");
+  EXPECT_TRUE(usual.warnings.empty());
+  const MeasurementSet odd = of("warmup iters: 0 iters: 1 agg iters: 16 validation: 1 graph: 1",
+                                "# Blocking Enabled: wait for completion\n");
+  EXPECT_EQ(
+      odd.settings,
+      "CUDA graphs launched the calls (-G); 16 calls were launched as one (-m); each call was "
+      "waited for (-z); no call ran before the measured ones (-w 0)");
+  ASSERT_EQ(odd.warnings.size(), 4U);
+  EXPECT_EQ(odd.warnings[0],
+            "CUDA graphs launched the calls (-G), so small messages take less time than in "
+            "programs without graphs");
+}
+
+TEST(NcclTestsRuns, ThatEndEarlyOrFailSaySo) {
+  const auto warnings = [](const std::string& most, const std::string& rows) {
+    const std::string options = "maxBytes " + most + " step: 2(factor)";
+    return read(kBroadcast + devices({"a", "b"}, "NVIDIA H100", "0", options) + rows).warnings;
+  };
+  using Warnings = std::vector<std::string>;
+  EXPECT_EQ(warnings("8388608", kRow + kOtherRow), Warnings{});
+  EXPECT_EQ(warnings("8388607", kRow), Warnings{});
+  EXPECT_EQ(warnings("8388608", kRow),
+            Warnings{"the table ends at 4 MiB, but its header says maxBytes 8 MiB; the run ended "
+                     "early, or rows are missing"});
+  EXPECT_EQ(warnings("8388608", kRow + "a: Test NCCL failure common.cu:303 'network error'\n"),
+            Warnings{"line 8: nccl-tests stopped here (Test NCCL failure), so larger sizes are "
+                     "missing"});
+  EXPECT_EQ(warnings("4194304", kRow + "# Out of bounds values : 12 FAILED\n"),
+            Warnings{"line 8: nccl-tests says \"Out of bounds values : 12 FAILED\""});
+  EXPECT_EQ(warnings("4194304", kRow + "# Avg bus bandwidth    : 3.2 FAILED\n"),
+            Warnings{"line 8: nccl-tests says \"Avg bus bandwidth    : 3.2 FAILED\""});
+}
+
+TEST(NcclTestsRuns, AReductionThatTheCollectiveLacksIsRefused) {
+  const std::string sum = "4194304  1048576  float  sum  -1  100.0  41.94  41.94  0\n";
+  const std::string columns = devices({"a", "b"});
+  // Among two ranks, the bus bandwidth of an all-gather is half of its bandwidth.
+  const std::string gathered = "4194304  524288  float  sum  -1  100.0  41.94  20.97  0\n";
+  EXPECT_EQ(message_of(columns + gathered, "all_gather.txt"),
+            "all_gather.txt:line 6: found the redop \"sum\", but the file calls the collective "
+            "all_gather, which has none; valid: a file name, command or line \"# collective: "
+            "NAME\" that names the collective of the table");
+  EXPECT_NE(message_of(columns + kRow, "all_reduce.txt").find("found the redop \"none\""),
+            std::string::npos);
+  EXPECT_EQ(read(columns + sum, "sendrecv.txt").rows.size(), 1U);
+}
+
+TEST(NcclTestsRuns, TheCommandLineCorrectsHostsThatWereCounted) {
+  std::string list = "# Using devices\n";
+  for (int i = 0; i < 4; ++i) {
+    list += "#  Rank  " + std::to_string(i) + " Group  0 Pid " + std::to_string(i + 1) +
+            " on localhost device  " + std::to_string(i % 2) + " [0x1" + std::to_string(i % 2) +
+            "] NVIDIA H100\n";
+  }
+  const std::string text =
+      kBroadcast + list + "#  size  count  type  redop  root  time  algbw  busbw  #wrong\n" + kRow;
+  const auto with = [&](const std::string& all, const SourceHints& hints) {
+    return read_nccl_tests_text(all, hints, "run.log");
+  };
+  const MeasurementSet counted = with(text, {});
+  EXPECT_EQ(counted.hosts, 1);
+  ASSERT_EQ(counted.warnings.size(), 1U);
+  EXPECT_EQ(counted.warnings[0],
+            "ranks 0 and 2 have the same device of the host localhost in the device list, so "
+            "several hosts may have that name, as containers do; --hosts says how many there were");
+  for (const SourceHints& hints : {SourceHints{.hosts = 2}, SourceHints{.gpus_per_host = 2}}) {
+    const MeasurementSet told = with(text, hints);
+    EXPECT_EQ(told.hosts, 2);
+    EXPECT_EQ(told.gpus_per_host, 2);
+    ASSERT_EQ(told.warnings.size(), 1U);
+    EXPECT_EQ(
+        told.warnings[0],
+        "the device list names 1 host, but the command line says 2; the command line is used");
+  }
+  EXPECT_EQ(with("# nodes: 1\n" + text, {.hosts = 2}).hosts, 1);
+}
+
+TEST(NcclTestsRuns, MorePrefixesOfCollectorsAreSkipped) {
+  const std::string lines = kBroadcast + devices({"a", "b"}) + kRow + kOtherRow;
+  for (const std::string prefix :
+       {"[10:11:12] ", "Jan 01 10:11:12 node1 nccl[123]: ", "2026-01-01 10:11:12,123 INFO ",
+        "Mon Jan  1 10:11:12 2026[1,0]<stdout>:", "2026-01-01 10:11:12 [INFO] "}) {
+    std::string text;
+    std::size_t begin = 0;
+    while (begin < lines.size()) {
+      const std::size_t end = lines.find('\n', begin) + 1;
+      text += prefix + lines.substr(begin, end - begin);
+      begin = end;
+    }
+    const MeasurementSet set = read(text);
+    EXPECT_EQ(set.ranks, 2) << prefix;
+    EXPECT_EQ(set.rows.size(), 2U) << prefix;
+  }
+}
+
+// The reason of the error stands in what was noticed before it.
+TEST(NcclTestsRuns, ErrorsHoldTheWarnings) {
+  const std::string rank = "#  Rank  0 Group  0 Pid 1 on a device  0 [0x10] NVIDIA H100\n";
+  const std::string columns = "#  size  count  type  redop  root  time  algbw  busbw  #wrong\n";
+  EXPECT_NE(message_of(kBroadcast + "# Using devices\n" + rank + rank + columns + kRow)
+                .find("a single rank communicates nothing; line 4: rank 0 is listed twice in the "
+                      "device list; nccl-tests built without MPI measures each process alone"),
+            std::string::npos);
 }
 
 }  // namespace nccl_tests_runs_test
