@@ -99,7 +99,7 @@ SectionContent render(const PlanRecord& plan) {
                        : counted(static_cast<std::int64_t>(plan.steps.size()), "step", "steps") +
                              ", " + duration_text(time_of(plan).value_or(0.0)) +
                              (plan.bounds.time_ratio ? ", " + fixed(*plan.bounds.time_ratio, 2) +
-                                                           " times the time that no plan can beat."
+                                                           " times the lower bound of its time."
                                                      : ".");
   return content;
 }

@@ -1,4 +1,4 @@
-// Lower bounds of volume, time and memory that no plan can beat.
+// Lower bounds of volume, time and memory of plans whose ranks alone add up.
 #include "sim/bounds.h"
 
 #include <gtest/gtest.h>
