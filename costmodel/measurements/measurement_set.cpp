@@ -232,6 +232,29 @@ GroupSpan MeasurementSet::span() const {
   return span;
 }
 
+std::string MeasurementSet::digest() const {
+  std::vector<std::string> lines;
+  for (const MeasuredRow& row : rows) {
+    lines.push_back(std::string(to_string(row.collective)) + " " + row.dtype + " " +
+                    format_double(row.bytes) + " " + format_double(row.time_us));
+  }
+  for (const MeasuredKernel& kernel : kernels) {
+    lines.push_back(kernel.kernel + " " + kernel.dtype + " " + kernel_shape_text(kernel) + " " +
+                    format_double(kernel.bytes) + " " + format_double(kernel.time_us));
+  }
+  std::sort(lines.begin(), lines.end());
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  for (const std::string& line : lines) {
+    for (const char c : line + "\n") {
+      hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+    }
+  }
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text;
+  for (int shift = 60; shift >= 0; shift -= 4) text += kDigits[(hash >> shift) & 0xfU];
+  return text;
+}
+
 MeasurementSet MeasurementSet::from_json(const json& value, const JsonPlace& place) {
   ObjectReader reader(value, place);
   reader.expect_schema(kMeasurementsSchema);

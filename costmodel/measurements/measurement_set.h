@@ -152,6 +152,11 @@ struct MeasurementSet {
   // its own, although a topology may have larger domains.
   [[nodiscard]] GroupSpan span() const;
 
+  // 16 hexadecimal digits that tell the times of two runs apart, whatever the names of their files.
+  // The order of the rows does not matter, nor do the ranks, which an option may have corrected.
+  // Source: FNV-1a of 64 bits.
+  [[nodiscard]] std::string digest() const;
+
   // Reads shardlab/measurements/1. A document without a name gets that of its file. Throws
   // ConfigError.
   [[nodiscard]] static MeasurementSet from_json(const nlohmann::json& json, const JsonPlace& place);

@@ -18,6 +18,7 @@
 #include "runner/base/write_file.h"
 #include "runner/commands/commands.h"
 #include "runner/config/configs.h"
+#include "runner/evaluation/fitted_sets.h"
 #include "runner/evaluation/measured_groups.h"
 #include "runner/evaluation/measurement_files.h"
 #include "runner/evaluation/observations.h"
@@ -120,14 +121,14 @@ std::string default_model(const std::vector<MeasurementSet>& sets) {
   return std::all_of(sets.begin(), sets.end(), is_in_population) ? "population" : "piecewise";
 }
 
-// The shipped logs, without the sets that are fitted.
+// The shipped logs, without the sets that are fitted, or copies of them.
 PopulationFit population_without(const ConfigStore& store,
                                  const std::vector<MeasurementSet>& fitted) {
   std::vector<MeasurementSet> others;
   for (MeasurementSet& set : healthy_measurements(store)) {
     const bool is_fitted =
         std::any_of(fitted.begin(), fitted.end(),
-                    [&](const MeasurementSet& other) { return other.name == set.name; });
+                    [&](const MeasurementSet& other) { return is_same_run(other, set); });
     if (!is_fitted) others.push_back(std::move(set));
   }
   const std::vector<PopulationLog> logs = population_logs(store, others);
@@ -322,8 +323,8 @@ Result calibrate_files(const CalibrateArguments& arguments, const Session& sessi
     if (!of_set.warning.empty() && said.insert(of_set.warning).second) {
       result.warnings.push_back(of_set.warning);
     }
-    if (std::string warning = faster_than_links(set, of_set.topology); !warning.empty()) {
-      result.warnings.push_back(std::move(warning));
+    for (std::string& doubt : doubts_of_links(set, of_set.topology)) {
+      result.warnings.push_back(std::move(doubt));
     }
   }
   result.topology = choice.topology;
@@ -469,15 +470,11 @@ std::string result_text(const Result& result, const TextStyle& style) {
 }
 
 nlohmann::json stack_json(const Result& result, const std::string& name) {
-  std::string sources;
-  for (const MeasurementSet& set : result.sets) {
-    sources += (sources.empty() ? "fitted:" : ", ") + set.name;
-  }
   return {{"schema", "shardlab/stack/1"},
           {"base", "alpha-beta"},
           {"name", name},
           {"title", std::string(result.fit.model->name) + " fitted to measurements"},
-          {"source", sources},
+          {"source", fitted_source(result.sets)},
           {result.fit.model->fits_kernels ? "compute_model" : "collective_model",
            result.fit.choice().to_json()}};
 }
@@ -523,6 +520,7 @@ void fit_gpu(const CalibrateArguments& arguments, const Session& session) {
   if (!arguments.out.empty()) {
     const std::string name = std::filesystem::path(arguments.out).stem().string();
     nlohmann::json stack = stack_json(result, name);
+    stack["source"] = shipped_source(result.sets);
     stack["title"] = "Collectives of " + gpu + ", as the shipped logs of all clusters predict them";
     write_file(arguments.out, stack_text(std::move(stack)));
   }
@@ -582,7 +580,7 @@ void run_calibrate(const CalibrateArguments& arguments, Session& session) {
         "calibrate: no FILE is given; valid: FILEs of measured times, --gpu or --steps");
   }
   const Result result = calibrate_files(arguments, session);
-  if (!session.quiet && !session.json()) {
+  if (!session.json()) {
     for (const std::string& warning : result.warnings) {
       std::cerr << "shardlab: " << printable(warning) << "\n";
     }

@@ -15,6 +15,7 @@
 #include "runner/base/text_table.h"
 #include "runner/commands/commands.h"
 #include "runner/config/configs.h"
+#include "runner/evaluation/fitted_sets.h"
 #include "runner/evaluation/measurement_files.h"
 #include "runner/evaluation/nccl_table.h"
 #include "runner/evaluation/observations.h"
@@ -58,25 +59,6 @@ SourceHints hints_of(const ValidateArguments& arguments) {
   return hints;
 }
 
-// Which of the sets the stack was fitted to, as its source tells; "" if none.
-std::string fitted_warning(const Stack& stack, std::span<const MeasurementSet> sets) {
-  constexpr std::string_view kFitted = "fitted:";
-  if (!stack.source.starts_with(kFitted)) return "";
-  const std::string source = ", " + stack.source.substr(kFitted.size()) + ", ";
-  const auto is_known = [&](const MeasurementSet& set) {
-    return source.find(", " + set.name + ", ") != std::string::npos;
-  };
-  const auto known = std::count_if(sets.begin(), sets.end(), is_known);
-  if (known == 0) return "";
-  const auto first = std::find_if(sets.begin(), sets.end(), is_known);
-  const std::string which = sets.size() == 1
-                                ? "this set, " + first->name
-                                : std::to_string(known) + " of these " +
-                                      std::to_string(sets.size()) + " sets, such as " + first->name;
-  return stack.name + " was fitted to " + which + ": its errors on " +
-         (known == 1 ? "it" : "them") + " say nothing about runs that it has not seen";
-}
-
 Validation validate(const ValidateArguments& arguments, const Session& session) {
   const ConfigStore store = session.store();
   const Stack stack = store.stack(arguments.stack);
@@ -92,7 +74,7 @@ Validation validate(const ValidateArguments& arguments, const Session& session) 
     const std::vector<std::string> remarks = remarks_on(set);
     out.warnings.insert(out.warnings.end(), remarks.begin(), remarks.end());
   }
-  if (const std::string warning = fitted_warning(stack, out.sets); !warning.empty()) {
+  if (const std::string warning = fitted_warning(stack, out.sets, store); !warning.empty()) {
     out.warnings.push_back(warning);
   }
   std::set<std::string> said;
@@ -106,8 +88,8 @@ Validation validate(const ValidateArguments& arguments, const Session& session) 
   for (const MeasurementSet& set : out.sets) {
     const Topology topology = topology_of(set);
     ++out.topologies[topology.name()];
-    if (std::string warning = faster_than_links(set, topology); !warning.empty()) {
-      out.warnings.push_back(std::move(warning));
+    for (std::string& doubt : doubts_of_links(set, topology)) {
+      out.warnings.push_back(std::move(doubt));
     }
   }
   out.rows = predict(stack, topology_of, out.sets);

@@ -1,5 +1,6 @@
 #include "runner/evaluation/measurement_files.h"
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <system_error>
@@ -7,6 +8,7 @@
 #include <variant>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/text.h"
 #include "costmodel/measurements/chakra_json.h"
 #include "costmodel/measurements/chakra_trace.h"
 #include "costmodel/measurements/health.h"
@@ -48,11 +50,26 @@ CollectiveTrace chakra_json_trace(const nlohmann::json& json, const std::string&
   return read_chakra_trace(read_chakra_json(json, {file, ""}), file);
 }
 
+// Throws ConfigError for text in a form that others wrap logs into, and that looks like damage.
+void expect_plain_text(std::string_view text, const std::string& file) {
+  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) {
+    throw ConfigError(file, "",
+                      "found text in UTF-16; valid: UTF-8, as iconv -f UTF-16 -t UTF-8 writes it");
+  }
+  const std::string_view line = trimmed(text.substr(0, text.find('\n')), kSpace);
+  if (line.size() < text.size() && line.starts_with("{\"log\":") && line.ends_with("}")) {
+    throw ConfigError(file, "",
+                      "found a log whose lines are JSON, as Docker's driver json-file writes them; "
+                      "valid: the log itself, as docker logs NAME or jq -rj .log FILE prints it");
+  }
+}
+
 // One trace of a run, or the only set of any other file.
 using Content = std::variant<CollectiveTrace, MeasurementSet>;
 
 Content content_of(std::string_view text, const SourceHints& hints, const std::string& file) {
   if (file.ends_with(".et") || is_chakra_trace(text)) return read_chakra_trace(text, file);
+  expect_plain_text(text, file);
   const std::size_t first = text.find_first_not_of(kSpace);
   const char begin = first == std::string_view::npos ? ' ' : text[first];
   if (const auto array = begin == '{' ? chakra_array_text(text) : std::nullopt) {
@@ -118,12 +135,30 @@ MeasurementSet read_measurement(const ConfigStore& store, const std::string& fil
   return parse_measurement(read_text_file(path), hints, path.string());
 }
 
+namespace {
+
+// Puts the name of its folder in front of the name of each set that another folder has too, so that
+// "day1/run" and "day2/run" are told apart. `folders` has that of each set.
+void tell_apart(std::vector<MeasurementSet>& sets, const std::vector<std::string>& folders) {
+  std::map<std::string, std::set<std::string>> folders_of;
+  for (std::size_t i = 0; i < sets.size(); ++i) folders_of[sets[i].name].insert(folders[i]);
+  for (std::size_t i = 0; i < sets.size(); ++i) {
+    if (folders_of[sets[i].name].size() > 1 && !folders[i].empty()) {
+      sets[i].name = folders[i] + "/" + sets[i].name;
+    }
+  }
+}
+
+}  // namespace
+
 std::vector<MeasurementSet> read_measurements(const ConfigStore& store,
                                               std::span<const std::string> files,
                                               const SourceHints& hints) {
   std::vector<CollectiveTrace> run;
   std::vector<MeasurementSet> sets;
+  std::vector<std::string> folders;
   std::set<std::filesystem::path> seen;
+  std::string folder;
   for (const std::string& file : files) {
     const std::filesystem::path path = store.find(ConfigKind::kMeasurement, file);
     // Rows that are read twice could be fitted and then seem to confirm the fit.
@@ -131,9 +166,19 @@ std::vector<MeasurementSet> read_measurements(const ConfigStore& store,
     if (!seen.insert(std::filesystem::weakly_canonical(path, ignored)).second) {
       throw InputError("measurement set \"" + file + "\" is named twice");
     }
-    add_content(content_of(read_text_file(path), hints, path.string()), hints, run, sets);
+    Content content = content_of(read_text_file(path), hints, path.string());
+    // Sets of the run before are finished here; they have its folder.
+    if (!std::holds_alternative<CollectiveTrace>(content)) {
+      finish_run(run, hints, sets);
+      folders.resize(sets.size(), folder);
+    }
+    folder = path.parent_path().filename().string();
+    add_content(std::move(content), hints, run, sets);
+    folders.resize(sets.size(), folder);
   }
   finish_run(run, hints, sets);
+  folders.resize(sets.size(), folder);
+  tell_apart(sets, folders);
   return sets;
 }
 

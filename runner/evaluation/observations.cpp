@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "costmodel/base/text.h"
+#include "costmodel/measurements/health.h"
 #include "costmodel/price_doubts.h"
 #include "runner/evaluation/validation.h"
 
@@ -24,6 +25,8 @@ Observations observations_of(std::span<const MeasurementSet> sets, const Topolog
   }
   return out;
 }
+
+namespace {
 
 std::string faster_than_links(const MeasurementSet& set, const Topology& topology) {
   constexpr double kTolerated = 0.95;
@@ -49,6 +52,38 @@ std::string faster_than_links(const MeasurementSet& set, const Topology& topolog
          " us (rows that are too fast: " + std::to_string(impossible) + " of " +
          std::to_string(seen.rows.size()) +
          "); the run had another topology (--topology), or its times are wrong";
+}
+
+std::string slower_than_links(const MeasurementSet& set, const Topology& topology) {
+  constexpr double kSlowShare = 0.1;
+  const Observations seen = observations_of({&set, 1}, topology);
+  double best_share = 0.0;
+  std::optional<std::size_t> best;
+  for (std::size_t i = 0; i < seen.rows.size(); ++i) {
+    const CollectiveQuery& query = seen.rows[i].query;
+    if (!is_ring_bound(query.kind) || query.full_bytes < kLargeBytes) continue;
+    const double share = least_us(query, topology) / seen.rows[i].time_us;
+    if (best && share <= best_share) continue;
+    best_share = share;
+    best = i;
+  }
+  if (!best || best_share <= 0.0 || best_share >= kSlowShare) return "";
+  const Observation& row = seen.rows[*best];
+  return seen.labels[*best] + ": " + std::string(to_string(row.query.kind)) + " of " +
+         format_bytes(row.query.full_bytes) + " takes " + format_double(row.time_us) + " us, " +
+         format_fixed(1.0 / best_share, 0) + " times what the links of " + topology.name() +
+         " need, and no other large message is nearer; the run had other links (--topology, or a "
+         "line \"# interconnect_inter: 8 x 400 Gb/s per node\"), or it was not healthy";
+}
+
+}  // namespace
+
+std::vector<std::string> doubts_of_links(const MeasurementSet& set, const Topology& topology) {
+  std::vector<std::string> doubts;
+  for (std::string doubt : {faster_than_links(set, topology), slower_than_links(set, topology)}) {
+    if (!doubt.empty()) doubts.push_back(std::move(doubt));
+  }
+  return doubts;
 }
 
 }  // namespace shardlab

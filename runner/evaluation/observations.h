@@ -18,9 +18,13 @@ struct Observations {
 [[nodiscard]] Observations observations_of(std::span<const MeasurementSet> sets,
                                            const Topology& topology);
 
-// Says which rows of a set take less time than the topology's links need (least_us of
-// costmodel/price_doubts.h) by more than 5 %, which allows for rounded figures of links: the
-// topology is not that of the run, or its times are wrong. "" if there is none.
-[[nodiscard]] std::string faster_than_links(const MeasurementSet& set, const Topology& topology);
+// What speaks against the topology, or against the times, in sentences.
+//
+// Rows may take less time than the topology's links need (least_us of costmodel/price_doubts.h) by
+// more than 5 %, which allows for rounded figures of links. Or all large messages of ring collectives, of
+// kLargeBytes or more (health.h), take more than ten times as long: such a run had other links or was not healthy,
+// which the rules of health.h cannot tell where the source states no links.
+[[nodiscard]] std::vector<std::string> doubts_of_links(const MeasurementSet& set,
+                                                       const Topology& topology);
 
 }  // namespace shardlab

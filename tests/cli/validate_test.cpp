@@ -171,15 +171,69 @@ TEST(ValidateCommand, AnUnknownGpuStandsOnH100AndSaysSo) {
 }
 
 TEST(ValidateCommand, SaysWhichSetsTheStackWasFittedTo) {
-  EXPECT_EQ(json_of({"h100_1x8_all_reduce_dgxc", "h100_1x8_all_gather_xxrjun-c01",
-                     "rtx2080ti_1x2_all_gather_autodl", "--stack", "calibrated-h100", "--topology",
-                     "h100"})["warnings"],
+  const std::string other = "rtx2080ti_1x2_all_gather_autodl";
+  const auto warnings = [](const Words& sets) {
+    Words words = sets;
+    words.insert(words.end(), {"--stack", "calibrated-h100", "--topology", "h100"});
+    json all = json_of(words)["warnings"];
+    // The links of the other set's hosts are far slower than those of the topology.
+    EXPECT_NE(all.back().get<std::string>().find(" times what the links of h100 need"),
+              std::string::npos);
+    all.erase(all.size() - 1);
+    return all;
+  };
+  EXPECT_EQ(warnings({"h100_1x8_all_reduce_dgxc", "h100_1x8_all_gather_xxrjun-c01", other}),
             json({"calibrated-h100 was fitted to 2 of these 3 sets, such as "
                   "h100_1x8_all_reduce_dgxc: its errors on them say nothing about runs that it has "
                   "not seen"}));
-  EXPECT_EQ(json_of({"rtx2080ti_1x2_all_gather_autodl", "--stack", "calibrated-h100", "--topology",
-                     "h100"})["warnings"],
-            json::array());
+  EXPECT_EQ(warnings({other}), json::array());
+}
+
+// Runs are told apart by their times, and not by the names of their files.
+TEST(ValidateCommand, KnowsTheRunThatTheStackWasFittedTo) {
+  const TemporaryFolder folder;
+  const std::string head =
+      "# gpu: H100-SXM5-80GB\n# nodes: 1\n# gpus_per_node: 8\n# collective: all_reduce\n";
+  const std::string row = "1048576 262144 float sum -1 40.00 26.21 45.88 0 40.50 25.89 45.31 0\n";
+  const std::string other = "1048576 262144 float sum -1 41.00 25.58 44.76 0 40.50 25.89 45.31 0\n";
+  folder.write("day1/all_reduce.txt", head + row);
+  folder.write("day2/all_reduce.txt", head + other);
+  folder.write("copy.txt", head + row);
+  const auto run = [&](const Words& words) {
+    const ProcessResult done = run_shardlab(words, folder.path());
+    EXPECT_EQ(done.exit_code, 0) << done.err;
+    return done.out;
+  };
+  run({"calibrate", "day1/all_reduce.txt", "--out", "mine.json"});
+  const auto warnings = [&](const std::string& file) {
+    return json::parse(
+        run({"validate", file, "--stack", "mine.json", "--format", "json"}))["warnings"];
+  };
+  EXPECT_EQ(warnings("day2/all_reduce.txt"), json::array());
+  EXPECT_EQ(warnings("copy.txt"),
+            json({"mine was fitted to this set, copy: its errors on it say nothing about runs that "
+                  "it has not seen"}));
+  EXPECT_EQ(warnings("h100_1x8_all_reduce_dgxc"),
+            json({"mine was fitted with the shipped logs as its prior, which hold this set, "
+                  "h100_1x8_all_reduce_dgxc: its errors on it say nothing about runs that it has "
+                  "not seen"}));
+  const json both = json::parse(run({"validate", "day1/all_reduce.txt", "day2/all_reduce.txt",
+                                     "--stack", "mine.json", "--format", "json"}));
+  EXPECT_EQ(both["by"]["file"].size(), 2U);
+  EXPECT_EQ(both["by"]["file"]["day1/all_reduce"]["points"], 1);
+  EXPECT_EQ(both["by"]["file"]["day2/all_reduce"]["points"], 1);
+}
+
+TEST(ValidateCommand, DoubtsALogThatIsFarTooSlow) {
+  const TemporaryFolder folder;
+  folder.write("all_reduce.txt",
+               "# gpu: H100-SXM5-80GB\n# nodes: 2\n# gpus_per_node: 8\n"
+               "1073741824 268435456 float sum -1 1000000 1.07 2.01 0 1000000 1.07 2.01 0\n");
+  const ProcessResult done = run_shardlab({"validate", "all_reduce.txt"}, folder.path());
+  EXPECT_NE(done.err.find(" times what the links of h100 need, and no other large message is "
+                          "nearer; the run had other links"),
+            std::string::npos)
+      << done.err;
 }
 
 TEST(ValidateCommand, OverridesReachTheModel) {

@@ -154,5 +154,23 @@ TEST(MeasurementSet, ErrorsNameThePlaceAndWhatIsValid) {
             std::string::npos);
 }
 
+TEST(MeasurementSet, DigestsTellTimesApart) {
+  MeasurementSet set;
+  set.rows.push_back(
+      {.collective = Collective::kAllReduce, .dtype = "f32", .bytes = 1024.0, .time_us = 20.0});
+  set.rows.push_back(
+      {.collective = Collective::kAllReduce, .dtype = "f32", .bytes = 2048.0, .time_us = 21.0});
+  const std::string digest = set.digest();
+  EXPECT_EQ(digest.size(), 16U);
+  EXPECT_EQ(MeasurementSet().digest(), "cbf29ce484222325");  // FNV-1a of nothing
+  MeasurementSet other = set;
+  other.name = "other";
+  other.hosts = 2;
+  std::swap(other.rows[0], other.rows[1]);
+  EXPECT_EQ(other.digest(), digest);
+  other.rows[0].time_us = 21.01;
+  EXPECT_NE(other.digest(), digest);
+}
+
 }  // namespace measurement_set_test
 }  // namespace shardlab

@@ -40,6 +40,22 @@ TEST(MeasurementFiles, TextJsonAndOurOwn) {
             8);
 }
 
+TEST(MeasurementFiles, WrappedTextIsNamed) {
+  const auto message = [](const std::string& text) {
+    try {
+      static_cast<void>(parse_measurement(text, {}, "run.log"));
+    } catch (const ConfigError& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  EXPECT_EQ(message("{\"log\":\"# ranks: 8\\n\",\"stream\":\"stdout\"}\n{\"log\":\"\"}\n"),
+            "run.log: found a log whose lines are JSON, as Docker's driver json-file writes them; "
+            "valid: the log itself, as docker logs NAME or jq -rj .log FILE prints it");
+  EXPECT_EQ(message("\xff\xfe#"),
+            "run.log: found text in UTF-16; valid: UTF-8, as iconv -f UTF-16 -t UTF-8 writes it");
+}
+
 TEST(MeasurementFiles, WhatALogCallsNormalIsJudgedToo) {
   const MeasurementSet set = parse_measurement(
       "# health: normal\n# settings: NCCL_ALGO=Tree\n" + std::string(kText), {}, "all_reduce.txt");
