@@ -64,24 +64,43 @@ struct Result {
   std::string tuner_csv;
 };
 
-// A row that may be held out: its group, and what a prediction of it depends on within the group.
+// A row that may be held out: its group, and what a prediction of it depends on within the group,
+// the size first.
 struct Holdable {
   std::string group;
-  std::string point;
+  double bytes = 0.0;
+  std::string shape = {};
 };
 
-// Which rows the fit must not see: those of the second and third of every four points of a group.
-// Both halves then have small and large sizes, and no point is both fitted and held out, also where
-// a log measures each size several times.
+// Which rows the first fit must not see: in each group, with its points by rising size, those of the
+// second and third of every four points. Both halves then have small and large sizes, and no point
+// is both fitted and held out, also where a log measures each size several times. The order of the
+// rows does not matter.
 std::vector<bool> held_out_rows(const std::vector<Holdable>& rows) {
-  std::map<std::string, std::map<std::string, bool>> points_of;
-  std::vector<bool> held;
-  for (const Holdable& row : rows) {
-    std::map<std::string, bool>& points = points_of[row.group];
-    const std::size_t place = points.size() % 4;
-    held.push_back(points.try_emplace(row.point, place == 1 || place == 2).first->second);
+  using Point = std::pair<double, std::string>;
+  std::map<std::string, std::map<Point, bool>> points_of;
+  for (const Holdable& row : rows) points_of[row.group][{row.bytes, row.shape}] = false;
+  for (auto& [group, points] : points_of) {
+    std::size_t place = 0;
+    for (auto& [point, is_held] : points) {
+      is_held = place % 4 == 1 || place % 4 == 2;
+      ++place;
+    }
   }
+  std::vector<bool> held;
+  for (const Holdable& row : rows) held.push_back(points_of[row.group][{row.bytes, row.shape}]);
   return held;
+}
+
+// The rows that the first fit sees, and those that it must not see.
+template <class Row>
+std::pair<std::vector<Row>, std::vector<Row>> halves(const std::vector<Row>& rows,
+                                                     const std::vector<bool>& held) {
+  std::pair<std::vector<Row>, std::vector<Row>> out;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    (held[i] ? out.second : out.first).push_back(rows[i]);
+  }
+  return out;
 }
 
 void fit_kernels(const CalibrateArguments& arguments, const Topology& topology, Result& result) {
@@ -93,26 +112,16 @@ void fit_kernels(const CalibrateArguments& arguments, const Topology& topology, 
       const MeasuredKernel& row = set.kernels[i];
       rows.push_back(row);
       labels.push_back(set.name + ": kernel " + std::to_string(i + 1) + ", " + row.kernel);
-      holdable.push_back(
-          {row.kernel + row.dtype, kernel_shape_text(row) + " " + format_double(row.bytes)});
+      holdable.push_back({row.kernel + row.dtype, row.bytes, kernel_shape_text(row)});
     }
   }
-  const std::vector<bool> held = held_out_rows(holdable);
-  std::vector<MeasuredKernel> seen;
-  std::vector<MeasuredKernel> unseen;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (arguments.hold_out && held[i]) {
-      unseen.push_back(rows[i]);
-    } else {
-      seen.push_back(rows[i]);
-      result.observations.labels.push_back(labels[i]);
-    }
-  }
-  result.fit = calibrate_kernels(seen, topology);
+  result.observations.labels = std::move(labels);
+  result.fit = calibrate_kernels(rows, topology);
   if (!arguments.hold_out) return;
+  auto [seen, unseen] = halves(rows, held_out_rows(holdable));
   // The fit refuses attention, so that its errors on attention say nothing about it.
   std::erase_if(unseen, [](const MeasuredKernel& row) { return row.attention.has_value(); });
-  const auto model = make_compute_model(result.fit.choice(), topology);
+  const auto model = make_compute_model(calibrate_kernels(seen, topology).choice(), topology);
   result.held_out = summarize_errors(kernel_errors_percent(*model, unseen));
 }
 
@@ -140,12 +149,24 @@ PopulationFit population_without(const ConfigStore& store,
   return PopulationFit(logs);
 }
 
-Calibration fit_model(const ModelEntry& model, const ConfigStore& store, const Result& result,
-                      const Topology& topology) {
-  if (!model.fits_population) return calibrate(model, result.observations.rows, topology);
-  return calibrate_population(population_without(store, result.sets),
-                              {gpu_model(result.sets.front().gpu), topology},
-                              result.observations.rows);
+// Fits a model to some of the rows of the sets. Assumes a population for the model of that name.
+Calibration fit_model(const ModelEntry& model, const std::optional<PopulationFit>& population,
+                      const std::vector<MeasurementSet>& sets, const Topology& topology,
+                      std::span<const Observation> rows) {
+  if (!population) return calibrate(model, rows, topology);
+  return calibrate_population(*population, {gpu_model(sets.front().gpu), topology}, rows);
+}
+
+// The errors of a fitted model on rows that it has not seen.
+ErrorSummary errors_on(const Calibration& fit, const Topology& topology,
+                       std::span<const Observation> unseen) {
+  const auto fitted = make_collective_model(fit.choice(), topology);
+  std::vector<double> errors;
+  for (const Observation& row : unseen) {
+    const double predicted = fitted->price(row.query).total.value();
+    errors.push_back(100.0 * (predicted - row.time_us) / row.time_us);
+  }
+  return summarize_errors(errors);
 }
 
 // Throws ConfigError, which names the first row, if each row has others that contradict it.
@@ -163,40 +184,30 @@ void check_rows_agree(const Observations& observations) {
 
 void fit_collectives(const CalibrateArguments& arguments, const ModelEntry& model,
                      const ConfigStore& store, const Topology& topology, Result& result) {
-  const Observations all = observations_of(result.sets, topology);
-  if (all.rows.empty()) {
+  result.observations = observations_of(result.sets, topology);
+  const std::vector<Observation>& rows = result.observations.rows;
+  if (rows.empty()) {
     throw InputError(
         "calibrate: found no rows of collectives; valid: files that have some, or --model "
         "roofline, which is fitted to kernels");
   }
-  check_rows_agree(all);
-  std::vector<Holdable> holdable;
-  for (const Observation& row : all.rows) {
-    holdable.push_back({std::string(to_string(row.query.kind)) + " " +
-                            group_text(row.query.group.ranks, row.query.group.hosts),
-                        format_double(row.query.full_bytes)});
-  }
-  const std::vector<bool> held = held_out_rows(holdable);
-  std::vector<Observation> unseen;
-  for (std::size_t i = 0; i < all.rows.size(); ++i) {
-    if (arguments.hold_out && held[i]) {
-      unseen.push_back(all.rows[i]);
-    } else {
-      result.observations.rows.push_back(all.rows[i]);
-      result.observations.labels.push_back(all.labels[i]);
-    }
-  }
-  result.fit = fit_model(model, store, result, topology);
-  const auto fitted = make_collective_model(result.fit.choice(), topology);
+  check_rows_agree(result.observations);
+  std::optional<PopulationFit> population;
+  if (model.fits_population) population = population_without(store, result.sets);
   if (arguments.hold_out) {
-    std::vector<double> errors;
-    for (const Observation& row : unseen) {
-      const double predicted = fitted->price(row.query).total.value();
-      errors.push_back(100.0 * (predicted - row.time_us) / row.time_us);
+    std::vector<Holdable> holdable;
+    for (const Observation& row : rows) {
+      holdable.push_back({std::string(to_string(row.query.kind)) + " " +
+                              group_text(row.query.group.ranks, row.query.group.hosts),
+                          row.query.full_bytes});
     }
-    result.held_out = summarize_errors(errors);
+    const auto [seen, unseen] = halves(rows, held_out_rows(holdable));
+    result.held_out =
+        errors_on(fit_model(model, population, result.sets, topology, seen), topology, unseen);
   }
+  result.fit = fit_model(model, population, result.sets, topology, rows);
   if (arguments.tuner_csv.empty()) return;
+  const auto fitted = make_collective_model(result.fit.choice(), topology);
   std::vector<TunerRule> rules;
   std::vector<GroupSpan> spans;
   for (const MeasurementSet& set : result.sets) {
@@ -430,11 +441,11 @@ std::string result_text(const Result& result, const TextStyle& style) {
     text += "  no row could be held out, since no group has two sizes or shapes\n";
   } else if (result.held_out) {
     text += "  " + std::to_string(result.held_out->points) +
-            " rows were held out; the errors on them are " +
+            " of them were held out of a first fit, whose errors on them are " +
             style.rounded(result.held_out->median_ape_percent.value_or(0.0), 1) +
             " % in the median, " +
             style.rounded(result.held_out->p90_ape_percent.value_or(0.0), 1) +
-            " % in the 90th percentile\n";
+            " % in the 90th percentile; the stack is fitted to all rows\n";
   }
   text += "  topology: " + printable(result.topology->name()) + " with " +
           std::to_string(result.topology->devices_per_host()) + " devices in a host\n";
@@ -630,8 +641,10 @@ void add_calibrate_command(const Command& root, Session& session) {
   command.option("--mesh", arguments->mesh,
                  "your mesh, such as dp=8,tp=8: also list its groups, and which of them the rows "
                  "measured. Hosts are those of the topology (--set devices_per_host=4)");
-  command.flag("--hold-out", arguments->hold_out,
-               "fit half of the points, and print the errors of the other half");
+  command.flag(
+      "--hold-out", arguments->hold_out,
+      "also fit half of the points, and print the errors of that fit on the other half; the stack "
+      "is fitted to all");
   command.option(
       "--tuner-csv", arguments->tuner_csv,
       "where the algorithms and protocols that the fitted model chooses go, in the form that "

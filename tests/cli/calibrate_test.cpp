@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <sstream>
 
@@ -85,6 +86,85 @@ TEST(CalibrateCommand, NeverHoldsOutASizeThatItAlsoFits) {
   EXPECT_NE(text.out.find("no row could be held out, since no group has two sizes or shapes"),
             std::string::npos)
       << text.out;
+}
+
+const std::string kSample = SHARDLAB_SOURCE_DIR "/docs/samples/all_reduce-2x8.txt";
+
+// The rows of the sample under its header, in the given order of their numbers.
+std::string sample_in_order(const std::function<std::size_t(std::size_t, std::size_t)>& row_at) {
+  std::istringstream sample(read_file(kSample));
+  std::string header;
+  std::vector<std::string> rows;
+  for (std::string line; std::getline(sample, line);) {
+    const std::size_t first = line.find_first_not_of(' ');
+    const bool is_row = first != std::string::npos && line[first] >= '0' && line[first] <= '9';
+    if (is_row) {
+      rows.push_back(line + "\n");
+    } else if (rows.empty()) {
+      header += line + "\n";
+    }
+  }
+  for (std::size_t i = 0; i < rows.size(); ++i) header += rows[row_at(i, rows.size())];
+  return header;
+}
+
+// The error is that of a fit to half of the rows, whatever their order, and the stack that of all.
+TEST(CalibrateCommand, HoldOutJudgesAFitAndWritesThatOfAllRows) {
+  const TemporaryFolder folder;
+  const TemporaryFolder other;
+  folder.write("shuffled.txt", sample_in_order([](std::size_t i, std::size_t n) {
+                 return i * 13 % n;  // the sample has 32 rows
+               }));
+  const auto fitted = [&](const std::string& file, const Words& more) {
+    Words words = {"calibrate", file, "--topology", "h100", "--format", "json"};
+    words.insert(words.end(), more.begin(), more.end());
+    const ProcessResult done = run_shardlab(words, folder.path());
+    EXPECT_EQ(done.exit_code, 0) << done.err;
+    return json::parse(done.out);
+  };
+  const json held = fitted(kSample, {"--hold-out", "--out", "mine.json"});
+  const json shuffled = fitted("shuffled.txt", {"--hold-out"});
+  const json whole = fitted(kSample, {"--out", (other.path() / "mine.json").string()});
+  EXPECT_EQ(held["rows_used"], 32);
+  EXPECT_EQ(held["held_out"]["points"], 16);
+  EXPECT_EQ(shuffled["held_out"]["points"], 16);
+  EXPECT_NEAR(held["held_out"]["median_ape_percent"].get<double>(),
+              shuffled["held_out"]["median_ape_percent"].get<double>(), 1e-6);
+  EXPECT_EQ(held["parameters"], whole["parameters"]);
+  EXPECT_EQ(held["next_sizes"], whole["next_sizes"]);
+  EXPECT_EQ(read_file(folder.path() / "mine.json"), read_file(other.path() / "mine.json"));
+  const ProcessResult text =
+      run_shardlab({"calibrate", kSample, "--topology", "h100", "--hold-out"}, folder.path());
+  EXPECT_NE(text.out.find("\n  16 of them were held out of a first fit, whose errors on them are "),
+            std::string::npos)
+      << text.out;
+  EXPECT_NE(text.out.find("; the stack is fitted to all rows\n"), std::string::npos) << text.out;
+}
+
+// Progress alone is what --quiet drops.
+TEST(CalibrateCommand, QuietKeepsWarnings) {
+  const TemporaryFolder folder;
+  folder.write("forced_all_reduce.txt", "export NCCL_ALGO=Ring\n" + read_file(kSample));
+  const ProcessResult quiet = run_shardlab(
+      {"calibrate", "forced_all_reduce.txt", "--topology", "h100", "--quiet"}, folder.path());
+  EXPECT_NE(quiet.err.find("forced_all_reduce is unhealthy: forced: NCCL_ALGO= is set"),
+            std::string::npos)
+      << quiet.err;
+}
+
+// A copy of a shipped log under another name is left out of the prior too.
+TEST(CalibrateCommand, ThePriorLeavesOutCopiesOfTheLog) {
+  const TemporaryFolder folder;
+  const std::string name = "h100_1x8_all_reduce_dgxc";
+  json copy = json::parse(read_file(SHARDLAB_SOURCE_DIR "/configs/measurements/" + name + ".json"));
+  copy.erase("name");
+  folder.write("copy.json", copy.dump());
+  const auto parameters = [&](const std::string& file) {
+    const ProcessResult done = run_shardlab({"calibrate", file, "--format", "json"}, folder.path());
+    EXPECT_EQ(done.exit_code, 0) << done.err;
+    return json::parse(done.out)["parameters"];
+  };
+  EXPECT_EQ(parameters("copy.json"), parameters(name));
 }
 
 TEST(CalibrateCommand, DescribeTakesTheHostsThatALogDoesNotSay) {
