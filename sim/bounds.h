@@ -12,9 +12,9 @@
 //   time     The latency of one step, plus the volume of the busiest rank over the fastest link.
 //   memory   The larger one of a rank's source and target shards.
 //
-// The first two do not hold where switches add up (NVLink SHARP, SHARP), which saves a rank up to half
-// of what it receives in an all-reduce, and the second not where links are faster than the topology
-// says. Plans with measured prices can thus have a ratio of time below 1.
+// The first two do not hold where switches add up (NVLink SHARP, SHARP), which saves a rank up to
+// half of what it receives in an all-reduce, and the second not where links are faster than the
+// topology says. Plans with measured prices can thus have a ratio of time below 1.
 //
 // The volume of a plan is the sum of its steps' ring volumes. Bounds of volume and time without
 // partials list the elements of every rank, so they are computed only up to kMaxBoundRanks ranks.
@@ -29,8 +29,9 @@ namespace shardlab {
 
 inline constexpr std::int64_t kMaxBoundRanks = 4096;
 
-// Ratios of the plan to the bound. Those of volume and memory are at least 1 up to rounding. A ratio is absent where its bound is
-// 0, the mesh is too large, or an end of the plan has a registered placement.
+// Ratios of the plan to the bound. Those of volume and memory are at least 1 up to rounding. A
+// ratio is absent where its bound is 0, the mesh is too large, or an end of the plan has a
+// registered placement.
 struct PlanBounds {
   std::optional<double> volume_ratio;
   std::optional<double> time_ratio;

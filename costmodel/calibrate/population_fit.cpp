@@ -106,12 +106,12 @@ double scale_of(const std::vector<double>& values) {
   return percentile(distances, 0.5) / kMedianOfNormal;
 }
 
-// The standard deviation of the rows' noise, from what was measured twice: in place and out of place
-// (whose median ratio is no noise), and sizes that several rows measured. How rough a curve is says
-// nothing about it, since switches of NCCL's protocols make kinks of several percent. The least is
-// kPopulationNoise. Source: the scale of Hampel 1974, "The influence curve and its role in robust
-// estimation". Of the shipped logs, half have 0.8 % by this, one in ten has more than 2.0 %, and none
-// more than 3.7 %.
+// The standard deviation of the rows' noise, from what was measured twice: in place and out of
+// place (whose median ratio is no noise), and sizes that several rows measured. How rough a curve
+// is says nothing about it, since switches of NCCL's protocols make kinks of several percent. The
+// least is kPopulationNoise. Source: the scale of Hampel 1974, "The influence curve and its role in
+// robust estimation". Of the shipped logs, half have 0.8 % by this, one in ten has more than 2.0 %,
+// and none more than 3.7 %.
 double estimated_noise(std::span<const Observation> rows) {
   using Key = std::tuple<int, std::int64_t, std::int64_t, std::int64_t, double>;
   std::vector<double> in_place;

@@ -82,8 +82,9 @@ class PopulationFit {
 
 class PopulationPosterior {
  public:
-  // Keeps a reference to `fit`, and estimates the noise of the rows. At most kRowsOfCluster rows of each curve are used, evenly spaced,
-  // and fewer if all curves together would give more than kMostRowsOfCluster.
+  // Keeps a reference to `fit`, and estimates the noise of the rows. At most kRowsOfCluster rows of
+  // each curve are used, evenly spaced, and fewer if all curves together would give more than
+  // kMostRowsOfCluster.
   PopulationPosterior(const PopulationFit& fit, PopulationSystem system,
                       std::span<const Observation> rows);
 

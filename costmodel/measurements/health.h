@@ -41,8 +41,8 @@ inline constexpr double kMinLinkShare = 1.0 / 3.0;  // share of the stated bandw
 // assumed.
 inline constexpr double kLargeBytes = 256e6;
 
-// Whether a ring through all hosts moves the collective's bytes, so that its bus bandwidth is that of
-// the slowest link.
+// Whether a ring through all hosts moves the collective's bytes, so that its bus bandwidth is that
+// of the slowest link.
 [[nodiscard]] bool is_ring_bound(Collective kind);
 
 // The GB/s of the network links of one host, counting at most one link per GPU, as stated in a text

@@ -30,7 +30,8 @@
 namespace shardlab {
 
 // What the command line says about a file. It fills in what the file does not say, and goes before
-// what was only counted in the file's list of devices, if the ranks fit it. If the two differ, the set gets a warning.
+// what was only counted in the file's list of devices, if the ranks fit it. If the two differ, the
+// set gets a warning.
 struct SourceHints {
   std::optional<std::int64_t> hosts = {};
   std::optional<std::int64_t> gpus_per_host = {};
@@ -48,8 +49,8 @@ struct SourceHints {
 [[nodiscard]] MeasurementSet read_nccl_tests_text(std::string_view text, const SourceHints& hints,
                                                   std::string_view file_name);
 
-// Reads the document of -J (versions 1 and 2). Of its `env`, which can hold secrets, the settings of
-// NCCL that the health depends on are read alone. Throws ConfigError.
+// Reads the document of -J (versions 1 and 2). Of its `env`, which can hold secrets, the settings
+// of NCCL that the health depends on are read alone. Throws ConfigError.
 [[nodiscard]] MeasurementSet read_nccl_tests_json(const nlohmann::json& json,
                                                   const SourceHints& hints, const JsonPlace& place);
 // True for an object that has the keys of -J.

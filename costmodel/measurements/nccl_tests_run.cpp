@@ -35,8 +35,8 @@ std::optional<std::int64_t> hinted_hosts(const SourceHints& hints, std::int64_t 
   return hosts;
 }
 
-// What to warn of where a host has one device twice, as containers that share a hostname list it; ""
-// otherwise.
+// What to warn of where a host has one device twice, as containers that share a hostname list it;
+// "" otherwise.
 std::string shared_name_warning(const Devices& devices) {
   std::map<std::pair<std::string_view, std::string_view>, std::int64_t> first_rank;
   for (const auto& [rank, device] : devices) {

@@ -149,8 +149,8 @@ std::size_t level_size(std::string_view text) {
 }
 
 // The length of what else stands in front of the tool's own lines: "[pod/run-0/nccl] ",
-// "[2025-03-01 10:11:12] ", "[10:11:12] ", "worker-0  | ", "> ". Behind it a line of the tool begins, with "#" or
-// a digit.
+// "[2025-03-01 10:11:12] ", "[10:11:12] ", "worker-0  | ", "> ". Behind it a line of the tool
+// begins, with "#" or a digit.
 std::size_t prefix_size(std::string_view text) {
   std::size_t end = 0;
   if (text.starts_with('[')) {

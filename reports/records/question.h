@@ -132,7 +132,9 @@ struct Fields<reports::StackAnswer> {
       field("reference_us", &Self::reference_us, "the reference's price of the same choice"),
       nullable_text("reference_impossible", &Self::reference_impossible,
                     "why there is no reference_us"),
-      field("ties", &Self::ties, "candidates at the lowest price: 2 or more are a tie; 0: not known, of a recorded choice"),
+      field("ties", &Self::ties,
+            "candidates at the lowest price: 2 or more are a tie; 0: not known, of a recorded "
+            "choice"),
       field("flips_with_order", &Self::flips_with_order,
             "whether another order of the candidates gives another choice"),
       field("margin_us", &Self::margin_us, "distance to the best different price"),

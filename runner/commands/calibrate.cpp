@@ -72,10 +72,10 @@ struct Holdable {
   std::string shape = {};
 };
 
-// Which rows the first fit must not see: in each group, with its points by rising size, those of the
-// second and third of every four points. Both halves then have small and large sizes, and no point
-// is both fitted and held out, also where a log measures each size several times. The order of the
-// rows does not matter.
+// Which rows the first fit must not see: in each group, with its points by rising size, those of
+// the second and third of every four points. Both halves then have small and large sizes, and no
+// point is both fitted and held out, also where a log measures each size several times. The order
+// of the rows does not matter.
 std::vector<bool> held_out_rows(const std::vector<Holdable>& rows) {
   using Point = std::pair<double, std::string>;
   std::map<std::string, std::map<Point, bool>> points_of;

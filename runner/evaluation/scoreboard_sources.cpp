@@ -120,8 +120,8 @@ void append(std::vector<Predicted>& all, std::vector<Predicted> more) {
   all.insert(all.end(), more.begin(), more.end());
 }
 
-// The topology of the shipped stack that prices a GPU. GPUs that have no stack of their own are taken
-// for the most similar one that has: GH200 for an H100.
+// The topology of the shipped stack that prices a GPU. GPUs that have no stack of their own are
+// taken for the most similar one that has: GH200 for an H100.
 std::string topology_name(const Log& log) {
   constexpr std::pair<std::string_view, std::string_view> kStackOf[] = {
       {"", "h100"}, {"a100-40", "a100"}, {"b300", "b200"}};

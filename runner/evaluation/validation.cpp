@@ -46,7 +46,8 @@ constexpr std::array<GpuName, 18> kGpus = {{{"gb200", "gb200"},
                                             {"mi355x", "mi355x"}}};
 constexpr std::string_view kFallback = "h100";
 
-// The entry of a GPU, whose name may have hyphens for spaces; one without a topology if there is none.
+// The entry of a GPU, whose name may have hyphens for spaces; one without a topology if there is
+// none.
 GpuName entry_of(std::string_view gpu) {
   std::string plain(gpu);
   for (char& c : plain) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;

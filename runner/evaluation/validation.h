@@ -101,8 +101,8 @@ inline constexpr std::string_view kSizeBands[] = {"<1MB", "1-64MB", ">=64MB"};
 [[nodiscard]] std::string measurement_family(const MeasurementSet& set);
 
 // The topology of a set: the one called `named`, or, if that is empty, the shipped topology of the
-// set's GPU. For a GPU that no shipped topology is of, such as H100 PCIe or MI325X, it is that of the
-// most similar one, or else h100, with a warning.
+// set's GPU. For a GPU that no shipped topology is of, such as H100 PCIe or MI325X, it is that of
+// the most similar one, or else h100, with a warning.
 // It gets as many devices per host as the set has and, unless it was named, the network that the
 // set's source states (stated_network.h).
 struct TopologyChoice {

@@ -8,8 +8,9 @@
 // Rules that families/ list themselves are not derived. A form that returns updated copies
 // (_native_batch_norm_legit_functional) has no rule here. A condition on the layouts of the whole
 // mesh is lost, as in PyTorch: mean.dtype_out leaves a mean of uneven shards as P(avg), which
-// mean.default refuses. Source: PyTorch 2.13.0 to 2.15.0, _ops/autogen.py (auto_register_op_variants,
-// and _clone_strategy_info, which does not copy full_mesh_strategy_filter).
+// mean.default refuses. Source: PyTorch 2.13.0 to 2.15.0, _ops/autogen.py
+// (auto_register_op_variants, and _clone_strategy_info, which does not copy
+// full_mesh_strategy_filter).
 #pragma once
 
 #include <deque>

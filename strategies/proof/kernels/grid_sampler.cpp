@@ -75,7 +75,8 @@ struct Tap {
 using Taps = std::vector<Tap>;
 
 // The weight of a row at a distance from the sample in cubic convolution, and its derivative.
-// Source: Keys, "Cubic convolution interpolation for digital image processing" (1981), with a = -3/4.
+// Source: Keys, "Cubic convolution interpolation for digital image processing" (1981), with a =
+// -3/4.
 Place cubic_weight(double distance) {
   constexpr double kA = -0.75;
   const double x = std::abs(distance);

@@ -86,7 +86,7 @@ Rows all_rows(const OpCall& call, const OpRule& rule) {
   return all;
 }
 
-// -- The gradients of the image and the grid: the samples' gradient, the image, the grid -----------
+// -- The gradients of the image and the grid: the samples' gradient, the image, the grid ----------
 
 // Whether the image's gradient is asked for. That of the grid is always computed.
 bool returns_image(const OpCall& call) {

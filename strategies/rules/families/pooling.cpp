@@ -101,8 +101,8 @@ Pooled pooled(const OpCall& call, const TensorMeta& in) {
   return result;
 }
 
-// Whether an adaptive pooling averages over this whole spatial dim. Then shards are averaged too, if
-// all have as many rows, and the mean of the ranks' averages is the result.
+// Whether an adaptive pooling averages over this whole spatial dim. Then shards are averaged too,
+// if all have as many rows, and the mean of the ranks' averages is the result.
 bool averages_dim(const OpCall& call, const Pooled& to, std::size_t dim) {
   return is_adaptive(call) && !is_named(call, "backward") && to.output[dim] == 1;
 }

@@ -277,8 +277,8 @@ TEST(PopulationFit, EveryRowOfTheClusterNarrowsTheIntervals) {
   EXPECT_LT(deviation_at(all, other), deviation_at(none, other));
 }
 
-// How many of the 95 % intervals hold the truth, in percent, where each row has normally distributed
-// noise of this standard deviation.
+// How many of the 95 % intervals hold the truth, in percent, where each row has normally
+// distributed noise of this standard deviation.
 double coverage_percent(double noise) {
   const std::vector<PopulationLog> logs = {log_of("a", 1.2), log_of("b", 1.5)};
   const PopulationFit fit(logs);

@@ -138,8 +138,8 @@ TEST(NcclTestsRuns, WhatCollectorsPutInFrontOfLinesIsTakenOff) {
       plain.rows[0]);
 }
 
-// The settings that the health depends on stand in commands of several lines, behind `export` and in
-// NCCL's own lines.
+// The settings that the health depends on stand in commands of several lines, behind `export` and
+// in NCCL's own lines.
 TEST(NcclTestsRuns, SettingsAreFoundOutsideTheProgramsLine) {
   const auto settings = [](const std::string& above) {
     return read(above + kBroadcast + devices({"a", "b"}) + kRow).settings;
