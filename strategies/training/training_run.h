@@ -155,8 +155,9 @@ struct TrainingRun {
 // parallel ranks are one group, which reduces the gradients. Experts are already spread over `ep`
 // of the ranks, which come out of the shards (fsdp * cp * tp) as long as these divide, and out of
 // the replicas (dp) beyond that.
-// Source: torchtitan 9dec370, distributed/parallel_dims.py: dp_replicate stands outside of the mesh
-// that ep divides, and experts are sharded over the rest of it.
+// Source: torchtitan b5bcd76, distributed/parallel_dims.py: dp_replicate stands outside of the mesh
+// of efsdp and ep, and efsdp is dp_shard * cp * tp / ep. It has no ep that reaches into the
+// replicas, for which the rule here is assumed.
 struct DataGroups {
   std::int64_t shards = 1;
   std::int64_t replicas = 1;
@@ -167,9 +168,10 @@ struct DataGroups {
 
 // Throws InputError for sizes that do not divide each other, with what is valid. Sequences are cut
 // equally: into 2 * cp parts, of which each rank takes one from the front and one from the end, and
-// over tp. Sources: torch/distributed/tensor/experimental/_attention.py and Megatron-LM's
-// megatron/core/tensor_parallel/mappings.py refuse other lengths; torchtitan's ParallelDims calls
-// 2 * cp * tp the divisor of the sequence (seq_len_divisor).
+// over tp. Sources: PyTorch 2.13.0, the balancing of torch/distributed/tensor/experimental/
+// _context_parallel/_load_balancer.py refuses other lengths for cp; Megatron-LM 00caa53,
+// megatron/core/tensor_parallel/mappings.py, _split_along_first_dim() refuses them for tp;
+// torchtitan b5bcd76, distributed/parallel_dims.py, has seq_len_divisor for both.
 void expect_valid(const TrainingRun& run);
 
 }  // namespace shardlab
