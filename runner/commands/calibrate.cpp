@@ -130,7 +130,7 @@ std::string default_model(const std::vector<MeasurementSet>& sets) {
   return std::all_of(sets.begin(), sets.end(), is_in_population) ? "population" : "piecewise";
 }
 
-// The shipped logs, without the sets that are fitted, or copies of them.
+// The shipped logs, without the sets that are fitted and whole copies of them.
 PopulationFit population_without(const ConfigStore& store,
                                  const std::vector<MeasurementSet>& fitted) {
   std::vector<MeasurementSet> others;
