@@ -94,9 +94,29 @@ std::optional<std::int64_t> listed_per_process(const Devices& devices) {
 
 }  // namespace
 
+namespace {
+
+// The value that a text begins with, in a command line or in a list of settings: NCCL_ALGO may be
+// "Ring,Tree", but in srun's --export a comma also stands in front of the next name and its "=".
+std::string_view value_at_start_of(std::string_view text) {
+  std::string_view value = text.substr(0, text.find_first_of(" \t\"';)\\"));
+  for (std::size_t comma = value.find(','); comma != std::string_view::npos;
+       comma = value.find(',', comma + 1)) {
+    const std::string_view next = value.substr(comma + 1);
+    const std::size_t equals = next.find('=');
+    if (next.empty() || (equals != std::string_view::npos && equals < next.find(','))) {
+      return value.substr(0, comma);
+    }
+  }
+  return value;
+}
+
+}  // namespace
+
 void note_setting(std::string_view name, std::string_view value, MeasurementSet& set) {
   const std::string text = std::string(name) + "=" + std::string(value);
-  if (value.empty() || set.settings.find(text) != std::string::npos) return;
+  const bool is_known = (" " + set.settings + " ").find(" " + text + " ") != std::string::npos;
+  if (value.empty() || is_known) return;
   set.settings += (set.settings.empty() ? "" : " ") + text;
 }
 
@@ -109,8 +129,7 @@ void note_judged_settings(std::string_view text, MeasurementSet& set) {
          at = text.find(name, at + 1)) {
       const std::string_view rest = text.substr(at + name.size());
       if ((at > 0 && is_of_name(text[at - 1])) || !rest.starts_with('=')) continue;
-      const std::string_view value = rest.substr(1, rest.find_first_of(" \t\"',;)\\", 1) - 1);
-      note_setting(name, value, set);
+      note_setting(name, value_at_start_of(rest.substr(1)), set);
     }
   }
 }

@@ -368,6 +368,11 @@ class TextReader {
     }
   }
 
+  static std::optional<std::int64_t> least_of(const std::optional<std::int64_t>& known,
+                                              const std::optional<std::int64_t>& count) {
+    return known && count ? std::min(known, count) : std::max(known, count);
+  }
+
   // Notes that the test stopped before its end.
   void note_failure(std::string_view line) {
     if (has_failed_) return;
@@ -409,9 +414,9 @@ class TextReader {
       while (!word.empty() && (word.back() == ')' || word.back() == '"' || word.back() == '\'')) {
         word.remove_suffix(1);
       }
-      if (!word.starts_with("NCCL_") || word.find('=') == std::string_view::npos) continue;
-      if (set_.settings.find(word) != std::string::npos) continue;
-      set_.settings += (set_.settings.empty() ? "" : " ") + std::string(word);
+      const std::size_t equals = word.find('=');
+      if (!word.starts_with("NCCL_") || equals == std::string_view::npos) continue;
+      note_setting(word.substr(0, equals), word.substr(equals + 1), set_);
     }
   }
 
@@ -512,8 +517,9 @@ class TextReader {
     device.host = after("on");
     if (name != std::string_view::npos) {
       device.name = trimmed(line.substr(name + 2), kBlanks);
-      device.place = std::string(after("device")) + " " +
-                     std::string(line.substr(bus, bus < name ? name - bus : 0));
+      const std::string_view on_bus =
+          bus < name ? line.substr(bus, name - bus) : std::string_view();
+      device.place = std::string(after("device")) + " " + std::string(on_bus);
     }
     device.process = after("Pid");
     device.group = after("Group");
@@ -568,6 +574,7 @@ class TextReader {
   void read_settings(const Tokens& words) {
     iterations_.reset();
     check_end();
+    has_failed_ = false;  // these settings are those of another run
     largest_ = 0.0;
     most_bytes_.reset();
     step_factor_.reset();
@@ -583,9 +590,9 @@ class TextReader {
       if (words[i] == "graph:" && count.value_or(0) > 0) run_.uses_graphs = true;
       if (words[i] != "iters:") continue;
       if (words[i - 1] == "warmup") {
-        run_.warmup = count;
+        run_.warmup = least_of(run_.warmup, count);
       } else if (words[i - 1] == "agg") {
-        run_.aggregated = count;
+        run_.aggregated = std::max(run_.aggregated, count);
       } else if (count && *count > 0) {
         iterations_ = count;
       }

@@ -614,11 +614,15 @@ void say_what_no_question_tests(const Comparison& comparison, const Session& ses
     }
     return json;
   };
+  const auto merging = [](const Stack& stack) {
+    const RedistributionOptions& options = stack.redistribution;
+    return std::tuple(options.merge, options.merge_rule, options.merge_checks_all_gather);
+  };
   std::vector<std::string> others;
   for (const Stack& stack : std::span(comparison.stacks).subspan(1)) {
-    if (besides_merging(stack) == besides_merging(comparison.stacks[0])) {
-      others.push_back(stack.name);
-    }
+    const Stack& baseline = comparison.stacks[0];
+    if (merging(stack) == merging(baseline)) continue;
+    if (besides_merging(stack) == besides_merging(baseline)) others.push_back(stack.name);
   }
   if (others.empty()) return;
   std::cerr << "shardlab: "

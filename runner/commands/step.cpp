@@ -262,7 +262,8 @@ std::string heads_note(const StepArguments& arguments, const ModelShape& shape) 
 // Says that what is sharded over fsdp alone has no ranks to be sharded over.
 std::string replicas_note(const TrainingRun& run) {
   const DataGroups groups = data_groups(run);
-  if (groups.shards > 1 || groups.replicas == 1) return "";
+  const bool shards_experts = run.shape.experts && groups.expert_shards > 1;
+  if (groups.shards > 1 || groups.replicas == 1 || shards_experts) return "";
   return "  note: " + std::string(name_of(run.sharding)) +
          " shards nothing here, since the ranks of dp are replicas; fsdp=" +
          std::to_string(groups.replicas) + " in place of dp=" + std::to_string(groups.replicas) +
@@ -393,6 +394,8 @@ std::string unread_changes_note(const Session& session, const PredictedStep& ste
       const PredictedStep without = predict(topology);
       if (step_json(without.subject, without.prediction, topology) != with_all) continue;
     } catch (const ConfigError&) {
+      continue;  // without the change there is no step, so that it is read
+    } catch (const InputError&) {
       continue;
     }
     note += "  note: --set " + printable(change.text) +

@@ -41,8 +41,9 @@ std::string summary_text(const nlohmann::json& summary, const TextStyle& style) 
                           "order dependent", "mean regret %"});
   for (const nlohmann::json& row : summary) {
     const nlohmann::json& regret = row["mean_regret_percent"];
+    const auto count = [&](const char* key) { return row[key].is_null() ? "-" : row[key].dump(); };
     table.add({row["topology"], row["suite"], row["stack"], row["questions"].dump(),
-               row["flips"].dump(), row["ties"].dump(), row["order_dependent"].dump(),
+               row["flips"].dump(), count("ties"), count("order_dependent"),
                regret.is_null() ? "-" : style.rounded(regret.get<double>(), 2)});
   }
   std::string text = table.text() + "  flips: choices that differ from those of " +

@@ -108,8 +108,9 @@ Audit audit(const TiesArguments& arguments, Session& session) {
       loop.stop());
   if (done < audit.questions.size()) {
     for (reports::SuiteSource& suite : audit.suites) {
-      suite.source += "; interrupted after " + std::to_string(done) + " of " +
-                      std::to_string(audit.questions.size()) + " questions in all";
+      suite.source += (suite.source.empty() ? "" : "; ") + std::string("interrupted after ") +
+                      std::to_string(done) + " of " + std::to_string(audit.questions.size()) +
+                      " questions in all";
     }
   }
   audit.questions.resize(done);
@@ -162,10 +163,11 @@ std::string flip_text(const std::optional<PriceFlip>& flip, const TextStyle& sty
   return std::string(flip->parameter) + " x" + style.figures(factors)[0];
 }
 
-// That a search which does not list every candidate may find fewer ties than there are.
+// That the search with a queue, which stops at the first of the cheapest, may find fewer ties than
+// there are.
 std::string other_search_text(const Audit& audit) {
   const std::string search = audit.stack.value("search", "full");
-  if (search == "full") return "";
+  if (search != name_of(SearchKind::kDijkstra)) return "";
   return "  these are the ties among all candidates; the stack's search, " + search +
          ", does not list them all, so that fewer of its choices may depend on their order "
          "(compare counts those)\n";

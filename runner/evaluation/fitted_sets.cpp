@@ -89,15 +89,16 @@ std::string fitted_warning(const Stack& stack, std::span<const MeasurementSet> s
       known_to_prior.push_back(set.name);
     }
   }
-  const std::string says_nothing = " say nothing about runs that it has not seen";
-  if (!known.empty()) {
-    return stack.name + " was fitted to " + these(sets, known) + ": its errors on " +
-           (known.size() == 1 ? "it" : "them") + says_nothing;
+  std::string seen;
+  if (!known.empty()) seen = stack.name + " was fitted to " + these(sets, known);
+  if (!known_to_prior.empty()) {
+    seen += (seen.empty() ? stack.name + " was fitted" : ", and") +
+            " with the shipped logs as its prior, which hold " + these(sets, known_to_prior);
   }
-  if (known_to_prior.empty()) return "";
-  return stack.name + " was fitted with the shipped logs as its prior, which hold " +
-         these(sets, known_to_prior) + ": its errors on " +
-         (known_to_prior.size() == 1 ? "it" : "them") + says_nothing;
+  if (seen.empty()) return "";
+  const bool is_one = known.size() + known_to_prior.size() == 1;
+  return seen + ": its errors on " + (is_one ? "it" : "them") +
+         " say nothing about runs that it has not seen";
 }
 
 }  // namespace shardlab

@@ -26,7 +26,7 @@ namespace shardlab {
 [[nodiscard]] std::string fitted_warning(const Stack& stack, std::span<const MeasurementSet> sets,
                                          const ConfigStore& store);
 
-// Whether two sets hold the same times, or have the name of one shipped log.
+// Whether two sets hold the same times, or have one name.
 [[nodiscard]] bool is_same_run(const MeasurementSet& a, const MeasurementSet& b);
 
 }  // namespace shardlab

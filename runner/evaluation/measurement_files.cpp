@@ -137,15 +137,34 @@ MeasurementSet read_measurement(const ConfigStore& store, const std::string& fil
 
 namespace {
 
-// Puts the name of its folder in front of the name of each set that another folder has too, so that
-// "day1/run" and "day2/run" are told apart. `folders` has that of each set.
-void tell_apart(std::vector<MeasurementSet>& sets, const std::vector<std::string>& folders) {
-  std::map<std::string, std::set<std::string>> folders_of;
+// The last parts of a path: "day1/h100" of "logs/day1/h100" for two parts.
+std::string last_parts(const std::filesystem::path& path, std::size_t parts) {
+  std::filesystem::path rest = path;
+  std::filesystem::path last = rest.filename();
+  for (std::size_t i = 1; i < parts && rest.has_parent_path(); ++i) {
+    rest = rest.parent_path();
+    last = rest.filename() / last;
+  }
+  return last.string();
+}
+
+// Puts the folder of each set that another folder has too in front of its name, with as many parts
+// of its path as tell the folders apart: "day1/run" and "day2/run". `folders` has that of each set.
+void tell_apart(std::vector<MeasurementSet>& sets,
+                const std::vector<std::filesystem::path>& folders) {
+  std::map<std::string, std::set<std::filesystem::path>> folders_of;
   for (std::size_t i = 0; i < sets.size(); ++i) folders_of[sets[i].name].insert(folders[i]);
   for (std::size_t i = 0; i < sets.size(); ++i) {
-    if (folders_of[sets[i].name].size() > 1 && !folders[i].empty()) {
-      sets[i].name = folders[i] + "/" + sets[i].name;
+    const std::set<std::filesystem::path>& all = folders_of[sets[i].name];
+    if (all.size() < 2 || folders[i].empty()) continue;
+    constexpr std::size_t kMostParts = 16;
+    std::size_t parts = 1;
+    for (; parts < kMostParts; ++parts) {
+      std::set<std::string> different;
+      for (const std::filesystem::path& folder : all) different.insert(last_parts(folder, parts));
+      if (different.size() == all.size()) break;
     }
+    sets[i].name = last_parts(folders[i], parts) + "/" + sets[i].name;
   }
 }
 
@@ -156,9 +175,9 @@ std::vector<MeasurementSet> read_measurements(const ConfigStore& store,
                                               const SourceHints& hints) {
   std::vector<CollectiveTrace> run;
   std::vector<MeasurementSet> sets;
-  std::vector<std::string> folders;
+  std::vector<std::filesystem::path> folders;
   std::set<std::filesystem::path> seen;
-  std::string folder;
+  std::filesystem::path folder;
   for (const std::string& file : files) {
     const std::filesystem::path path = store.find(ConfigKind::kMeasurement, file);
     // Rows that are read twice could be fitted and then seem to confirm the fit.
@@ -172,7 +191,7 @@ std::vector<MeasurementSet> read_measurements(const ConfigStore& store,
       finish_run(run, hints, sets);
       folders.resize(sets.size(), folder);
     }
-    folder = path.parent_path().filename().string();
+    folder = path.parent_path();
     add_content(std::move(content), hints, run, sets);
     folders.resize(sets.size(), folder);
   }

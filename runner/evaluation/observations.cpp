@@ -69,11 +69,14 @@ std::string slower_than_links(const MeasurementSet& set, const Topology& topolog
   }
   if (!best || best_share <= 0.0 || best_share >= kSlowShare) return "";
   const Observation& row = seen.rows[*best];
+  const std::string other_links =
+      set.hosts > 1 ? " (--topology, or a line \"# interconnect_inter: 8 x 400 Gb/s per node\")"
+                    : " (--topology)";
   return seen.labels[*best] + ": " + std::string(to_string(row.query.kind)) + " of " +
-         format_bytes(row.query.full_bytes) + " takes " + format_double(row.time_us) + " us, " +
+         format_bytes(row.query.full_bytes) + " takes " + format_fixed(row.time_us, 0) + " us, " +
          format_fixed(1.0 / best_share, 0) + " times what the links of " + topology.name() +
-         " need, and no other large message is nearer; the run had other links (--topology, or a "
-         "line \"# interconnect_inter: 8 x 400 Gb/s per node\"), or it was not healthy";
+         " need, and no other large message is nearer; the run had other links" + other_links +
+         ", or it was not healthy";
 }
 
 }  // namespace

@@ -435,6 +435,7 @@ nlohmann::json Sweep::summary() const {
     std::size_t questions = 0;
     std::size_t ties = 0;
     std::size_t order_dependent = 0;
+    bool knows_ties = true;  // recorded choices do not tell
     std::size_t flips = 0;
     std::size_t judged = 0;
     double regret_percent = 0.0;
@@ -471,6 +472,7 @@ nlohmann::json Sweep::summary() const {
       const nlohmann::json& answer = answers[s];
       ++own.questions;
       own.ties += answer["ties"].get<std::size_t>() > 1 ? 1U : 0U;
+      own.knows_ties = own.knows_ties && answer["ties"] != 0;
       own.order_dependent += answer["flips_with_order"].get<bool>() ? 1U : 0U;
       own.flips += answer["choice"] != answers[0]["choice"] ? 1U : 0U;
       if (answer["reference_us"].is_null() || json["best_us"].is_null()) continue;
@@ -491,8 +493,9 @@ nlohmann::json Sweep::summary() const {
          {"suite", experiment_.suites[i / stacks % suites].name},
          {"stack", experiment_.stacks[i % stacks].name},
          {"questions", own.questions},
-         {"ties", own.ties},
-         {"order_dependent", own.order_dependent},
+         {"ties", own.knows_ties ? nlohmann::json(own.ties) : nlohmann::json()},
+         {"order_dependent",
+          own.knows_ties ? nlohmann::json(own.order_dependent) : nlohmann::json()},
          {"flips", own.flips},
          {"mean_regret_percent",
           own.judged > 0 ? nlohmann::json(own.regret_percent / static_cast<double>(own.judged))

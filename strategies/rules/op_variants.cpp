@@ -134,7 +134,8 @@ std::string OpVariants::text() const {
 
 const OpRule& OpVariants::rule(std::string_view op) {
   const auto found = std::ranges::find(rules_, op, &OpRule::op);
-  if (found == rules_.end()) throw InputError(std::string(op) + ": has no derived rule");
+  if (found == rules_.end())
+    throw InputError(std::string(op) + ": has no derived rule; valid: the ops of the source");
   return *found;
 }
 
@@ -155,9 +156,16 @@ OpCall OpVariants::base_call(const Variant& variant, const OpCall& call) const {
   base.op = variant.base.op;
   const std::size_t outs = variant.out_tensors;
   const auto is_given = [](const TensorArg& arg) { return !arg.is_list && !arg.is_absent(); };
-  if (base.inputs.size() < outs ||
-      !std::all_of(base.inputs.end() - static_cast<std::ptrdiff_t>(outs), base.inputs.end(),
-                   is_given)) {
+  const std::optional<OpSchema> schema = find_op_schema(variant.op);
+  const auto tensors = std::ranges::count_if(
+      schema->arguments, [](const SchemaArgument& argument) { return argument.is_tensor(); });
+  const auto of_outs =
+      base.inputs.end() - static_cast<std::ptrdiff_t>(std::min(outs, base.inputs.size()));
+  const bool may_lack = std::ranges::any_of(schema->arguments, [](const SchemaArgument& argument) {
+    return argument.kind == SchemaArgument::Kind::kOptionalTensor;
+  });
+  if ((!may_lack && std::ssize(base.inputs) != tensors) || base.inputs.size() < outs ||
+      !std::all_of(of_outs, base.inputs.end(), is_given)) {
     throw InputError(call.op + ": takes its operands and, as the last arguments, " +
                      (outs == 1 ? "the out tensor" : std::to_string(outs) + " out tensors"));
   }

@@ -26,7 +26,7 @@
 namespace shardlab {
 
 // A source of rules, so that the functions of a derived rule can ask for the rule that it comes
-// from.
+// from. It knows its ops by their full names; RuleTable finds them by short ones.
 class OpVariants final : public RuleSource {
  public:
   // `listed` are the rules that hold in the release, which are copied.

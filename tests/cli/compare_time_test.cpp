@@ -343,5 +343,24 @@ TEST(CompareTime, ThePenaltyOfAllToAllIsAParameter) {
                 ", changed by --set stack.transitions.all_to_all_penalty_us=0");
 }
 
+// No question of a suite has a flattened mesh, without which nothing is merged.
+TEST(CompareCommand, SaysWhereNoQuestionTestsHowAStackMerges) {
+  const TemporaryFolder folder;
+  folder.write("merging.json",
+               R"({"schema": "shardlab/stack/1", "base": "dtensor-v3", "name": "merging",
+                   "merge": "price"})");
+  folder.write("copy.json",
+               R"({"schema": "shardlab/stack/1", "base": "dtensor-v3", "name": "copy"})");
+  const auto said = [&](const std::string& candidate) {
+    return run_shardlab({"compare", "--baseline", "dtensor-v3", "--candidate", candidate, "--suite",
+                         "ops-small"},
+                        folder.path())
+        .err;
+  };
+  EXPECT_NE(said("merging.json").find("how merging merges collectives is not tested here"),
+            std::string::npos);
+  EXPECT_EQ(said("copy.json").find("merge"), std::string::npos);
+}
+
 }  // namespace compare_time_test
 }  // namespace shardlab::testing_support

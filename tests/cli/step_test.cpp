@@ -115,6 +115,14 @@ TEST(StepCommand, OptionsChangeWhatTheySay) {
   EXPECT_EQ(json_of(with(kSmall, {"--recompute", "auto"}))["recompute"], "none");
 }
 
+// Without the change there is no step, so that it is not asked whether it changes one.
+TEST(StepCommand, MayNeedAChangeOfTheTopology) {
+  const ProcessResult done = run_shardlab({"step", "llama3-8b", "--mesh", "fsdp=8", "--precision",
+                                           "mxfp8", "--set", "device.peak_tflops.f4e2m1=4000"});
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_EQ(done.out.find("changes nothing"), std::string::npos) << done.out;
+}
+
 // Heads of some models do not make up the width: 64 heads of 128 for a width of 5,120.
 TEST(StepCommand, ASizeThatTheModelHasChangesNothing) {
   const Words qwen = {"step", "qwen3-32b", "--mesh", "fsdp=8", "--layers", "2", "--seq", "2048"};

@@ -363,6 +363,22 @@ TEST_F(Sweeps, AChangeOfStacksLeavesTheReferenceAsItIs) {
   EXPECT_GT(compared, 100U);
 }
 
+TEST_F(Sweeps, RecordedChoicesTellNothingOfTies) {
+  ASSERT_EQ(run_shardlab({"record", "--suite", "ops-small", "--stack", "dtensor-v3", "--out",
+                          "own.choices.json"},
+                         folder_.path())
+                .exit_code,
+            0);
+  folder_.write("recorded.json", R"({"schema": "shardlab/experiment/1", "topologies": ["h100"],
+    "suites": ["ops-small"], "stacks": ["dtensor-v3", "own.choices.json"]})");
+  const ProcessResult run = sweep({"--out", "recorded", "--format", "json"}, "recorded.json");
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const json summary = json::parse(run.out)["summary"];
+  EXPECT_GT(summary[0]["ties"], 0);
+  EXPECT_TRUE(summary[1]["ties"].is_null()) << summary;
+  EXPECT_TRUE(summary[1]["order_dependent"].is_null()) << summary;
+}
+
 TEST_F(Sweeps, ASeedDrawsOtherQuestions) {
   const std::string one = whole("small.json");
   const auto seeded = [&](const std::string& out, const std::string& seed) {

@@ -222,6 +222,20 @@ TEST(ValidateCommand, KnowsTheRunThatTheStackWasFittedTo) {
   EXPECT_EQ(both["by"]["file"].size(), 2U);
   EXPECT_EQ(both["by"]["file"]["day1/all_reduce"]["points"], 1);
   EXPECT_EQ(both["by"]["file"]["day2/all_reduce"]["points"], 1);
+  folder.write("day1/h100/run.txt", head + row);
+  folder.write("day2/h100/run.txt", head + other);
+  const json deeper = json::parse(run({"validate", "day1/h100/run.txt", "day2/h100/run.txt",
+                                       "--stack", "mine.json", "--format", "json"}));
+  EXPECT_EQ(deeper["by"]["file"]["day1/h100/run"]["points"], 1);
+  EXPECT_EQ(deeper["by"]["file"]["day2/h100/run"]["points"], 1);
+  // What the stack was fitted to and what its prior holds are both said.
+  const json seen = json::parse(run({"validate", "copy.txt", "h100_1x8_all_reduce_dgxc", "--stack",
+                                     "mine.json", "--format", "json"}))["warnings"];
+  EXPECT_EQ(
+      seen,
+      json({"mine was fitted to 1 of these 2 sets, such as copy, and with the shipped logs as "
+            "its prior, which hold 1 of these 2 sets, such as h100_1x8_all_reduce_dgxc: "
+            "its errors on them say nothing about runs that it has not seen"}));
 }
 
 TEST(ValidateCommand, DoubtsALogThatIsFarTooSlow) {

@@ -33,6 +33,15 @@ class ScoreboardFigures(unittest.TestCase):
             medians = scores[name.replace(",", "")][0::4]
             self.assertEqual(cells, [f"{median} %" for median in medians], name)
 
+    def test_steps_of_sources_that_were_held_out(self):
+        held_out = table(SCOREBOARD, "## whole sources held out")["shardlab"]
+        given = table(SCOREBOARD, "## 3 rows of a new source given")["shardlab"]
+        page = (ROOT / "docs" / "predict-a-step.md").read_text().replace("\n", " ")
+        self.assertIn(f"more than {held_out[0]} % and one in ten by more than {held_out[1]} %; with three of its rows given, "
+                      f"by {given[0]} % and {given[1]} %", page)
+        page = (ROOT / "docs" / "limits.md").read_text().replace("\n", " ")
+        self.assertRegex(page, rf"the median error is {held_out[0]} %, and {held_out[4]} % on dense +models")
+
     def test_regret_of_choices(self):
         page = table((ROOT / "docs" / "trust.md").read_text(), "| stack | above the best choice |")
         scores = table(SCOREBOARD, "| stack | dearer | mean |")

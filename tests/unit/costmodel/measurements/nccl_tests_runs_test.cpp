@@ -147,6 +147,9 @@ TEST(NcclTestsRuns, SettingsAreFoundOutsideTheProgramsLine) {
   EXPECT_EQ(settings("mpirun -np 2 \\\n  -x NCCL_ALGO=Ring -x NCCL_PROTO=Simple \\\n  ./run\n"),
             "NCCL_ALGO=Ring NCCL_PROTO=Simple");
   EXPECT_EQ(settings("export NCCL_PROTO=LL\nexport NCCL_DEBUG=INFO\n"), "NCCL_PROTO=LL");
+  EXPECT_EQ(settings("export NCCL_PROTO=LL128\nexport NCCL_PROTO=LL\n"),
+            "NCCL_PROTO=LL128 NCCL_PROTO=LL");
+  EXPECT_EQ(settings("export NCCL_ALGO=Ring,Tree\n"), "NCCL_ALGO=Ring,Tree");
   EXPECT_EQ(settings("srun --export=ALL,NCCL_IB_DISABLE=1,NCCL_ALGO= ./run\n"),
             "NCCL_IB_DISABLE=1");
   EXPECT_EQ(settings("a:1:1 [0] NCCL INFO NCCL_IB_DISABLE set by environment to 1.\n"
@@ -157,6 +160,15 @@ TEST(NcclTestsRuns, SettingsAreFoundOutsideTheProgramsLine) {
   EXPECT_EQ(settings("MY_NCCL_ALGO=Ring NCCL_NETS=3\n"
                      "a:1:1 [0] NCCL INFO Using network IB\n"),
             "");
+}
+
+// A line that was cut in front of the bus, which says where a device is.
+TEST(NcclTestsRuns, ADamagedDeviceKeepsItsName) {
+  std::string log = kBroadcast + devices({"a", "b"}) + kRow;
+  const std::size_t bus = log.find('[');
+  ASSERT_NE(bus, std::string::npos);
+  log.erase(bus, 1);
+  EXPECT_EQ(read(log).gpu, "NVIDIA H100");
 }
 
 TEST(NcclTestsRuns, HowTheCallsWereLaunchedIsSaid) {
