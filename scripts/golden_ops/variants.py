@@ -63,9 +63,11 @@ def results_of(base, tensors, args, own):
 
 def form(rng, base, overload):
     """A call of the form: that of its base and, where it writes to `out` tensors, one of them for each result."""
+    import torch
+
     name = base if overload == "default" else f"{base}.{overload}"
     of = bases()[name]
-    short = {getattr(__import__("torch"), long): dtype for dtype, long in DTYPES.items()}
+    short = {getattr(torch, long): dtype for dtype, long in DTYPES.items()}
     while True:
         tensors, args = drawn()[of](rng, *(of.split(".") if "." in of else (of, "default")))
         results, others = results_of(of, tensors, args, "f32"), results_of(of, tensors, args, "bf16")

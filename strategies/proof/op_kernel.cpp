@@ -10,6 +10,7 @@
 #include "costmodel/base/text.h"
 #include "sim/counter_hash.h"
 #include "sim/tensor_kernels.h"
+#include "strategies/rules/rule_table.h"
 
 namespace shardlab {
 namespace {
@@ -88,6 +89,17 @@ const HostTensor& LocalCall::required_tensor(std::size_t i) const {
 }
 
 LocalResult run_op_kernel(const LocalCall& call) {
+  if (const std::optional<OpCall> base = base_call_of(call.call)) {
+    const std::size_t tensors = std::min(base->tensors().size(), call.inputs.size());
+    const auto of_inputs = [&](auto all) { return all.first(std::min(tensors, all.size())); };
+    return run_op_kernel({.call = *base,
+                          .memory = call.memory,
+                          .inputs = of_inputs(call.inputs),
+                          .input_rows = of_inputs(call.input_rows),
+                          .output_shapes = call.output_shapes,
+                          .input_shapes = of_inputs(call.input_shapes),
+                          .output_rows = call.output_rows});
+  }
   const OpKernel* kernel = find_op_kernel(call.call.op);
   if (kernel == nullptr) {
     throw InputError(call.call.op + " has no reference kernel, so it can't be executed");

@@ -79,7 +79,8 @@ struct OpKernelFamily {
 [[nodiscard]] std::span<const OpKernelFamily* const> all_op_kernels();
 // The kernel of an op, or null if it has none.
 [[nodiscard]] const OpKernel* find_op_kernel(std::string_view op);
-// Runs the kernel of the call's op. Throws InputError if there is none.
+// Runs the kernel of the call's op; for a form that a release derives (rule_table.h), the kernel of
+// the op that it comes from, without the `out` tensors. Throws InputError if there is none.
 [[nodiscard]] LocalResult run_op_kernel(const LocalCall& call);
 
 // -- For kernels -----------------------------------------------------------------------------

@@ -128,6 +128,16 @@ OpRule OpVariants::derived(const Variant& variant) {
   return rule;
 }
 
+const OpRule* OpVariants::base_of(std::string_view op) const {
+  const auto found = by_op_.find(op);
+  return found == by_op_.end() ? nullptr : &found->second->base;
+}
+
+std::optional<OpCall> OpVariants::base_call_of(const OpCall& call) const {
+  const auto found = by_op_.find(call.op);
+  return found == by_op_.end() ? std::nullopt : std::optional(base_call(*found->second, call));
+}
+
 std::string OpVariants::text() const {
   return "forms that DTensor of PyTorch " + std::string(torch_version(release_)) + " derives";
 }

@@ -15,6 +15,7 @@
 
 #include <deque>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -33,6 +34,12 @@ class OpVariants final : public RuleSource {
   OpVariants(std::span<const OpRule> listed, Release release);
 
   [[nodiscard]] std::span<const OpRule> rules() const { return rules_; }
+
+  // The rule that a form's rule comes from; null for other ops.
+  [[nodiscard]] const OpRule* base_of(std::string_view op) const;
+  // The call of the op that the form comes from, without the `out` tensors; nothing for other ops.
+  // Throws InputError where `out` tensors are missing.
+  [[nodiscard]] std::optional<OpCall> base_call_of(const OpCall& call) const;
 
   [[nodiscard]] std::string text() const override;
   [[nodiscard]] const OpRule& rule(std::string_view op) override;

@@ -87,6 +87,15 @@ const OpRule* RuleTable::find(std::string_view op) const {
   return rules.empty() ? nullptr : rules.front();
 }
 
+std::optional<OpCall> base_call_of(const OpCall& call) {
+  const OpName name = split_op_name(call.op);
+  if (name.overload == "default" && !name.base.ends_with('_')) return std::nullopt;
+  for (const ReleaseEntry& entry : kReleases) {
+    if (auto base = rule_table(entry.release).variants()->base_call_of(call)) return base;
+  }
+  return std::nullopt;
+}
+
 void expect_one_overload(std::string_view op, std::span<const OpRule* const> named) {
   if (named.size() < 2 || !split_op_name(op).overload.empty()) return;
   std::vector<std::string> ops;

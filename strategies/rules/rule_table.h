@@ -10,6 +10,7 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -48,6 +49,8 @@ class RuleTable {
   [[nodiscard]] std::span<const OpRule> derived() const {
     return rules().last(variants_ == nullptr ? 0 : variants_->rules().size());
   }
+  // The rules that are derived, with those that they come from; null for other sets.
+  [[nodiscard]] const OpVariants* variants() const { return variants_.get(); }
   [[nodiscard]] std::vector<const OpRule*> named(std::string_view op) const {
     return names_.named(op);
   }
@@ -62,6 +65,10 @@ class RuleTable {
 };
 
 [[nodiscard]] const RuleTable& rule_table(RuleSet set);
+
+// The call of the op that a form comes from (op_variants.h), which some release derives; nothing for
+// other ops. Throws InputError where `out` tensors are missing.
+[[nodiscard]] std::optional<OpCall> base_call_of(const OpCall& call);
 
 // Throws InputError, which lists the overloads, if an op's name leaves out its overload and could
 // mean several of the rules that have the name: none of them is "default", and more than one is

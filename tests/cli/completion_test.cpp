@@ -75,7 +75,8 @@ TEST(Completion, KeepsTheOptionInFrontOfItsValue) {
 
 TEST(Completion, KnowsShortNamesOfOps) {
   EXPECT_THAT(words_for({"select", "--op", "_softmax"}), Contains("_softmax"));
-  EXPECT_THAT(words_for({"rules", "mm", "aten._softmax."}), ElementsAre("aten._softmax.default"));
+  EXPECT_THAT(words_for({"rules", "mm", "aten._safe_softmax."}),
+              ElementsAre("aten._safe_softmax.default"));
 }
 
 TEST(Completion, OffersOnlyOptionsThatTheCommandReadsAndThatAreNotGiven) {

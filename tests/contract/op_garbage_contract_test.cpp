@@ -5,6 +5,7 @@
 // SHARDLAB_TEST_TRACE set, every call is printed before it is made.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -16,6 +17,7 @@
 #include "sim/tensor_kernels.h"
 #include "strategies/proof/op_execution.h"
 #include "strategies/proof/op_sample.h"
+#include "strategies/rules/op_schemas.h"
 #include "strategies/rules/rule_table.h"
 #include "strategies/select/evaluator.h"
 #include "tests/support/op_samples.h"
@@ -371,7 +373,7 @@ class GarbageCalls : public testing::TestWithParam<int> {
     SHARDLAB_TRACE_SEED();
     for (const std::string_view op : asked_ops()) {
       if (testing_support::holds_no_data(op)) continue;
-      const std::vector<SampleCall> samples = sample_calls_of(op, 1);
+      const std::vector<SampleCall> samples = samples_of(op);
       ASSERT_FALSE(samples.empty()) << op;
       for (int n = 0; n < calls_an_op; ++n) {
         const DeviceMesh mesh = random_mesh(random, 3, 4);
@@ -384,6 +386,33 @@ class GarbageCalls : public testing::TestWithParam<int> {
         run_kernel(call, random);
         execute(call, mesh, random);
       }
+    }
+  }
+
+  // The samples of the op; for a form that a release derives, those of its base, each with an `out`
+  // tensor for each result.
+  static std::vector<SampleCall> samples_of(std::string_view op) {
+    for (const ReleaseEntry& entry : kReleases) {
+      const RuleTable& table = rule_table(entry.release);
+      const OpRule* base = table.variants()->base_of(op);
+      if (base == nullptr) continue;
+      std::vector<SampleCall> samples = sample_calls_of(base->op, 1);
+      for (SampleCall& sample : samples) add_outs(*base, table.find(op)->out_tensors, sample);
+      for (SampleCall& sample : samples) sample.call.op = op;
+      return samples;
+    }
+    return sample_calls_of(op, 1);
+  }
+  static void add_outs(const OpRule& base, std::size_t outs, SampleCall& sample) {
+    if (outs == 0) return;
+    const std::vector<TensorMeta> results = base.outputs(sample.call);
+    const auto tensors =
+        std::ranges::count_if(find_op_schema(base.op)->arguments,
+                              [](const SchemaArgument& argument) { return argument.is_tensor(); });
+    sample.call.inputs.resize(static_cast<std::size_t>(tensors));
+    for (const TensorMeta& result : results) {
+      sample.call.inputs.push_back(OpCall::parse_input(result.text() + " R", 1));
+      sample.values.emplace_back();
     }
   }
 

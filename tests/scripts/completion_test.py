@@ -116,7 +116,7 @@ class Completion(unittest.TestCase):
              ["shardlab", "plan", "--from", "S(0)R", "--topology", "h100-roce"]),
             ("shardlab plan --tensor 'bf16[8,8]' --planner gra",
              ["shardlab", "plan", "--tensor", "bf16[8,8]", "--planner", "graph"]),
-            ("shardlab select --op aten._softmax.", ["shardlab", "select", "--op", "aten._softmax.default"]),
+            ("shardlab select --op aten._safe_softmax.", ["shardlab", "select", "--op", "aten._safe_softmax.default"]),
             ("shardlab describe model alpha_b", ["shardlab", "describe", "model", "alpha_beta"]),
             ("shardlab describe program transformer-bl", ["shardlab", "describe", "program", "transformer-block"]),
             ("shardlab solve ml", ["shardlab", "solve", "mlp"]),
@@ -172,7 +172,7 @@ class Completion(unittest.TestCase):
         self.assertEqual(list(offers("shardlab compare --baseline=dtensor-v-c")), ["--baseline=dtensor-v-compute"])
         self.assertEqual(list(offers('shardlab plan --from "S(0)R" --topology h100-ro')), ["h100-roce"])
         self.assertEqual(sorted(offers("shardlab plan --planner ")), ["graph", "greedy"])
-        self.assertEqual(list(offers("shardlab select --op aten._softmax.")), ["aten._softmax.default"])
+        self.assertEqual(list(offers("shardlab select --op aten._safe_softmax.")), ["aten._safe_softmax.default"])
         self.assertEqual(list(offers("shardlab describe model alpha_b")), ["alpha_beta"])
         self.assertEqual(list(offers("shardlab report mine-al")), ["mine-alone.json"])
         self.assertEqual(list(offers("shardlab compare --baseline=mine-al")), ["--baseline=mine-alone.json"])
