@@ -66,8 +66,8 @@ class RuleTable {
 
 [[nodiscard]] const RuleTable& rule_table(RuleSet set);
 
-// The call of the op that a form comes from (op_variants.h), which some release derives; nothing for
-// other ops. Throws InputError where `out` tensors are missing.
+// The call of the op that a form comes from (op_variants.h), which some release derives; nothing
+// for other ops. Throws InputError where `out` tensors are missing.
 [[nodiscard]] std::optional<OpCall> base_call_of(const OpCall& call);
 
 // Throws InputError, which lists the overloads, if an op's name leaves out its overload and could
