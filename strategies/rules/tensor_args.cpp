@@ -99,6 +99,16 @@ Shape required_shape(const OpCall& call, std::size_t arg) {
   return {extents.begin(), extents.end()};
 }
 
+void expect_countable(const OpCall& call, const Shape& result) {
+  std::int64_t elements = 1;
+  for (const std::int64_t extent : result) {
+    elements = saturating_product(elements, std::max<std::int64_t>(extent, 1));
+  }
+  if (elements > std::int64_t{1} << 53U) {
+    throw InputError(call.op + ": the result would have more than 2^53 elements");
+  }
+}
+
 void expect_tensors(const OpCall& call, std::size_t count) {
   const std::size_t found = call.tensors().size();
   if (found == count) return;

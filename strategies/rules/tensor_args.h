@@ -41,6 +41,10 @@ void expect_one_dtype(const OpCall& call, std::size_t first = 0, std::size_t cou
 // tensors.
 [[nodiscard]] const TensorSpec& only_tensor(const OpCall& call);
 
+// Throws InputError for a result of more than 2^53 elements, a dim of extent 0 counted as one of 1:
+// a double, in which prices count bytes, holds no larger integer exactly.
+void expect_countable(const OpCall& call, const Shape& result);
+
 // The length of the rows that a product reads of a local tensor, in elements: the extent of the dim
 // whose elements follow each other in memory, which is the last one unless the strides of the
 // global tensor say otherwise. `classes` has a letter for each dim; a dim that follows without a

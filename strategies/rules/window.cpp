@@ -4,6 +4,7 @@
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/index.h"
+#include "strategies/rules/tensor_args.h"
 
 namespace shardlab {
 namespace {
@@ -124,12 +125,7 @@ ConvolutionWindow::ConvolutionWindow(const OpCall& call, const TensorMeta& input
     windows.push_back(window);
     output.push_back(count);
   }
-  std::int64_t elements = 1;
-  for (const std::int64_t extent : output) {
-    elements = saturating_product(elements, std::max<std::int64_t>(extent, 1));
-  }
-  if (elements > std::int64_t{1} << 53U)
-    throw InputError(call.op + ": the result would have more than 2^53 elements");
+  expect_countable(call, output);
 }
 
 }  // namespace shardlab

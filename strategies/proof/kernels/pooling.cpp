@@ -303,7 +303,7 @@ LocalResult run_max_backward(const LocalCall& local, const OpKernel&) {
           {}};
 }
 
-// Of several elements with one index, the last one stays.
+// Where several elements have the same index, the last of them stays in the output.
 LocalResult run_unpool(const LocalCall& local, const OpKernel&) {
   expect_inputs(local, 2, 2);
   const HostTensor& image = local.inputs[0];

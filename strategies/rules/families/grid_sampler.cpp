@@ -31,13 +31,7 @@ Shape samples_of(const OpCall& call, const TensorMeta& image, const TensorMeta& 
   }
   Shape shape = {image.shape[0], image.shape[1]};
   shape.insert(shape.end(), grid.shape.begin() + 1, grid.shape.end() - 1);
-  std::int64_t elements = 1;
-  for (const std::int64_t extent : shape) {
-    elements = saturating_product(elements, std::max<std::int64_t>(extent, 1));
-  }
-  if (elements > std::int64_t{1} << 53U) {
-    throw InputError(call.op + ": the result would have more than 2^53 elements");
-  }
+  expect_countable(call, shape);
   for (std::size_t d = 2; d < image.shape.size(); ++d) {
     if (image.shape[d] > 0) continue;
     throw InputError(call.op + ": found " + image.text() +

@@ -48,12 +48,7 @@ bool has_batch(const OpCall& call, const TensorMeta& in) { return first_spatial(
 Shape resized(const OpCall& call, const TensorMeta& in, std::span<const std::int64_t> extents) {
   Shape shape = in.shape;
   std::copy(extents.begin(), extents.end(), shape.end() - std::ssize(extents));
-  std::int64_t elements = 1;
-  for (const std::int64_t extent : shape) {
-    elements = saturating_product(elements, std::max<std::int64_t>(extent, 1));
-  }
-  if (elements > std::int64_t{1} << 53U)
-    throw InputError(call.op + ": the result would have more than 2^53 elements");
+  expect_countable(call, shape);
   return shape;
 }
 

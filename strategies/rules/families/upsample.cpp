@@ -40,13 +40,7 @@ std::vector<TensorMeta> outputs(const OpCall& call) {
   }
   Shape larger = smaller;
   std::copy(up.extents.begin(), up.extents.end(), larger.begin() + 2);
-  std::int64_t elements = 1;
-  for (const std::int64_t extent : larger) {
-    elements = saturating_product(elements, std::max<std::int64_t>(extent, 1));
-  }
-  if (elements > std::int64_t{1} << 53U) {
-    throw InputError(call.op + ": the result would have more than 2^53 elements");
-  }
+  expect_countable(call, larger);
   if (up.is_backward && in.shape != larger) {
     throw InputError(call.op + ": found a gradient " + in.text() + "; valid: the output's shape, " +
                      TensorMeta{.dtype = in.dtype, .shape = larger, .strides = {}}.text());
