@@ -34,12 +34,14 @@ parameters and inputs and within its pins, as DTensor chooses at run time; the r
   hosts first, in the shard order `S(0)[1]S(0)[0]`, so that an eighth goes between hosts: that is most of what it saves.
 - `optimum, cut`: what cutting every parameter costs, the small ones too: on 8x8 next to nothing, so cut them all and keep
   the memory; on 64 it is the price of not storing them whole.
-- `dp`: on 64 the cheapest recipe, if the memory is there; on 8x8 its gradients are all-reduced over hosts and then inside
+- `dp`: on 64 the recipe with the smallest sum, if the memory is there, but with a longer step than `fsdp`, which hides more
+  of what it moves behind kernels; on 8x8 its gradients are all-reduced over hosts and then inside
   them, so give data parallel ranks one mesh dim, not two.
-- `fsdp`: the recipe to take: within 5 % of the optimum on 8x8 and within 9 % on 64, less with larger batches, at a fraction
-  of `dp`'s memory.
-- `hsdp`: as fast as `fsdp` on 8x8 with eight times the memory. Its parameters are gathered inside a host only, and what it
-  saves there its gradients cost again, since they are reduced between hosts.
+- `fsdp`: the recipe to take: within 5 % of the optimum on 8x8 and within 4 % on 64, less with larger batches. With
+  64 sequences it peaks at less than half of `dp`'s memory, and still a little above that of a device.
+- `hsdp`: as fast as `fsdp` on 8x8, but about 10 GB more at its peak, since each host holds all parameters and their
+  optimizer's state. Its parameters are gathered inside a host only, and what it saves there its gradients cost again, since
+  they are reduced between hosts.
 - `tp`: kernels show that norms and residuals are computed eight times over: never without sequence parallel norms at
   these lengths.
 - `tp-sp`: the kernels are as fast as the optimum's, and activations cost more than all else that moves: with batches

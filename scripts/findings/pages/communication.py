@@ -150,9 +150,10 @@ def answer(floors: dict[tuple[str, str], list[tuple[float, float]]], halves: dic
     large = [share for (_, band), shares in halves.items() if band == len(BANDS) - 1 for share in shares]
     last = clips[CLIP_RANKS[-1]]
     return (
-        f"At least {text.figure(median(inside))} us inside NVLink and {text.figure(median(between))} us between hosts (medians of logs, "
-        f"which reach from {text.figure(min(inside))} to {text.figure(max(between))} us), however few the bytes. Of halved bytes "
-        f"{100 * median(small):.0f} % arrive as time below 1 MB and {100 * median(large):.0f} % above 256 MB. Clipping's scalar costs "
+        f"One more collective costs at least {text.figure(median(inside))} us inside NVLink and {text.figure(median(between))} us between hosts (medians of logs, "
+        f"which reach from {text.figure(min(inside))} to {text.figure(max(between))} us), however few the bytes. Halving the bytes "
+        f"saves {100 * median(small):.0f} % of what a time in proportion to the bytes would save below 1 MB, and {100 * median(large):.0f} % above "
+        f"256 MB. Clipping's scalar costs "
         f"{text.microseconds(last['all_reduce'])} on {CLIP_RANKS[-1]} simulated ranks, and {text.microseconds(last['wait'])} more of waiting once ranks differ by "
         f"{100 * JITTER:.0f} %, together {text.percent(last['all_reduce'] + last['wait'], last['step'], 2)} of a step of {CLIP_LAYERS} layers; "
         f"one all-reduce for each gradient's norm would take {text.microseconds(last['all_reduce'] * last['gradients'])}.")

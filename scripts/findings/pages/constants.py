@@ -98,13 +98,13 @@ def answer(fitted: dict[str, Constants], held_out: dict[str, dict[str, Constants
     questions = next(iter(decisions.values())).questions
     recorded = sum(number for name, number in questions.items() if not name.startswith("ops-"))
     return (
-        f"Inside a host {text.figure(min(bandwidths))} to {text.figure(max(bandwidths))} instead of 87.7 GB/s and "
-        f"{text.figure(min(starts))} to {text.figure(max(starts))} instead of 6.6 us, by generation{aside}. On sources that the fit has not "
-        f"seen, the median error of prices goes from {text.figure(before[1])} % to {text.figure(after[1])} % from 64 MB on, and from "
+        f"Inside a host, the logs ask for {text.figure(min(bandwidths))} to {text.figure(max(bandwidths))} GB/s instead of 87.7 and for a "
+        f"start of {text.figure(min(starts))} to {text.figure(max(starts))} us instead of 6.6, depending on the generation{aside}. On "
+        f"sources that the fit has not seen, the median error of prices goes from {text.figure(before[1])} % to {text.figure(after[1])} % from 64 MB on, and from "
         f"{text.figure(before[0])} % to {text.figure(after[0])} % below 1 MB. The constants matter for times and hardly for decisions: of {recorded:,} "
         f"questions of recorded programs {f'{min(programs)} to {max(programs)}' if any(programs) else 'none'} changes its answer, and of "
-        f"{questions['ops-full']:,} on random layouts {min(counts)} to {max(counts)} do, of which over all GPUs {told['better']} are better and "
-        f"{told['worse']} worse for certain.")
+        f"{questions['ops-full']:,} on random layouts {min(counts)} to {max(counts)} do; over all GPUs, {told['better']} of these flips are "
+        f"certainly better and {told['worse']} certainly worse.")
 
 
 def body(fitted: dict[str, Constants], held_out: dict[str, dict[str, Constants]], of_gpu: dict[str, list[Row]],

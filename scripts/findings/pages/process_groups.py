@@ -108,6 +108,6 @@ Steps are simulated on one rank, with communication beside kernels, by `{STACK}`
 group are published figures of other people's clusters, of 2 to 128 ranks, listed with their threads in `costmodel/process_group.cpp`
 ([nccl#534](https://github.com/NVIDIA/nccl/issues/534), [#964](https://github.com/NVIDIA/nccl/issues/964),
 [#1412](https://github.com/NVIDIA/nccl/issues/1412), [#1605](https://github.com/NVIDIA/nccl/issues/1605),
-[#1646](https://github.com/NVIDIA/nccl/issues/1646), [nccl-tests#273](https://github.com/NVIDIA/nccl-tests/issues/273)). They differ 40 times, hardly by
-the number of ranks; none was measured here.
+[#1646](https://github.com/NVIDIA/nccl/issues/1646), [nccl-tests#273](https://github.com/NVIDIA/nccl-tests/issues/273)). They differ by up to a factor of 40,
+and hardly with the number of ranks; none was measured here.
 """

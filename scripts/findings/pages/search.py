@@ -199,7 +199,7 @@ def same_sentence(found: dict[tuple[str, str, int], list[Asked]]) -> str:
     for kind in (ROWS_BEFORE, ROWS_SINCE):
         pairs = [(old.candidates, new.candidates) for (each, stack, dims), asked in found.items() if (each, stack) == (kind, STACKS[0])
                  for old, new in zip(asked, found[kind, STACKS[1], dims])]
-        words.append(f"of operators {kind} 2.15 lists fewer candidates in {sum(new < old for old, new in pairs)} of {len(pairs)} questions and more in "
+        words.append(f"for operators {kind}, release 2.15 lists fewer candidates in {sum(new < old for old, new in pairs)} of {len(pairs)} questions and more in "
                      f"{sum(new > old for old, new in pairs)}")
     return f"{words[0].capitalize()}; {words[1]}."
 
