@@ -360,15 +360,14 @@ std::string kernels_note(const StepArguments& arguments) {
 // A profile of another GPU than the prediction's shows how the GPUs differ, and not how far it is
 // off.
 std::string gpu_note(const StepProfile& profile, const Topology& topology) {
-  const std::string_view shipped = topology_of_gpu(profile.gpu);
-  std::string gpu = profile.gpu;
-  for (char& c : gpu) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  const std::string_view family =
-      std::string_view(topology.gpu()).substr(0, topology.gpu().find('-'));
-  if (shipped.empty() || gpu.find(family) != std::string::npos) return "";
+  const std::string shipped(topology_of_gpu(profile.gpu));
+  if (shipped.empty() || is_topology_of(topology, profile.gpu)) return "";
+  const std::string advice = has_own_topology(profile.gpu)
+                                 ? "--topology " + shipped + " predicts the profiled GPU"
+                                 : "no topology of the profiled GPU is shipped, and " + shipped +
+                                       " is that of the most similar one";
   return "  note: the profile is of " + printable(profile.gpu) + ", and the prediction of " +
-         printable(topology.name()) + "; --topology " + std::string(shipped) +
-         " predicts the profiled GPU\n";
+         printable(topology.name()) + "; " + advice + "\n";
 }
 
 std::string groups_note(const PredictedStep& step) {

@@ -124,7 +124,7 @@ void append(std::vector<Predicted>& all, std::vector<Predicted> more) {
 // taken for the most similar one that has: GH200 for an H100.
 std::string topology_name(const Log& log) {
   constexpr std::pair<std::string_view, std::string_view> kStackOf[] = {
-      {"", "h100"}, {"a100-40", "a100"}, {"b300", "b200"}};
+      {"", "h100"}, {"a100-40", "a100"}, {"b300", "b200"}, {"gb300", "gb200"}};
   const std::string_view name = topology_of_gpu(log.set->gpu);
   for (const auto& [topology, of_stack] : kStackOf) {
     if (name == topology) return std::string(of_stack);

@@ -27,7 +27,7 @@ struct GpuName {
 // another machine. PCIe cards and NVL pairs lack the NVSwitch of the machines that are shipped, and
 // MI325X and MI350X have other memory or clocks than MI300X and MI355X.
 constexpr std::array<GpuName, 18> kGpus = {{{"gb200", "gb200"},
-                                            {"gb300", "gb200"},
+                                            {"gb300", "gb300"},
                                             {"gh200", ""},
                                             {"b200", "b200"},
                                             {"b300", "b300"},
@@ -138,6 +138,21 @@ std::string scale_of(const MeasurementSet& set) {
 
 std::string_view topology_of_gpu(std::string_view gpu) { return entry_of(gpu).topology; }
 
+bool has_own_topology(std::string_view gpu) {
+  const GpuName entry = entry_of(gpu);
+  return !entry.topology.empty() && entry.is_of_gpu;
+}
+
+bool is_topology_of(const Topology& topology, std::string_view gpu) {
+  const GpuName entry = entry_of(gpu);
+  if (entry.topology.empty() || !entry.is_of_gpu) return false;
+  if (topology.gpu() == entry.topology) return true;
+  const bool has_own_entry = std::any_of(kGpus.begin(), kGpus.end(), [&](const GpuName& name) {
+    return name.topology == topology.gpu();
+  });
+  return !has_own_entry && topology.gpu().starts_with(std::string(entry.topology) + "-");
+}
+
 TopologyChoice topology_for(const ConfigStore& store, const std::string& named,
                             const MeasurementSet& set) {
   std::string name = named;
@@ -145,7 +160,7 @@ TopologyChoice topology_for(const ConfigStore& store, const std::string& named,
   if (name.empty()) {
     const GpuName entry = entry_of(set.gpu);
     name = entry.topology.empty() ? kFallback : entry.topology;
-    if (entry.topology.empty() || !entry.is_of_gpu) {
+    if (!has_own_topology(set.gpu)) {
       warning =
           "no topology of the GPU \"" + set.gpu + "\" is shipped; " + name + " is used instead";
     }

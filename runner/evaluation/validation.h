@@ -113,6 +113,11 @@ struct TopologyChoice {
                                           const MeasurementSet& set);
 // The shipped topology for a GPU's name, or that of the most similar GPU; "" if there is neither.
 [[nodiscard]] std::string_view topology_of_gpu(std::string_view gpu);
+// Whether that topology describes this very GPU, rather than the most similar one.
+[[nodiscard]] bool has_own_topology(std::string_view gpu);
+// Whether a topology describes a GPU of this name. A variant such as h100-hbm2e does, unless names
+// of GPUs tell it from the others, as they do for a100-40.
+[[nodiscard]] bool is_topology_of(const Topology& topology, std::string_view gpu);
 
 // The set's ranks as one group. Hosts that the topology puts into one NVLink domain count as one
 // domain.

@@ -285,6 +285,17 @@ TEST(StepCommand, StandsBesideAProfile) {
       << other.out;
 
   const TemporaryFolder folder;
+  const std::string name = "NVIDIA H100 80GB HBM3";
+  std::string trace = read_text(bert);
+  ASSERT_NE(trace.find(name), std::string::npos);
+  folder.write("pcie.json", trace.replace(trace.find(name), name.size(), "NVIDIA H100 PCIe"));
+  const ProcessResult pcie = run_shardlab(with(kSmall, {"--profile", "pcie.json"}), folder.path());
+  EXPECT_NE(
+      pcie.out.find("  note: the profile is of NVIDIA H100 PCIe, and the prediction of h100; "
+                    "no topology of the profiled GPU is shipped, and h100 is that of the most "
+                    "similar one\n"),
+      std::string::npos)
+      << pcie.out;
   folder.write("host.json", R"({"traceEvents": []})");
   folder.write("plan.json", "{}");
   expect_error(with(kSmall, {"--profile", "host.json"}), 3,

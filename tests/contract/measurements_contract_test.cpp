@@ -44,7 +44,7 @@ TEST(ShippedMeasurements, AreABroadMix) {
   EXPECT_EQ(rows, 4961U);
   EXPECT_EQ(healthy, 225U);
   EXPECT_EQ(topologies, (std::set<std::string_view>{"", "a100", "a100-40", "b200", "b300", "gb200",
-                                                    "h100", "h200", "mi300x", "mi355x"}));
+                                                    "gb300", "h100", "h200", "mi300x", "mi355x"}));
   EXPECT_GE(scales.size(), 20U);
   EXPECT_EQ(collectives, (std::set<Collective>{Collective::kAllGather, Collective::kAllReduce,
                                                Collective::kReduceScatter, Collective::kAllToAll,

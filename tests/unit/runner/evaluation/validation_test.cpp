@@ -96,7 +96,7 @@ TEST(Validation, TheGpuNamesTheTopology) {
   EXPECT_EQ(topology_of_gpu("H200-SXM-141GB"), "h200");
   EXPECT_EQ(topology_of_gpu("B200 (GCP A4)"), "b200");
   EXPECT_EQ(topology_of_gpu("NVIDIA GB200"), "gb200");
-  EXPECT_EQ(topology_of_gpu("GB300"), "gb200");
+  EXPECT_EQ(topology_of_gpu("GB300"), "gb300");
   EXPECT_EQ(topology_of_gpu("AMD Instinct MI300X"), "mi300x");
   EXPECT_EQ(topology_of_gpu("MI308X"), "");
   EXPECT_EQ(topology_of_gpu("MI325X"), "mi300x");
@@ -105,6 +105,25 @@ TEST(Validation, TheGpuNamesTheTopology) {
   EXPECT_EQ(topology_of_gpu("MI250X (each GCD a GPU)"), "");
   EXPECT_EQ(topology_of_gpu("GH200-96GB"), "");  // contains "H200", but is not one
   EXPECT_EQ(topology_of_gpu("V100-SXM2-16GB"), "");
+}
+
+TEST(Validation, ATopologyIsOfItsGpuAndOfItsVariantsWithoutATopologyOfTheirOwn) {
+  const ConfigStore store = shipped();
+  const auto is_of = [&](const char* topology, const char* gpu) {
+    return is_topology_of(store.topology(topology), gpu);
+  };
+  EXPECT_TRUE(is_of("h100", "NVIDIA H100 80GB HBM3"));
+  EXPECT_TRUE(is_of("h100-roce", "NVIDIA H100 80GB HBM3"));
+  EXPECT_TRUE(is_of("h100-hbm2e", "NVIDIA H100 80GB HBM2e"));
+  EXPECT_TRUE(is_of("a100-40", "NVIDIA A100-SXM4-40GB"));
+  EXPECT_FALSE(is_of("a100", "NVIDIA A100-SXM4-40GB"));
+  EXPECT_FALSE(is_of("a100-40", "NVIDIA A100-SXM4-80GB"));
+  EXPECT_FALSE(is_of("h200", "NVIDIA H100 80GB HBM3"));
+  EXPECT_FALSE(is_of("h100", "NVIDIA H100 PCIe"));
+  EXPECT_FALSE(is_of("h100", "Tesla V100"));
+  EXPECT_TRUE(has_own_topology("NVIDIA GB300"));
+  EXPECT_FALSE(has_own_topology("NVIDIA H100 PCIe"));
+  EXPECT_FALSE(has_own_topology("Tesla V100"));
 }
 
 TEST(Validation, ASetDecidesTheDevicesOfAHost) {
