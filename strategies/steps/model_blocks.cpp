@@ -185,11 +185,25 @@ class BlockFinder {
     for (const auto& [source, gradient] : program_.pairs) {
       if (node(gradient).kind == NodeKind::kGradient) found_.unit[gradient] = found_.unit[source];
     }
-    // From the gradients back along the nodes that carry them.
+    spread_units_of_gradients();
+  }
+
+  // Goes from the gradients back along the nodes that carry them. A value that gradients of several
+  // units read belongs to none of them: it is computed as other values are, before all of them.
+  void spread_units_of_gradients() {
+    std::vector<bool> has_unit(program_.nodes.size(), false);
     for (std::size_t n = program_.nodes.size(); n-- > 0;) {
-      if (!found_.carries_gradient[n]) continue;
       for (const ValueRef& value : values_read(node(n))) {
-        if (found_.carries_gradient[value.node]) found_.unit[value.node] = found_.unit[n];
+        if (!found_.carries_gradient[value.node]) continue;
+        const bool is_of_another_unit =
+            has_unit[value.node] && found_.unit[value.node] != found_.unit[n];
+        if (!found_.carries_gradient[n] || is_of_another_unit) {
+          found_.carries_gradient[value.node] = false;
+          found_.unit[value.node] = -1;
+          continue;
+        }
+        found_.unit[value.node] = found_.unit[n];
+        has_unit[value.node] = true;
       }
     }
   }

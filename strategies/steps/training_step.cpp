@@ -374,36 +374,43 @@ class StepMaker {
   };
 
   // Prepares the units in the order in which the pass reads them. `runs` says which nodes run in
-  // this pass, and `makes` which weights are made in it.
+  // this pass, and `makes` which weights are made in it. A weight may be made of weights of several
+  // units: each node runs in the first unit that needs it, so that its value is there for later ones.
   template <class Runs, class Makes>
   void begin_units(const std::vector<std::size_t>& order, const Runs& runs, const Makes& makes) {
     units_.clear();
     place_of_unit_.assign(blocks_.unit_names.size(), -1);
     next_unit_ = 0;
-    std::vector<bool> needed(program_.nodes.size(), false);
-    const auto unit_at = [&](std::size_t weight) -> WeightUnit& {
+    // By weight: the first place among the units that needs it.
+    std::vector<std::optional<std::size_t>> first_place(program_.nodes.size());
+    const auto need = [&](std::size_t weight, std::size_t place) {
+      first_place[weight] = std::min(first_place[weight].value_or(place), place);
+    };
+    const auto place_of = [&](std::size_t weight) {
       int& place = place_of_unit_[to_index(blocks_.unit[weight])];
       if (place < 0) {
         place = static_cast<int>(units_.size());
         units_.push_back({.unit = blocks_.unit[weight], .nodes = {}, .readers = {}});
       }
-      return units_[to_index(place)];
+      return to_index(place);
     };
     for (const std::size_t n : order) {
       if (!runs(n) || blocks_.is_weight[n]) continue;
       const std::vector<ValueRef> values = reads(n);
       for (std::size_t i = 0; i < values.size(); ++i) {
         if (!blocks_.is_weight[values[i].node]) continue;
-        unit_at(values[i].node).readers.emplace_back(n, i);
-        needed[values[i].node] = true;
+        const std::size_t place = place_of(values[i].node);
+        units_[place].readers.emplace_back(n, i);
+        need(values[i].node, place);
       }
     }
     for (std::size_t n = program_.nodes.size(); n-- > 0;) {
-      if (!needed[n] || !node(n).computes() || !makes(n)) continue;
-      for (const ValueRef& value : reads(n)) needed[value.node] = true;
+      if (!first_place[n] || !node(n).computes() || !makes(n)) continue;
+      for (const ValueRef& value : reads(n)) need(value.node, *first_place[n]);
     }
     for (std::size_t n = 0; n < program_.nodes.size(); ++n) {
-      if (needed[n] && node(n).computes() && makes(n)) unit_at(n).nodes.push_back(n);
+      if (!first_place[n] || !node(n).computes() || !makes(n)) continue;
+      units_[*first_place[n]].nodes.push_back(n);
     }
   }
 
