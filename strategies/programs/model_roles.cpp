@@ -47,7 +47,8 @@ bool is_norm(const ProgramNode& node) {
           has_text(node.op, "group_norm") || has_text(node.op, "rms_norm"));
 }
 bool is_lookup(const ProgramNode& node) {
-  return node.op == "aten.embedding.default" || node.op.starts_with("aten._embedding_bag.");
+  return node.op == "aten.embedding.default" || node.op.starts_with("aten._embedding_bag.") ||
+         node.op.starts_with("aten._embedding_bag_forward_only.");
 }
 bool is_fused_attention(const ProgramNode& node) { return has_text(node.op, "scaled_dot_product"); }
 bool chooses_experts(const ProgramNode& node) {

@@ -89,7 +89,8 @@ class Enumerator {
     return all_.of(value.node).tensors[value.output];
   }
 
-  // Says of each op without a rule which of its nodes are replicated.
+  // Says of each op without a rule which of its nodes are replicated, and how their kernels are
+  // priced: nothing says how many operations such an op takes.
   void note_unknown_ops() {
     std::vector<std::pair<std::string_view, std::vector<std::size_t>>> unknown;
     for (std::size_t n = 0; n < program_.nodes.size(); ++n) {
@@ -109,9 +110,10 @@ class Enumerator {
     constexpr std::size_t kMostNames = 3;
     std::string note = std::string(op) + " has no sharding rule, so ";
     if (nodes.size() == 1) {
-      note += "node " + node(nodes[0]).name + " is replicated";
+      note += "node " + node(nodes[0]).name + " is replicated, and priced by its bytes alone";
     } else {
-      note += "its " + std::to_string(nodes.size()) + " nodes are replicated:";
+      note += "its " + std::to_string(nodes.size()) +
+              " nodes are replicated, and priced by their bytes alone:";
       for (std::size_t i = 0; i < std::min(nodes.size(), kMostNames); ++i) {
         note += (i == 0 ? " " : ", ") + node(nodes[i]).name;
       }

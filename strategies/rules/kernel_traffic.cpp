@@ -17,6 +17,7 @@ const KernelTraffic::Entry* KernelTraffic::find(std::string_view op) {
       {"_amp_foreach_non_finite_check_and_unscale_", Reads::kAll, Writes::kFirst},
       {"_conj", Reads::kNone, Writes::kShared},
       {"_embedding_bag", Reads::kRows},
+      {"_embedding_bag_forward_only", Reads::kRows},
       {"_foreach_addcdiv_", Reads::kAll, Writes::kFirst},
       {"_foreach_addcmul_", Reads::kAll, Writes::kFirst},
       {"_foreach_zero", Reads::kNone},

@@ -119,7 +119,7 @@ DType accumulated_dtype(const OpCall& call, int position, DType input) {
   if (position >= 0) {
     if (const auto asked = dtype_arg(call, static_cast<std::size_t>(position))) return *asked;
   }
-  return is_floating_point(input) ? input : DType::kI64;
+  return is_floating_point(input) || input == DType::kC64 ? input : DType::kI64;
 }
 
 double norm_order(const OpCall& call, std::size_t position) {

@@ -37,7 +37,7 @@ struct ReductionArgs {
 [[nodiscard]] std::optional<DType> dtype_arg(const OpCall& call, std::size_t position);
 // The dtype in which sums, products and scans accumulate: the one that the argument at `position`
 // asks for (-1: the op has no such argument), else i64 for integers and truth values, else the
-// input's.
+// input's, which may be complex.
 [[nodiscard]] DType accumulated_dtype(const OpCall& call, int position, DType input);
 // The order of a norm, which is the argument at `position`: a number, "inf" or "-inf", or 2 if it
 // is absent.

@@ -1,6 +1,7 @@
 #include "strategies/rules/tensor_args.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <utility>
 
@@ -77,6 +78,28 @@ std::int64_t required_integer(const OpCall& call, std::size_t arg) {
   if (arg < call.args.size() && !call.args[arg].is_null()) return call.integer_arg(arg, 0);
   throw InputError(call.op + ": argument " + std::to_string(arg) +
                    " of --args is missing; valid: an integer");
+}
+
+ArangeNumbers arange_numbers(const OpCall& call) {
+  constexpr double kMostNumbers = 1099511627776.0;  // 2^40
+  for (const std::size_t arg : {0U, 1U}) {
+    if (arg < call.args.size() && !call.args[arg].is_null()) continue;
+    throw InputError(call.op + ": argument " + std::to_string(arg) +
+                     " of --args is missing; valid: a number");
+  }
+  ArangeNumbers range{.start = call.number_arg(0, 0.0), .step = call.number_arg(2, 1.0)};
+  const double end = call.number_arg(1, 0.0);
+  const double count = std::ceil((end - range.start) / range.step);
+  if (range.step == 0.0 || !(count >= 0.0 && count <= kMostNumbers)) {
+    throw InputError(call.op + ": found " + call.args.dump() +
+                     "; valid: a start, an end, and a step that leads from the start to the end, "
+                     "with at most 2^40 numbers");
+  }
+  range.count = static_cast<std::int64_t>(count);
+  for (std::size_t arg = 0; arg < std::min<std::size_t>(call.args.size(), 3); ++arg) {
+    if (call.args[arg].is_number_float()) range.dtype = DType::kF32;
+  }
+  return range;
 }
 
 DType named_dtype(const OpCall& call, std::size_t arg, DType fallback) {

@@ -26,6 +26,18 @@ namespace shardlab {
 [[nodiscard]] std::vector<std::int64_t> required_integers(const OpCall& call, std::size_t arg);
 // An integer. Throws InputError also if the argument is missing.
 [[nodiscard]] std::int64_t required_integer(const OpCall& call, std::size_t arg);
+// The numbers of arange(start, end, step), which are the first three arguments: start, start + step
+// and so on, before the end. They are integers where all arguments are, otherwise f32. Throws
+// InputError for a step that never reaches the end, and for more than 2^40 numbers.
+// Source: PyTorch 2.15.0, aten/src/ATen/native/RangeUtils.h, compute_arange_size and
+// arange_check_bounds.
+struct ArangeNumbers {
+  double start = 0.0;
+  double step = 1.0;
+  std::int64_t count = 0;
+  DType dtype = DType::kI64;
+};
+[[nodiscard]] ArangeNumbers arange_numbers(const OpCall& call);
 // The dtype that the argument names, or the fallback if it is missing.
 [[nodiscard]] DType named_dtype(const OpCall& call, std::size_t arg, DType fallback);
 // A shape. Throws InputError also if the argument is missing.

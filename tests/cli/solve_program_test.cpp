@@ -620,7 +620,8 @@ TEST(BadPrograms, AnOpWithoutARuleIsANote) {
       run_shardlab({"solve", "p.json", "--mesh", "2x4", "--format", "json"}, folder.path());
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(json::parse(result.out)["notes"],
-            json::array({"mylib.secret.default has no sharding rule, so node h is replicated"}));
+            json::array({"mylib.secret.default has no sharding rule, so node h is replicated, and "
+                         "priced by its bytes alone"}));
 }
 
 // Another plan is priced only on the mesh that it was made for, as simulate --plan does it, whether

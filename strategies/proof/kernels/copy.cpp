@@ -4,6 +4,7 @@
 
 #include "costmodel/base/error.h"
 #include "strategies/proof/op_kernel.h"
+#include "strategies/rules/tensor_args.h"
 
 namespace shardlab {
 namespace copy_kernels {
@@ -72,23 +73,16 @@ LocalResult run_scalar_tensor(const LocalCall& local, const OpKernel&) {
   expect_inputs(local, 0, 0);
   return {{constant(local, DType::kF32, {}, local.call.number_arg(0, 0.0))}, {}};
 }
-// The numbers from the first of --args up to the second, in steps of the third. Every rank holds
-// all of them.
+// Every rank holds all numbers of the range.
 LocalResult run_arange(const LocalCall& local, const OpKernel&) {
   expect_inputs(local, 0, 0);
-  const std::int64_t start = local.call.integer_arg(0, 0);
-  const std::int64_t end = local.call.integer_arg(1, 0);
-  const std::int64_t step = local.call.integer_arg(2, 1);
-  if (step < 1 || end < start) {
-    throw InputError(local.call.op + ": found start " + std::to_string(start) + ", end " +
-                     std::to_string(end) + " and step " + std::to_string(step) +
-                     "; valid: an end that is not below the start, and a step of at least 1");
-  }
-  const std::int64_t count = (end - start + step - 1) / step;
-  expect_room(local.call.op, count, local.memory);
+  const ArangeNumbers range = arange_numbers(local.call);
+  expect_room(local.call.op, range.count, local.memory);
   std::vector<double> values;
-  for (std::int64_t i = 0; i < count; ++i) values.push_back(static_cast<double>(start + i * step));
-  return {{from_doubles(local.memory, DType::kI64, {count}, values)}, {}};
+  for (std::int64_t i = 0; i < range.count; ++i) {
+    values.push_back(range.start + static_cast<double>(i) * range.step);
+  }
+  return {{from_doubles(local.memory, range.dtype, {range.count}, values)}, {}};
 }
 
 LocalResult run_fill(const LocalCall& local, const OpKernel&) {

@@ -187,6 +187,7 @@ LocalResult run_backward(const LocalCall& local, const OpKernel&) {
 constexpr OpKernel kKernels[] = {
     {.name = "_embedding_bag", .run = run_bags, .needs_output_shapes = true},
     {.name = "_embedding_bag_backward", .run = run_backward},
+    {.name = "_embedding_bag_forward_only", .run = run_bags, .needs_output_shapes = true},
 };
 
 }  // namespace embedding_bag_kernels

@@ -29,6 +29,10 @@ constexpr OpSample kSamples[] = {
      "f32[6,4] | i64[6] below 5 | i64[6] below 6 | i64[6] below 6 | i64[6] positive | i64[6,4] "
      "below 5",
      "[5, false, 2, false, -1]"},
+    {"aten._embedding_bag_forward_only.default", "f32[5,6] | i64[6] below 5 | i64[3] below 6",
+     "[false, 1, false, false, -1]"},
+    {"aten._embedding_bag_forward_only.default",
+     "f32[5,6] distinct | i64[6] below 5 | i64[3] below 6", "[false, 2]"},
     {"aten.embedding.default", "f32[6,4] | i64[6] below 6"},
     {"aten.embedding.default", "f32[5,6] | i64[4,6] below 5"},
     {"aten.embedding_dense_backward.default", "f32[6,4] | i64[6] below 5", "[5, -1, false]"},

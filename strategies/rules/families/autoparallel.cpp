@@ -81,16 +81,9 @@ std::vector<TensorMeta> made_outputs(const OpCall& call) {
     out.shape = {length};
   }
   if (call.op == "aten.arange.start_step") {
-    const std::int64_t start = required_integer(call, 0);
-    const std::int64_t end = required_integer(call, 1);
-    const std::int64_t step = call.integer_arg(2, 1);
-    if (step < 1 || end < start || end - start > (std::int64_t{1} << 40U)) {
-      throw InputError(
-          call.op + ": found " + call.args.dump() +
-          "; valid: a start, an end between the start and 2^40 above it, and a step of 1 or more");
-    }
-    out.dtype = DType::kI64;
-    out.shape = {(end - start + step - 1) / step};
+    const ArangeNumbers range = arange_numbers(call);
+    out.dtype = range.dtype;
+    out.shape = {range.count};
   }
   return {out};
 }

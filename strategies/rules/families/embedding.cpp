@@ -136,7 +136,7 @@ const TensorSpec* weights_of(const OpCall& call, std::size_t i, BagMode mode,
   return weights;
 }
 
-// Arguments: _embedding_bag(weight, indices, offsets, scale_grad_by_freq, mode, sparse,
+// Arguments: _embedding_bag and _embedding_bag_forward_only(weight, indices, offsets, scale_grad_by_freq, mode, sparse,
 // per_sample_weights, include_last_offset, padding_idx). The outputs are the bags, the bag of each
 // lookup, the number of lookups in each bag, and the row that each maximum comes from.
 std::vector<TensorMeta> bag_outputs(const OpCall& call) {
@@ -271,6 +271,7 @@ constexpr OpRule kRules[] = {
     copy_rule("aten._embedding_bag.default", kShardlab, bag_outputs, bag_rows),
     copy_rule("aten._embedding_bag_backward.default", kShardlab, bag_backward_outputs,
               bag_backward_rows),
+    copy_rule("aten._embedding_bag_forward_only.default", kShardlab, bag_outputs, bag_rows),
     copy_rule("aten.embedding.default", kDTensor, embedding_outputs, embedding_rows_of_dtensor),
     copy_rule("aten.embedding.default", kShardlab, embedding_outputs, embedding_rows),
     copy_out_rule<embedding_outputs, embedding_rows_of_dtensor>("aten.embedding.out", kDTensor),

@@ -130,9 +130,12 @@ DType result_dtype(const OpCall& call) {
       return in == DType::kU8 ? in : DType::kB8;
     case Joins::kAvg:
     case Joins::kNorm:
-    case Joins::kPowSum:
-      expect_floating(call, asked.value_or(in));
-      return asked.value_or(in);
+    case Joins::kPowSum: {
+      const DType out = asked.value_or(in);
+      const bool is_complex_mean = joins_of(call.op) == Joins::kAvg && out == DType::kC64;
+      if (!is_complex_mean) expect_floating(call, out);
+      return out;
+    }
     case Joins::kMax:
     case Joins::kMin:
       return in;

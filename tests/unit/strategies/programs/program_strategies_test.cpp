@@ -202,8 +202,8 @@ TEST(ProgramStrategies, AnOpWithoutARuleReplicatesAndIsNoted) {
   const ProgramStrategies all = enumerate_strategies(program, DeviceMesh::parse("2x2"));
   EXPECT_EQ(all.of(1).strategies, 1U);
   EXPECT_EQ(all.strategy_text(all.of(1), 0), "RR<-RR");
-  EXPECT_EQ(all.notes,
-            (Texts{"mylib.secret.default has no sharding rule, so node secret is replicated"}));
+  EXPECT_EQ(all.notes, (Texts{"mylib.secret.default has no sharding rule, so node secret is "
+                              "replicated, and priced by its bytes alone"}));
 }
 
 // One note tells of all nodes of an op.
@@ -213,12 +213,13 @@ TEST(ProgramStrategies, NodesOfOneUnknownOpShareANote) {
   for (int i = 0; i < 4; ++i) y = b.unary("mylib.secret.default", y);
   for (int i = 0; i < 2; ++i) y = b.unary("mylib.other.default", y);
   const Program program = std::move(b).build().program;
-  EXPECT_EQ(
-      enumerate_strategies(program, DeviceMesh::parse("2")).notes,
-      (Texts{"mylib.secret.default has no sharding rule, so its 4 nodes are replicated: secret, "
-             "secret_1, secret_2, ...",
-             "mylib.other.default has no sharding rule, so its 2 nodes are replicated: other, "
-             "other_1"}));
+  EXPECT_EQ(enumerate_strategies(program, DeviceMesh::parse("2")).notes,
+            (Texts{"mylib.secret.default has no sharding rule, so its 4 nodes are replicated, and "
+                   "priced by their bytes alone: secret, "
+                   "secret_1, secret_2, ...",
+                   "mylib.other.default has no sharding rule, so its 2 nodes are replicated, and "
+                   "priced by their bytes alone: other, "
+                   "other_1"}));
 }
 
 // Truth values have no average. The rule set of PyTorch lists it all the same.

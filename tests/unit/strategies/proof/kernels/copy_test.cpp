@@ -38,7 +38,11 @@ INSTANTIATE_TEST_SUITE_P(
                    "[false]",
                    {{1, -2, 1, -2}}},
         KernelCase{"Scalar", "aten.scalar_tensor.default", {}, "[2.5]", {{2.5}}},
-        KernelCase{"Range", "aten.arange.start_step", {}, "[1, 8, 3]", {{1, 4, 7}}}),
+        KernelCase{"Range", "aten.arange.start_step", {}, "[1, 8, 3]", {{1, 4, 7}}},
+        KernelCase{"RangeBackwards", "aten.arange.start_step", {}, "[3, -1, -1]", {{3, 2, 1, 0}}},
+        KernelCase{
+            "RangeOfFractions", "aten.arange.start_step", {}, "[0, 2.0, 0.5]", {{0, 0.5, 1, 1.5}}},
+        KernelCase{"RangeWithoutNumbers", "aten.arange.start_step", {}, "[2, 2.0]", {{}}}),
     [](const auto& test) { return test.param.name; });
 
 TEST(FactoryKernelErrors, SayWhatTheOpTakes) {
@@ -53,7 +57,9 @@ TEST(FactoryKernelErrors, SayWhatTheOpTakes) {
                   "aten.arange.start_step",
                   {},
                   "[0, 4, 0]",
-                  "found start 0, end 4 and step 0; valid: "});
+                  "found [0,4,0]; valid: a start, an end, and a step that leads from"});
+  expect_refused(
+      {"StepAway", "aten.arange.start_step", {}, "[0, 4, -1]", "found [0,4,-1]; valid: "});
 }
 
 // C++ leaves open what becomes of these; the nearest integers that kernels hold stand for them.
