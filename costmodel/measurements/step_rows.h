@@ -1,4 +1,4 @@
-// Published step times of training runs: tokens per second and GPU, with the model, the GPUs, the
+// Published step times of training runs: tokens per second per GPU, with the model, the GPUs, the
 // parallelism and the precision of each run.
 //
 //   const std::vector<StepRow> rows = read_step_rows(text, "rows.csv");

@@ -5,6 +5,7 @@
 
 #include "costmodel/base/parallel.h"
 #include "costmodel/base/text.h"
+#include "reports/number_text.h"
 #include "runner/base/terminal.h"
 #include "runner/base/text_table.h"
 #include "runner/commands/commands.h"
@@ -134,7 +135,8 @@ std::string proofs_text(const std::vector<RuleProof>& proofs, const RulesArgumen
                         const LayoutNames& names, const TextStyle& style) {
   const Totals totals = totals_of(proofs);
   std::string text =
-      "rule set " + arguments.rule_set + ": " + std::to_string(proofs.size()) + " ops, " +
+      "rule set " + arguments.rule_set + ": " +
+      reports::counted(static_cast<std::int64_t>(proofs.size()), "op", "ops") + ", " +
       std::to_string(totals.accepted) + " rows, " + std::to_string(totals.unsound) + " unsound, " +
       std::to_string(totals.missing) + " missing, " + std::to_string(totals.omissions) +
       " known omissions (of " + std::to_string(totals.combinations) + " combinations tried)\n";

@@ -224,7 +224,7 @@ std::string audit_text(const Audit& audit, const TiesArguments& arguments, const
   text += "\n" + without_choice_text(audit) + other_search_text(audit);
   for (const auto& [parameter, choices] : audit.flips) {
     text += "  for " + std::to_string(choices) + (choices == 1 ? " choice, " : " choices, ") +
-            parameter + " is the parameter whose smallest change flips " +
+            parameter + " is the parameter that needs the smallest change to flip " +
             (choices == 1 ? "it\n" : "them\n");
   }
   TextTable table(

@@ -51,9 +51,9 @@ std::vector<std::string> reference_sides(const Stack& reference, std::span<const
       if (shared.empty()) continue;
       const Stack& same_side = with_candidate ? candidate : stacks.front();
       const Stack& other_side = with_candidate ? stacks.front() : candidate;
-      lines.push_back("shares the " + shared + " of " + same_side.name + ", but not of " +
+      lines.push_back("has the " + shared + " of " + same_side.name + ", and not of " +
                       other_side.name + " (" + differs +
-                      "): its verdict on what follows from this alone is no evidence");
+                      "), so its verdict is no evidence about flips that come from this alone");
     }
   }
   return lines;

@@ -174,8 +174,8 @@ void add_common_options(const Command& command, Session& session, const CommonOp
 void add_verify_option(const Command& command, Session& session) {
   command
       .option("--verify", session.verify,
-              "how many questions a live PyTorch is also asked whole, to check its stack; 0 for "
-              "none. Without it: as many as 10 s allow, at least 20")
+              "how many questions to put to a live PyTorch as whole decisions too, to check its "
+              "stack; 0 for none; default: as many as 10 s allow, at least 20")
       .check(integer_from(0, 1'000'000));
 }
 

@@ -345,7 +345,8 @@ std::string Simulation::text(const std::string& title) const {
   } else {
     out += (verified_ ? style.painted(Tone::kGood, "every element is right")
                       : style.painted(Tone::kBad, "WRONG:") + " " + mismatch_) +
-           ", largest error " + style.figure(max_abs_error_) + "; replicas are " +
+           (verified_ ? ", largest rounding error " : ", largest error ") +
+           style.figure(max_abs_error_) + "; replicas are " +
            (replicas_equal_ ? "bitwise equal" : style.painted(Tone::kBad, "NOT bitwise equal")) +
            "\n";
   }

@@ -78,7 +78,7 @@ std::string step_text(const StepSubject& subject, const StepPrediction& predicti
   std::string text = subject.name + " on " + std::to_string(subject.ranks) + " ranks of " +
                      topology.name() + " (" + subject.mesh +
                      "): " + style.rounded(prediction.tokens_per_s_per_gpu, 0) +
-                     " tokens per second and GPU\n";
+                     " tokens per second per GPU\n";
   text += "  a step takes " + style.figure(prediction.step_us * 1e-3) + " ms, " +
           style.rounded(100.0 * prediction.mfu, 1) + " % of the peak rate in bf16 (MFU)\n";
   TextTable times(style, {"where the time goes", "ms", "percent"});
@@ -88,8 +88,8 @@ std::string step_text(const StepSubject& subject, const StepPrediction& predicti
   }
   text += times.text();
   const TrainingMemory& memory = prediction.memory;
-  text += "  it needs " + style.rounded(gib(memory.peak_bytes), 1) + " GiB of " +
-          style.rounded(topology.device().memory_gib, 1) +
+  text += "  it needs " + style.rounded(gib(memory.peak_bytes), 1) + " of the GPU's " +
+          style.rounded(topology.device().memory_gib, 1) + " GiB" +
           (fits(prediction, topology) ? "" : ", so it does not fit") + ", with recomputation " +
           prediction.recompute.text() + "\n";
   TextTable parts(style, {"memory", "GiB"});

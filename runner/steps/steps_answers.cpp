@@ -217,7 +217,7 @@ std::string steps_text(const LoadedSteps& loaded, const std::vector<StepResult>&
   const std::size_t all = loaded.steps.steps.size() + loaded.steps.not_expressed.size();
   std::string text = std::to_string(results.size()) + " of " + std::to_string(all) +
                      " published steps under " + loaded.stack.name +
-                     ", errors of tokens per second and GPU in percent\n";
+                     ", errors of tokens per second per GPU in percent\n";
   TextTable table(style, {"", "rows", "median", "p90", "bias"});
   add_line(table, "all", errors_of(pointers_to(results)), style);
   for (const Cut& cut : cuts_of(results)) {

@@ -67,7 +67,7 @@ TEST(StepCommand, SaysTheSameInWords) {
   EXPECT_EQ(text.exit_code, 0) << text.err;
   EXPECT_EQ(text.out.find("llama3-8b on 8 ranks of h100 (fsdp=8): "), 0U) << text.out;
   for (const char* part :
-       {"tokens per second and GPU", "where the time goes", "GEMMs", "attention", "other kernels",
+       {"tokens per second per GPU", "where the time goes", "GEMMs", "attention", "other kernels",
         "pipeline bubble", "with recomputation none", "activations"}) {
     EXPECT_NE(text.out.find(part), std::string::npos) << part;
   }
@@ -451,7 +451,7 @@ TEST(ValidateSteps, SaysTheSameInWords) {
   folder.write("rows.csv", kRows);
   const ProcessResult text = run_shardlab({"validate", "--steps", "rows.csv"}, folder.path());
   EXPECT_EQ(text.exit_code, 0) << text.err;
-  EXPECT_EQ(text.out.find("3 of 4 published steps under steps, errors of tokens per second and GPU "
+  EXPECT_EQ(text.out.find("3 of 4 published steps under steps, errors of tokens per second per GPU "
                           "in percent\n"),
             0U)
       << text.out;

@@ -73,8 +73,9 @@ def body(cases: list[Case]) -> str:
     for case in cases:
         for who, advice in case.advice.items():
             begin = [f"`{case.recipe}`", f"`{case.mesh}`", who, text.microseconds(advice["step_us"]), advice["tried"]]
-            if not advice["worth"]:
+            if saved(advice) < LEAST_SHARE * advice["step_us"]:
                 rows.append([*begin, "none", "-", "-", "-"])
+                continue
             for one in advice["worth"]:
                 steps = one["break_even_steps"]
                 rows.append([*begin, f"`{','.join(one['axes'])}`", text.microseconds(one["saved_us"]), f"{steps['median']:,.0f}",
@@ -87,7 +88,7 @@ def body(cases: list[Case]) -> str:
              "with the least and the most published time"], rows)}
 
 LLaMA3-8B with {LAYERS} layers, 8192 tokens a sequence; parameters are laid out as in the best plan that follows the recipe. A step saves what is merged
-and does not lie behind kernels, so that many merges save nothing.
+and does not lie behind kernels, so that many merges save nothing. Savings below {100 * LEAST_SHARE:g} % of the step count as none.
 
 ## What to do
 

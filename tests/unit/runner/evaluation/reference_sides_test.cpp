@@ -21,16 +21,16 @@ using Lines = std::vector<std::string>;
 
 TEST(ReferenceSides, ACandidateWithTheReferencesPartsIsSaid) {
   EXPECT_EQ(sides("alpha-beta", {"dtensor-v3", "dtensor-v-compute"}),
-            Lines{"shares the transitions (v-compute) and the compute model (roofline) of "
-                  "dtensor-v-compute, but not of dtensor-v3 (v3, none): its verdict on what "
-                  "follows from this alone is no evidence"});
+            Lines{"has the transitions (v-compute) and the compute model (roofline) of "
+                  "dtensor-v-compute, and not of dtensor-v3 (v3, none), so its verdict is "
+                  "no evidence about flips that come from this alone"});
 }
 
 TEST(ReferenceSides, SoIsABaseline) {
   EXPECT_EQ(sides("alpha-beta", {"dtensor-v-compute", "dtensor-v3"}),
-            Lines{"shares the transitions (v-compute) and the compute model (roofline) of "
-                  "dtensor-v-compute, but not of dtensor-v3 (v3, none): its verdict on what "
-                  "follows from this alone is no evidence"});
+            Lines{"has the transitions (v-compute) and the compute model (roofline) of "
+                  "dtensor-v-compute, and not of dtensor-v3 (v3, none), so its verdict is "
+                  "no evidence about flips that come from this alone"});
 }
 
 TEST(ReferenceSides, PartsThatBothOrNeitherHaveAreNot) {
@@ -54,9 +54,11 @@ TEST(ReferenceSides, AModelWithOtherParametersIsAnotherOne) {
   EXPECT_EQ(lines[0].find("collective model"), std::string::npos) << lines[0];
   const std::vector<Stack> both = {store.stack("nccl"), stacks[1]};
   reference.name = "judge";
-  EXPECT_EQ(reference_sides(reference, both),
-            Lines{"shares the collective model (nccl) of nccl, but not of nccl-nopat (nccl with "
-                  "other parameters): its verdict on what follows from this alone is no evidence"});
+  EXPECT_EQ(
+      reference_sides(reference, both),
+      Lines{"has the collective model (nccl) of nccl, and not of nccl-nopat (nccl with "
+            "other parameters), so its verdict is no evidence about flips that come from this "
+            "alone"});
 }
 
 TEST(ReferenceSides, EachCandidateHasItsLine) {
