@@ -2,9 +2,9 @@
 // comes first (reports/time_text.h), then the flips, then relative regret:
 //
 //   "Changing `dtensor-v3` to `mine` shortens `ops-small` by 2.09 %: its choices take 206.5 us less
-//   than the 9.876 ms of before, by the reference (`alpha-beta`: datasheet, not measured). It flips
-//   132 of 1,204 decisions (11.0 %): 120 of them are improvements, 4 are regressions and 8 cost as
-//   much as before; mean regret falls from 3.2 % to 1.1 %."
+//   than the 9.876 ms that they took before, by the reference (`alpha-beta`: datasheet, not
+//   measured). It flips 132 of 1,204 decisions (11.0 %): 120 of them are improvements, 4 are
+//   regressions and 8 cost as much as before; mean regret falls from 3.2 % to 1.1 %."
 //
 // Names stand in backticks, as every writer's text does (reports/document.h).
 // Tested by tests/unit/reports/summary_test.cpp.

@@ -13,7 +13,8 @@
 namespace shardlab::reports {
 namespace {
 
-// Up to this many candidates are told one by one; of more, only the largest change.
+// Up to this many candidates get a clause each. If there are more, only the largest change is
+// named.
 constexpr std::size_t kCandidatesTold = 3;
 // Up to this many suites (times candidates) a terminal shows each kind of collective on its own.
 constexpr std::size_t kShownByKind = 3;
@@ -82,12 +83,12 @@ std::string left_out_sentence(const Comparison& comparison, std::size_t stack) {
          " left out of the times, because a choice has no price or cannot run.";
 }
 
-// ": its choices take 206.5 us less than the 9.876 ms of before".
+// ": its choices take 206.5 us less than the 9.876 ms that they took before".
 std::string amounts_text(const SuiteChange& change) {
   const std::string amount = duration_text(std::abs(change.delta_us));
   if (!change.percent()) return ": its choices take " + amount + ", where they took no time before";
   return ": its choices take " + amount + less_or_more(change) + " than the " +
-         duration_text(change.baseline_us) + " of before";
+         duration_text(change.baseline_us) + " that they took before";
 }
 
 // "; the other suite, `moe-ep`, does not change", "; the others change by -0.04 % to +0.10 %".

@@ -127,10 +127,12 @@ void add_apply_command(const Command& root, Session& session) {
               "Python file to write; it defines apply(model, mesh) and needs PyTorch alone")
       .required()
       .check(not_empty());
-  command.option("--stack", arguments->stack,
-                 "whose planner chooses the steps; shipped name or path; default: the plan's");
-  command.option("--topology", arguments->topology,
-                 "whose links decide the steps; shipped name or path; default: the plan's");
+  command.option(
+      "--stack", arguments->stack,
+      "stack whose planner chooses the steps: shipped name or path; default: the plan's");
+  command.option(
+      "--topology", arguments->topology,
+      "topology on whose links the steps are chosen: shipped name or path; default: the plan's");
   add_common_options(command, session, {.sets = true});
   command.runs([arguments, &session] { run_apply(*arguments, session); });
 }

@@ -328,8 +328,7 @@ std::string terms_note(const StepAssumptions& assumed) {
   if (std::any_of(terms.terms.begin(), terms.terms.end(), holds)) return "";
   return "  note: " + printable(assumed.stack.name) +
          " has no terms fitted to training steps, so kernels and transfers take what its models "
-         "say; "
-         "`calibrate --steps published --stack " +
+         "say; `calibrate --steps published --stack " +
          printable(assumed.stack.name) + " --out FILE` fits them\n";
 }
 
@@ -500,7 +499,8 @@ void add_step_command(const Command& root, Session& session) {
               "forward passes between two optimizer steps; with a pipeline, its micro-batches")
       .check(integer_from(1, 1 << 16))
       .show_default();
-  command.option("--precision", arguments->precision, "of linear layers")
+  command
+      .option("--precision", arguments->precision, "number format in which linear layers compute")
       .check(one_of<Precision>())
       .show_default();
   command
@@ -514,8 +514,7 @@ void add_step_command(const Command& root, Session& session) {
       .option("--sharding", arguments->sharding,
               "what data-parallel ranks share: full (FSDP), kept-weights (ZeRO-2), optimizer "
               "(ZeRO-1) or none (DDP); default: full if fsdp is above 1, otherwise optimizer, or "
-              "none for a "
-              "program")
+              "none for a program")
       .check(one_of<Sharding>());
   command.flag("--compile", arguments->compile, "fuse kernels as torch.compile does");
   command.flag("--library", arguments->library,
@@ -531,10 +530,10 @@ void add_step_command(const Command& root, Session& session) {
       "--cuda-graphs", arguments->cuda_graphs,
       "replay the step's kernels from CUDA graphs, so that the host launches none of them");
   command.option("--source", arguments->source,
-                 "whose runs: takes the terms that `calibrate --steps` fitted to rows of this "
-                 "source_repo, such as your own");
+                 "use the terms that `calibrate --steps` fitted to runs of this source_repo, such "
+                 "as your own");
   command.option("--software", arguments->software,
-                 "takes the terms that were fitted to rows of this software");
+                 "use the terms that were fitted to runs of this software");
   command
       .option("--optimizer", arguments->optimizer,
               "AdamW in one fused kernel, or as PyTorch's foreach operators")
@@ -547,7 +546,8 @@ void add_step_command(const Command& root, Session& session) {
       .show_default();
   command
       .option("--schedule", arguments->schedule,
-              "of the pipeline; default: 1f1b, or interleaved with --chunks")
+              "order in which the pipeline's ranks run their passes; default: 1f1b, or interleaved "
+              "with --chunks")
       .check(one_of<PipelineSchedule>());
   command.option("--chunks", arguments->chunks, "stages that each rank of the pipeline holds")
       .check(integer_from(1, 1 << 10))
@@ -565,8 +565,7 @@ void add_step_command(const Command& root, Session& session) {
       {"--kv-heads", &arguments->kv_heads, "heads of keys and values"},
       {"--head-dim", &arguments->head_dim,
        "width of a head; default: the width over the heads, where the model's own heads make up "
-       "its "
-       "width"},
+       "its width"},
       {"--ffn", &arguments->ffn, "width of the feed-forward layer, or of an expert"},
       {"--vocabulary", &arguments->vocabulary, "tokens in the vocabulary"},
       {"--experts", &arguments->experts, "experts of a layer"},

@@ -48,11 +48,11 @@ const std::string kBy = ", by the reference (`ref`: datasheet, not measured).";
 TEST(TimeSentence, OneSuiteIsShortenedOrLengthened) {
   EXPECT_EQ(sentence(record_of({one_question("ops", 1000, {980})})),
             "Changing `old` to `new` shortens `ops` by 2.00 %: its choices take 20.00 us less than "
-            "the 1.000 ms of before" +
+            "the 1.000 ms that they took before" +
                 kBy);
   EXPECT_EQ(sentence(record_of({one_question("ops", 1000, {1200})})),
             "Changing `old` to `new` lengthens `ops` by 20.0 %: its choices take 200.0 us more "
-            "than the 1.000 ms of before" +
+            "than the 1.000 ms that they took before" +
                 kBy);
 }
 
@@ -97,16 +97,18 @@ TEST(TimeSentence, WhereAStepIsToldTooNothingIsSaidOfItsTime) {
 }
 
 TEST(TimeSentence, OfSeveralSuitesItNamesTheOneThatChangesMost) {
-  EXPECT_EQ(sentence(record_of({one_question("a", 1000, {999}), one_question("b", 1000, {1050}),
-                                one_question("c", 1000, {1000})})),
-            "Changing `old` to `new` lengthens `b` by 5.00 %, which is the largest change of 3 "
-            "suites: its choices take 50.00 us more than the 1.000 ms of before, by the "
-            "reference (`ref`: datasheet, not measured); the other 2 suites change by -0.10 % to "
-            "0 %.");
-  EXPECT_EQ(sentence(record_of({one_question("a", 1000, {1000}), one_question("b", 1000, {950})})),
-            "Changing `old` to `new` shortens `b` by 5.00 %, which is the largest change of 2 "
-            "suites: its choices take 50.00 us less than the 1.000 ms of before, by the "
-            "reference (`ref`: datasheet, not measured); the other suite, `a`, does not change.");
+  EXPECT_EQ(
+      sentence(record_of({one_question("a", 1000, {999}), one_question("b", 1000, {1050}),
+                          one_question("c", 1000, {1000})})),
+      "Changing `old` to `new` lengthens `b` by 5.00 %, which is the largest change of 3 "
+      "suites: its choices take 50.00 us more than the 1.000 ms that they took before, by the "
+      "reference (`ref`: datasheet, not measured); the other 2 suites change by -0.10 % to "
+      "0 %.");
+  EXPECT_EQ(
+      sentence(record_of({one_question("a", 1000, {1000}), one_question("b", 1000, {950})})),
+      "Changing `old` to `new` shortens `b` by 5.00 %, which is the largest change of 2 "
+      "suites: its choices take 50.00 us less than the 1.000 ms that they took before, by the "
+      "reference (`ref`: datasheet, not measured); the other suite, `a`, does not change.");
   EXPECT_EQ(
       sentence(record_of({one_question("a", 1e6, {1e6 - 30}), one_question("b", 1e6, {1e6})})),
       "Changing `old` to `new` changes almost nothing in time: of 2 suites, `a` changes most, by "
