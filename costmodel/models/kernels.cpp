@@ -46,7 +46,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <stdexcept>
 
+#include "costmodel/base/fixed_text.h"
 #include "costmodel/kernel_work.h"
 #include "costmodel/models/tf32.h"
 #include "costmodel/registry.h"
@@ -59,89 +61,10 @@ namespace {
 constexpr double kEvenRowRate = 0.641;
 constexpr double kOddRowRate = 0.317;
 
-constexpr ParamSpec kParams[] = {
-    {"launch_us", std::nullopt, 0.0, 1e6, "launch floor of a kernel; default: the topology's own"},
-    {"memory_efficiency", 0.85, 1e-6, 1.0,
-     "share of the memory bandwidth that a kernel reaches; copies of an H100 reach 2.9 of 3.35 "
-     "TB/s"},
-    {"copy_efficiency", std::nullopt, 1e-6, 1.0,
-     "share of the memory bandwidth that copies reach; default: memory_efficiency"},
-    {"strided_copy_efficiency", 0.44, 1e-6, 1.0,
-     "share of the memory bandwidth that strided copies reach, as in a reshuffle; large ones "
-     "reach 0.40 to 0.47 on an H100, in profiles of other projects"},
-    {"elementwise_efficiency", std::nullopt, 1e-6, 1.0,
-     "share of the memory bandwidth that elementwise kernels reach; default: memory_efficiency"},
-    {"reduction_efficiency", 0.75, 1e-6, 1.0,
-     "share of the memory bandwidth that reductions reach; compiled norms reach 0.6 to 0.76"},
-    {"memory_startup_us", 2.0, 0.0, 1e6,
-     "start-up of a copy, an elementwise kernel or a reduction, on top of its traffic"},
-    {"gemm_startup_us", std::nullopt, 0.0, 1e6,
-     "start-up of a GEMM, on top of its traffic or arithmetic; default by compute capability: 5 of "
-     "80 and 100, 3.8 of 90, 4.6 of 94, 2.6 of 95"},
-    {"attention_startup_us", 2.5, 0.0, 1e6,
-     "start-up of attention, on top of its traffic or arithmetic"},
-    {"tile_efficiency", std::nullopt, 1e-6, 1.0,
-     "share of an SM's peak rate that the inner loop of a tile of 128 x 256 outputs (256 x 256 on "
-     "AMD's "
-     "GPUs) reaches; default by compute capability: 0.815 of 80, 0.85 of 90, 0.799 of 100, 0.55 of "
-     "94, 0.615 of 95"},
-    {"f8_tile_efficiency", std::nullopt, 1e-6, 1.0,
-     "the same of 8-bit floats; default by compute capability: 0.815 of 80, 0.85 of 90, 0.817 of "
-     "100, "
-     "0.697 of 94, 0.545 of 95"},
-    {"tf32_tile_efficiency", std::nullopt, 1e-6, 1.0,
-     "the same of products of f32 that round to TF32; default by compute capability: 0.815 of 80 "
-     "(assumed), 0.652 of 90, 0.832 of 100"},
-    {"k_half_bytes", std::nullopt, 0.0, 1e6,
-     "bytes of the contracted dim whose time is a tile's prologue and epilogue; default by compute "
-     "capability: 316 of 80, 1152 of 90, 546 of 100, 356 of 94, 855 of 95"},
-    {"tf32_k_half_bytes", std::nullopt, 0.0, 1e6,
-     "the same of products of f32 that round to TF32; default by compute capability: 316 of 80 "
-     "(assumed), 2039 of 90, 1565 of 100"},
-    {"later_wave_share", std::nullopt, 0.0, 1.0,
-     "share of k_half_bytes that each wave of tiles after the first costs; default by compute "
-     "capability: 0.295 of 90, 1 of others"},
-    {"split_us", std::nullopt, 0.0, 1e6,
-     "what splitting the contracted dim adds, beside its traffic; default by compute capability: "
-     "0.9 of 80, 1 of 90, 3.1 of 100, 0 of 94 and 95"},
-    {"flops_efficiency", std::nullopt, 1e-6, 1.0,
-     "share of the peak rate that large GEMMs sustain; default by compute capability: 0.805 of 80, "
-     "0.803 of 90, 0.776 of 100, 0.786 of 103, 0.446 of 94, 0.568 of 95"},
-    {"f8_flops_efficiency", std::nullopt, 1e-6, 1.0,
-     "the same of 8-bit floats; default by compute capability: 0.73 of 90, 0.76 of 100, 0.67 of "
-     "94, "
-     "0.39 of 95"},
-    {"ampere_kernel_share", std::nullopt, 0.0, 1.0,
-     "share of the peak rate that Ampere's kernels reach, beside their share on A100; they run "
-     "products of 16 bits whose rows are no multiple of 16 bytes; 0: such products cost as much as "
-     "aligned ones; default by compute capability: 1 of 80, 0.44 of 90, 0.22 of 100 (assumed), 0 "
-     "of "
-     "94 and 95 (assumed)"},
-    {"even_row_rate", kEvenRowRate, 1e-6, 1.0,
-     "rate of such a product whose rows are a multiple of 4 or 8 bytes, beside an aligned one"},
-    {"odd_row_rate", kOddRowRate, 1e-6, 1.0, "the same where rows have an odd number of elements"},
-    {"flash_efficiency", std::nullopt, 1e-6, 1.0,
-     "share of the peak rate of FlashAttention-2's products, forward; default by compute "
-     "capability: 0.80 of 80, 0.43 of 90, 0.21 of 100 (assumed)"},
-    {"flash_backward_efficiency", std::nullopt, 1e-6, 1.0,
-     "the same, backward; default by compute capability: 0.76 of 80, 0.41 of 90, 0.20 of 100 "
-     "(assumed)"},
-    {"cudnn_efficiency", std::nullopt, 1e-6, 1.0,
-     "share of the peak rate of the products of cuDNN's attention, forward; default: 1 from 90 "
-     "on, where its softmax is the rest; flash_efficiency below"},
-    {"cudnn_backward_efficiency", std::nullopt, 1e-6, 1.0,
-     "the same, backward; default by compute capability: 0.82 of 90, 1 of 100"},
-    {"efficient_attention_share", 0.48, 1e-6, 1.0,
-     "rate of the efficient operator (xFormers) beside the flash operator"},
-    {"f8_attention_speedup", 1.5, 1.0, 2.0, "rate of attention of 8-bit floats beside 16 bits"},
-    kTf32Matmul,
-    kTf32Convolution,
-};
-
 struct Tile {
   double m;
   double n;
-  double rate;  // beside the first tile
+  double rate;  // relative to the first tile
 };
 // The constants of a generation's products of matrices.
 struct Gemm {
@@ -161,18 +84,21 @@ struct Gemm {
 // elements each. Status: assumed.
 constexpr double kMostSplits = 8.0;
 constexpr double kDeepSplit = 16384.0;
-constexpr double kTileBytes = 128.0;      // of the contracted dim that one step of the loop reads
-constexpr double kAlignmentBytes = 16.0;  // of rows, for the fastest loads
+// Bytes of the contracted dim that a step of the loop reads.
+constexpr double kTileBytes = 128.0;
+constexpr double kAlignmentBytes = 16.0;  // what rows must be a multiple of for the fastest loads
 
 // Shares of the peak rate, and operations for each pair, of one direction of attention.
 struct Direction {
   double efficiency;
   double softmax;    // operations that one pair's softmax costs beside the products
-  double half_keys;  // keys whose time is the start and end of a block of queries
-  double wide;       // rate of heads of more than 128 beside those up to 128
+  double half_keys;  // keys that take as long as the start and end of a block of queries
+  double wide;       // rate of heads wider than 128, relative to narrower ones
 };
 struct Generation {
-  std::int64_t capability;  // from this compute capability on
+  // Compute capabilities up to that of the next generation belong to this one, and those below the
+  // first generation's to the first.
+  std::int64_t capability;
   Gemm gemm;
   // The share of the peak rate that Ampere's kernels reach, beside the share on Ampere itself. 0:
   // such kernels do not run, and products are priced as if they were aligned.
@@ -288,7 +214,7 @@ constexpr Direction kHopperCudnnBackward = {0.82, 348, 589, 0.78};
 constexpr Direction kBlackwellFlash = {0.213, 77, 110, 0.86};
 constexpr Direction kBlackwellFlashBackward = {0.201, 226, 245, 0.86};
 constexpr std::array kGenerations = {
-    Generation{0,
+    Generation{80,
                kAmpereGemm,
                1.0,
                {0.80, 77, 110, 0.86},
@@ -315,6 +241,169 @@ constexpr std::array kGenerations = {
                kBlackwellFlashBackward,
                {1.0, 115, 786, 1.06},
                {1.0, 769, 470, 0.79}}};
+
+// The compute capabilities for which no table of such kernels was found: their constants are
+// assumed.
+using Capabilities = std::array<std::int64_t, 4>;
+constexpr Capabilities kNoTableOfF8 = {80};
+constexpr Capabilities kNoTableOfTf32 = {80, 94, 95};
+constexpr Capabilities kNoTableOfAmperesKernels = {94, 95, 100, 103};
+constexpr Capabilities kNoTableOfFlash = {94, 95, 100, 103};
+constexpr Capabilities kNoTableOfCudnn = {80, 94, 95};
+
+// A constant of every generation that is a parameter of the model, too. The parameter's help lists
+// the constants.
+struct Figure {
+  std::string_view name;
+  double min;
+  double max;
+  std::string_view words;  // what it is
+  double& (*of)(Generation&);
+  Capabilities assumed = {};
+};
+template <auto kPart, auto kConstant>
+constexpr double& of(Generation& generation) {
+  return generation.*kPart.*kConstant;
+}
+constexpr double& ampere_share_of(Generation& generation) { return generation.ampere_share; }
+constexpr Figure kFigures[] = {
+    {"gemm_startup_us", 0.0, 1e6, "start-up of a GEMM, on top of its traffic or arithmetic",
+     of<&Generation::gemm, &Gemm::startup_us>},
+    {"tile_efficiency", 1e-6, 1.0,
+     "share of an SM's peak rate that the inner loop of a tile of 128 x 256 outputs (256 x 256 on "
+     "AMD's GPUs) reaches",
+     of<&Generation::gemm, &Gemm::tile_efficiency>},
+    {"f8_tile_efficiency", 1e-6, 1.0, "the same share for 8-bit floats",
+     of<&Generation::gemm, &Gemm::f8_tile_efficiency>, kNoTableOfF8},
+    {"tf32_tile_efficiency", 1e-6, 1.0, "the same share for products of f32 that round to TF32",
+     of<&Generation::gemm, &Gemm::tf32_tile_efficiency>, kNoTableOfTf32},
+    {"k_half_bytes", 0.0, 1e6,
+     "bytes of the contracted dim that take as long as a tile's prologue and epilogue",
+     of<&Generation::gemm, &Gemm::k_half_bytes>},
+    {"tf32_k_half_bytes", 0.0, 1e6, "the same number for products of f32 that round to TF32",
+     of<&Generation::gemm, &Gemm::tf32_k_half_bytes>, kNoTableOfTf32},
+    {"later_wave_share", 0.0, 1.0,
+     "share of k_half_bytes that each wave of tiles after the first costs",
+     of<&Generation::gemm, &Gemm::later_waves>},
+    {"split_us", 0.0, 1e6, "time that splitting the contracted dim adds, besides its traffic",
+     of<&Generation::gemm, &Gemm::split_us>},
+    {"flops_efficiency", 1e-6, 1.0, "share of the peak rate that large GEMMs sustain",
+     of<&Generation::gemm, &Gemm::flops_efficiency>},
+    {"f8_flops_efficiency", 1e-6, 1.0, "the same share for 8-bit floats",
+     of<&Generation::gemm, &Gemm::f8_flops_efficiency>, kNoTableOfF8},
+    {"ampere_kernel_share", 0.0, 1.0,
+     "share of the peak rate that Ampere's kernels reach, relative to their share on A100; they "
+     "run products of 16 bits whose rows are not a multiple of 16 bytes; with 0 such products cost "
+     "as much as aligned ones",
+     ampere_share_of, kNoTableOfAmperesKernels},
+    {"flash_efficiency", 1e-6, 1.0,
+     "share of the peak rate that FlashAttention-2's products reach in the forward pass",
+     of<&Generation::flash, &Direction::efficiency>, kNoTableOfFlash},
+    {"flash_backward_efficiency", 1e-6, 1.0, "the same share in the backward pass",
+     of<&Generation::flash_backward, &Direction::efficiency>, kNoTableOfFlash},
+    {"cudnn_efficiency", 1e-6, 1.0,
+     "share of the peak rate that the products of cuDNN's attention reach in the forward pass, "
+     "apart from its softmax",
+     of<&Generation::cudnn, &Direction::efficiency>, kNoTableOfCudnn},
+    {"cudnn_backward_efficiency", 1e-6, 1.0, "the same share in the backward pass",
+     of<&Generation::cudnn_backward, &Direction::efficiency>, kNoTableOfCudnn},
+};
+
+constexpr double constant_of(const Figure& figure, Generation generation) {
+  return figure.of(generation);
+}
+constexpr bool is_assumed(const Figure& figure, const Generation& generation) {
+  return std::ranges::find(figure.assumed, generation.capability) != figure.assumed.end();
+}
+
+// "words; default, by compute capability: 5 for 80, 100 and 103; 3.8 for 90".
+using HelpText = FixedText<512>;
+constexpr HelpText help_of(const Figure& figure) {
+  HelpText help;
+  help.add(figure.words).add("; default, by compute capability: ");
+  const auto has_equal = [&](const Generation& a, const Generation& b) {
+    return constant_of(figure, a) == constant_of(figure, b) &&
+           is_assumed(figure, a) == is_assumed(figure, b);
+  };
+  for (std::size_t first = 0; first < kGenerations.size(); ++first) {
+    const Generation& own = kGenerations[first];
+    const auto equals_own = [&](const Generation& other) { return has_equal(own, other); };
+    if (std::any_of(kGenerations.begin(), kGenerations.begin() + first, equals_own)) continue;
+    if (first > 0) help.add("; ");
+    help.add(constant_of(figure, own)).add(" for ");
+    auto left = std::count_if(kGenerations.begin() + first, kGenerations.end(), equals_own);
+    for (std::size_t i = first; i < kGenerations.size(); ++i) {
+      if (!equals_own(kGenerations[i])) continue;
+      help.add(kGenerations[i].capability);
+      --left;
+      help.add(left > 1 ? ", " : left == 1 ? " and " : "");
+    }
+    if (is_assumed(figure, own)) help.add(" (assumed)");
+  }
+  return help;
+}
+constexpr auto kHelpOfFigures = [] {
+  std::array<HelpText, std::size(kFigures)> helps;
+  std::ranges::transform(kFigures, helps.begin(), help_of);
+  return helps;
+}();
+
+constexpr ParamSpec spec_of(std::string_view name) {
+  for (std::size_t i = 0; i < std::size(kFigures); ++i) {
+    const Figure& figure = kFigures[i];
+    if (figure.name == name) {
+      return {name, std::nullopt, figure.min, figure.max, kHelpOfFigures[i].view()};
+    }
+  }
+  throw std::invalid_argument("no figure has this name");
+}
+
+constexpr ParamSpec kParams[] = {
+    {"launch_us", std::nullopt, 0.0, 1e6, "launch floor of a kernel; default: the topology's own"},
+    {"memory_efficiency", 0.85, 1e-6, 1.0,
+     "share of the memory bandwidth that a kernel reaches; copies of an H100 reach 2.9 of 3.35 "
+     "TB/s"},
+    {"copy_efficiency", std::nullopt, 1e-6, 1.0,
+     "share of the memory bandwidth that copies reach; default: memory_efficiency"},
+    {"strided_copy_efficiency", 0.44, 1e-6, 1.0,
+     "share of the memory bandwidth that strided copies reach, as in a reshuffle; large ones "
+     "reach 0.40 to 0.47 on an H100, in profiles of other projects"},
+    {"elementwise_efficiency", std::nullopt, 1e-6, 1.0,
+     "share of the memory bandwidth that elementwise kernels reach; default: memory_efficiency"},
+    {"reduction_efficiency", 0.75, 1e-6, 1.0,
+     "share of the memory bandwidth that reductions reach; compiled norms reach 0.6 to 0.76"},
+    {"memory_startup_us", 2.0, 0.0, 1e6,
+     "start-up of a copy, an elementwise kernel or a reduction, on top of its traffic"},
+    spec_of("gemm_startup_us"),
+    {"attention_startup_us", 2.5, 0.0, 1e6,
+     "start-up of attention, on top of its traffic or arithmetic"},
+    spec_of("tile_efficiency"),
+    spec_of("f8_tile_efficiency"),
+    spec_of("tf32_tile_efficiency"),
+    spec_of("k_half_bytes"),
+    spec_of("tf32_k_half_bytes"),
+    spec_of("later_wave_share"),
+    spec_of("split_us"),
+    spec_of("flops_efficiency"),
+    spec_of("f8_flops_efficiency"),
+    spec_of("ampere_kernel_share"),
+    {"even_row_rate", kEvenRowRate, 1e-6, 1.0,
+     "rate of such a product whose rows are a multiple of 4 or 8 bytes, relative to an aligned "
+     "one"},
+    {"odd_row_rate", kOddRowRate, 1e-6, 1.0,
+     "the same rate where rows have an odd number of elements"},
+    spec_of("flash_efficiency"),
+    spec_of("flash_backward_efficiency"),
+    spec_of("cudnn_efficiency"),
+    spec_of("cudnn_backward_efficiency"),
+    {"efficient_attention_share", 0.48, 1e-6, 1.0,
+     "rate of the efficient operator (xFormers) relative to the flash operator"},
+    {"f8_attention_speedup", 1.5, 1.0, 2.0,
+     "rate of attention of 8-bit floats relative to that of 16 bits"},
+    kTf32Matmul,
+    kTf32Convolution,
+};
+
 constexpr double kQueryTile = 128.0;  // queries of one block, and keys of one step
 
 const Generation& generation_of(const Topology& topology) {
@@ -353,24 +442,9 @@ class Kernels final : public ComputeModel {
     strided_copy_ = params["strided_copy_efficiency"] * bandwidth;
     elementwise_ = params.get("elementwise_efficiency").value_or(general) * bandwidth;
     reduction_ = params["reduction_efficiency"] * bandwidth;
-    const auto set = [&](std::string_view name, double& figure) {
-      figure = params.get(name).value_or(figure);
-    };
-    set("gemm_startup_us", figures_.gemm.startup_us);
-    set("tile_efficiency", figures_.gemm.tile_efficiency);
-    set("f8_tile_efficiency", figures_.gemm.f8_tile_efficiency);
-    set("tf32_tile_efficiency", figures_.gemm.tf32_tile_efficiency);
-    set("k_half_bytes", figures_.gemm.k_half_bytes);
-    set("tf32_k_half_bytes", figures_.gemm.tf32_k_half_bytes);
-    set("later_wave_share", figures_.gemm.later_waves);
-    set("split_us", figures_.gemm.split_us);
-    set("flops_efficiency", figures_.gemm.flops_efficiency);
-    set("f8_flops_efficiency", figures_.gemm.f8_flops_efficiency);
-    set("ampere_kernel_share", figures_.ampere_share);
-    set("flash_efficiency", figures_.flash.efficiency);
-    set("flash_backward_efficiency", figures_.flash_backward.efficiency);
-    set("cudnn_efficiency", figures_.cudnn.efficiency);
-    set("cudnn_backward_efficiency", figures_.cudnn_backward.efficiency);
+    for (const Figure& figure : kFigures) {
+      if (const auto given = params.get(figure.name)) figure.of(figures_) = *given;
+    }
   }
 
   [[nodiscard]] Price price(const KernelQuery& query) const override {
@@ -440,7 +514,7 @@ class Kernels final : public ComputeModel {
     const double efficiency = is_tf32                       ? gemm.tf32_tile_efficiency
                               : is_8_bit_float(query.dtype) ? gemm.f8_tile_efficiency
                                                             : gemm.tile_efficiency;
-    const double rate = peak * efficiency / multiprocessors_;  // of one SM
+    const double rate = peak * efficiency / multiprocessors_;  // the rate of one SM
     const double outputs = shape.batch * shape.m * shape.n;
     double best = INFINITY;
     for (const Tile& tile : gemm.tiles) {

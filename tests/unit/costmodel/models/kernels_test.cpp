@@ -2,6 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <sstream>
+#include <string>
+#include <vector>
 
 #include "costmodel/kernel_work.h"
 #include "tests/support/reference_topology.h"
@@ -186,6 +190,107 @@ TEST(KernelParameters, ReachThePriceOfAProduct) {
   GemmShape aligned = odd;
   aligned.row_multiple = 64;
   EXPECT_EQ(product_us(90, odd, {{"ampere_kernel_share", 0.0}}), product_us(90, aligned));
+}
+
+struct Listed {
+  double constant;
+  std::int64_t capability;
+};
+
+// What the help of a parameter lists as "5 for 80 and 100; 3.8 for 90 (assumed)".
+std::vector<Listed> listed_in(std::string_view help) {
+  constexpr std::string_view kMarker = "; default, by compute capability: ";
+  const std::size_t at = help.find(kMarker);
+  if (at == std::string_view::npos) return {};
+  std::string list(help.substr(at + kMarker.size()));
+  std::ranges::replace_if(
+      list, [](char c) { return c == ',' || c == ';'; }, ' ');
+  std::istringstream words(list);
+  std::vector<Listed> listed;
+  std::string word;
+  double number = 0.0;
+  double constant = 0.0;
+  while (words >> word) {
+    if (word == "for") {
+      constant = number;
+      if (!listed.empty()) listed.pop_back();  // the constant is no capability
+    } else if (word != "and" && word != "(assumed)") {
+      number = std::stod(word);
+      listed.push_back({constant, std::llround(number)});
+    }
+  }
+  return listed;
+}
+
+// The times of kernels which together read all constants of a generation.
+std::vector<double> times_of(std::int64_t capability, nlohmann::json params) {
+  params["tf32_matmul"] = 1.0;
+  nlohmann::json topology = topology_json(8);
+  topology["device"]["compute_capability"] = capability;
+  topology["device"]["multiprocessors"] = 100;
+  topology["device"]["peak_tflops"]["tf32"] = 494.0;
+  const auto model = compute_model({{"name", "kernels"}, {"params", params}},
+                                   Topology::from_json(topology, {"test", ""}));
+  const GemmShape waves{.batch = 200, .m = 128, .n = 256, .k = 4096};
+  const GemmShape deep{.batch = 1, .m = 64, .n = 64, .k = 1048576};
+  const GemmShape odd{.batch = 1, .m = 8192, .n = 8192, .k = 8192, .row_multiple = 1};
+  std::vector<double> us = {product_us(*model, odd, DType::kBF16)};
+  for (const DType dtype : {DType::kBF16, DType::kF8E4M3, DType::kF32}) {
+    us.push_back(product_us(*model, waves, dtype));
+    us.push_back(product_us(*model, deep, dtype));
+    us.push_back(model->price({Kernel::kGemm, 8, 1e12, dtype}).total.value());
+  }
+  for (const bool backward : {false, true}) {
+    for (const AttentionKernel kernel : {AttentionKernel::kFlash, AttentionKernel::kCudnn}) {
+      const AttentionShape shape{.heads = 32,
+                                 .kv_heads = 8,
+                                 .queries = 8192,
+                                 .keys = 8192,
+                                 .key_dim = 128,
+                                 .value_dim = 128,
+                                 .backward = backward,
+                                 .kernel = kernel};
+      us.push_back(model
+                       ->price({.kind = Kernel::kAttention,
+                                .bytes = 1.0,
+                                .flops = attention_flops(shape),
+                                .dtype = DType::kBF16,
+                                .attention = shape})
+                       .total.value());
+    }
+  }
+  return us;
+}
+
+TEST(KernelParameters, ListTheConstantOfEachGenerationInTheirHelp) {
+  std::size_t parameters = 0;
+  for (const ParamSpec& spec : find_cost_model("kernels")->params) {
+    const std::vector<Listed> listed = listed_in(spec.help);
+    if (listed.empty()) continue;
+    ++parameters;
+    EXPECT_EQ(listed.size(), 6U) << spec.help;
+    for (const auto& [constant, capability] : listed) {
+      const std::vector<double> own = times_of(capability, {});
+      EXPECT_EQ(times_of(capability, {{spec.name, constant}}), own) << spec.name << capability;
+      const double other = constant > 0.0 ? constant / 2.0 : 0.5;
+      EXPECT_NE(times_of(capability, {{spec.name, other}}), own) << spec.name << capability;
+    }
+  }
+  EXPECT_EQ(parameters, 15U);
+}
+
+TEST(KernelParameters, SayWhichConstantsAreAssumed) {
+  const auto help = [](std::string_view name) {
+    const auto params = find_cost_model("kernels")->params;
+    return std::ranges::find(params, name, &ParamSpec::name)->help;
+  };
+  EXPECT_EQ(help("gemm_startup_us"),
+            "start-up of a GEMM, on top of its traffic or arithmetic; default, by compute "
+            "capability: 5 for 80, 100 and 103; 3.8 for 90; 4.6 for 94; 2.6 for 95");
+  EXPECT_EQ(help("flash_efficiency"),
+            "share of the peak rate that FlashAttention-2's products reach in the forward pass; "
+            "default, by compute capability: 0.8 for 80; 0.432 for 90; 0.432 for 94 and 95 "
+            "(assumed); 0.213 for 100 and 103 (assumed)");
 }
 
 TEST(KernelGenerations, HaveTilesOfTheirOwn) {
