@@ -22,13 +22,15 @@ namespace {
 constexpr Collective kTabled[] = {Collective::kAllGather, Collective::kReduceScatter,
                                   Collective::kAllReduce, Collective::kAllToAll,
                                   Collective::kBroadcast, Collective::kSendRecv};
-// A row's points lie at these bends, and at those of its own rows.
-constexpr int kFirstBend = -12;
-constexpr int kLastBend = 8;
-// Between the points of rows for other networks, which would make the files large otherwise.
+// A curve has a point at every whole bend from kFirstPoint to kLastPoint, and at the bends of the
+// measured sizes.
+constexpr int kFirstPoint = -12;
+constexpr int kLastPoint = 8;
+// The step between the bends of curves for other networks. It is coarser than 1, to keep the
+// stacks' files small.
 constexpr int kBendStepOfNetworks = 2;
-constexpr double kLeastGap = 0.01;  // between two points
-constexpr double kNearBend = 0.3;   // an own row this near replaces a point
+constexpr double kLeastGap = 0.01;  // the least distance between two points
+constexpr double kNearBend = 0.3;   // no point is added within this distance of a measured size
 constexpr std::size_t kAdvised = 3;
 // Between own rows, times near the floor have heavier tails than a normal distribution: few logs
 // have a kink there, which no other log shows. Their deviation grows by a share of it, and by more
@@ -37,8 +39,9 @@ constexpr double kFloorTailShare = 0.2;
 constexpr double kFloorTail = 0.07;  // standard deviation of ln t
 // Clusters that are unlike all others are more frequent than a normal distribution has them.
 // Status: fitted, as above.
-constexpr double kUnknownTail = 1.1;     // multiplies the deviation where few rows are known
-constexpr double kOwnCurveWeight = 0.4;  // of the curve of the own rows alone. Status: fitted.
+constexpr double kUnknownTail = 1.1;  // multiplies the deviation where few rows are known
+// The weight of the curve of the own rows alone. Status: fitted.
+constexpr double kOwnCurveWeight = 0.4;
 
 // A collective and group as the model tells them apart.
 bool same_curve(const CollectiveQuery& a, const CollectiveQuery& b, const Topology& topology) {
@@ -155,7 +158,7 @@ double with_tails(double variance, double bend) {
                     kFloorTail * floor_share);
 }
 
-// Those of `rows` that belong to one curve.
+// The rows that belong to one curve.
 std::vector<Observation> rows_of(const CollectiveQuery& curve, std::span<const Observation> rows,
                                  const Topology& topology) {
   std::vector<Observation> own;
@@ -203,7 +206,7 @@ std::vector<double> bends_of(const PhysicalCurve& physical, std::span<const Obse
     bends.push_back(kept == own_bends.size() ? own_bends[i]
                                              : own_bends[i * (own_bends.size() - 1) / (kept - 1)]);
   }
-  for (int bend = kFirstBend; bend <= kLastBend; bend += step) {
+  for (int bend = kFirstPoint; bend <= kLastPoint; bend += step) {
     const bool near = std::any_of(bends.begin(), bends.end(),
                                   [&](double other) { return std::abs(other - bend) < kNearBend; });
     if (!near && bend > physical.bend(0.0)) bends.push_back(bend);
@@ -216,7 +219,7 @@ std::vector<double> bends_of(const PhysicalCurve& physical, std::span<const Obse
 // product of both launches, so that the rise is the same everywhere.
 double floor_by_launch(const PopulationPosterior& posterior, const PhysicalCurve& physical,
                        CollectiveQuery curve) {
-  curve.full_bytes = std::exp(kFirstBend - physical.bend(0.0));
+  curve.full_bytes = std::exp(kFirstPoint - physical.bend(0.0));
   CollectiveQuery shared = curve;
   curve.gpus_per_process = 1;
   shared.gpus_per_process = 8;
@@ -377,7 +380,7 @@ Calibration calibrate_for_any_cluster(const PopulationFit& fit, const Population
   groups.insert(groups.end(), others.begin(), others.end());
   const LinkLevel& network = system.topology.links().back();
   const bool has_network = network.joins == LinkScope::kAll;
-  constexpr double kLeastDelay = 1e-3;  // of a row, also where a topology states no latency
+  constexpr double kLeastDelay = 1e-3;  // for topologies that state no latency
   const double own_delay =
       std::max(network.latency.value() / kInfinibandLatency.value(), kLeastDelay);
 

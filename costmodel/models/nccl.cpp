@@ -200,8 +200,8 @@ NcclConstants constants_of(const Params& params, NcclArchitecture architecture) 
   return c;
 }
 
-// floor(log2(n)), and 0 for numbers below 1.
-double log2_floor(double n) { return n < 1 ? 0.0 : std::ilogb(n); }
+// As NCCL's log2i: floor(log2(n)), but 0 for numbers below 1.
+double log2i(double n) { return n < 1 ? 0.0 : std::ilogb(n); }
 
 // The alternatives of one query, kept off the heap since every price needs them.
 struct Weighed {
@@ -443,7 +443,7 @@ class NcclModel final : public CostModel {
                                 channels * constants_.tree_cap[g.bucket]);
     // From Hopper on, NCCL's search ends with the plain tree, which NCCL counts at 85 %.
     const double pattern = capability_ >= 90 ? 0.85 : 1.0;
-    const int size = static_cast<int>(std::min(64.0, log2_floor(std::floor(bytes) / 64)));
+    const int size = static_cast<int>(std::min(64.0, log2i(std::floor(bytes) / 64)));
     for (std::size_t p = 0; p < 3; ++p) {
       if (!weighs(g, p)) continue;
       double rate = bus;
@@ -452,9 +452,9 @@ class NcclModel final : public CostModel {
         rate = std::min(bus * (g.nodes > 1 ? 120.0 / 128.0 : 7.0 / 9.0),
                         channels * constants_.tree_ll128_cap[g.bucket]);
       }
-      const double latency = constants_.base[to_index(kTree)][p] +
-                             2 * ((g.local - 1) * intra_latency(g, kTree, p) +
-                                  log2_floor(g.nodes) * inter_latency(g, kTree, p));
+      const double latency =
+          constants_.base[to_index(kTree)][p] + 2 * ((g.local - 1) * intra_latency(g, kTree, p) +
+                                                     log2i(g.nodes) * inter_latency(g, kTree, p));
       const auto protocol = static_cast<NcclProtocol>(p);
       out.add(to_string(kTree), to_string(protocol), latency, bytes,
               rate * pattern * 0.5 * nccl_tree_correction(protocol, size) * factor(g));
@@ -508,7 +508,7 @@ class NcclModel final : public CostModel {
       add(NcclAlgorithm::kNvlsTree,
           constants_.base[to_index(NcclAlgorithm::kNvlsTree)][p] +
               intra_latency(g, NcclAlgorithm::kNvlsTree, p) +
-              2 * log2_floor(g.nodes) * inter_latency(g, NcclAlgorithm::kNvlsTree, p),
+              2 * log2i(g.nodes) * inter_latency(g, NcclAlgorithm::kNvlsTree, p),
           channels * rate * share);
     }
     if (!collnet) return;
@@ -542,8 +542,8 @@ class NcclModel final : public CostModel {
     const NcclGraph& graph = g.graphs.tree;
     const double rate = 0.75 * graph.channels * (g.nodes <= 2 ? graph.intra : graph.inter);
     out.add(to_string(kPat), to_string(NcclProtocol::kSimple),
-            constants_.base[to_index(kPat)][p] +
-                log2_floor(g.nodes) * inter_latency(g, kPat, p) / 3.5 + g.ranks * 2.8,
+            constants_.base[to_index(kPat)][p] + log2i(g.nodes) * inter_latency(g, kPat, p) / 3.5 +
+                g.ranks * 2.8,
             bytes, rate * factor(g));
   }
 
@@ -612,8 +612,7 @@ constexpr std::string_view kFitted[] = {"base_latency_factor", "step_latency_fac
 constexpr ContractExemption kExemptions[] = {
     {"never_falls_with_bytes",
      "NCCL's bandwidth correction for trees rises in steps at powers of two, so in 0.05 % of "
-     "random "
-     "pairs of sizes the larger one is cheaper"},
+     "random pairs of sizes the larger one is cheaper"},
     {"all_reduce_within_reduce_scatter_and_all_gather",
      "a large all-reduce by ring counts its latency 1.4 times, and the two collectives that it is "
      "compared with may use PAT; 11 % of random queries break the rule"},

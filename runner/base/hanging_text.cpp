@@ -7,9 +7,9 @@
 namespace shardlab {
 namespace {
 
-// Where the second column of a line starts: behind two or more blanks that follow a word. A line of
-// one column starts behind its indent.
-std::size_t last_column_of(std::string_view line) {
+// The column at which the second part of a line starts, after two or more blanks. For a line of one
+// part, it is the column after the indent.
+std::size_t second_column_of(std::string_view line) {
   const std::size_t indent = std::min(line.find_first_not_of(' '), line.size());
   const std::size_t gap = line.find("  ", indent);
   if (gap == std::string_view::npos) return indent;
@@ -24,7 +24,7 @@ bool is_command_line(std::string_view line) {
 // A line of at most so many columns where blanks allow that, and what follows it in further lines.
 std::string hanging(std::string_view line, std::size_t columns) {
   if (displayed_columns(line) <= columns || is_command_line(line)) return std::string(line);
-  const std::size_t hang = std::min(last_column_of(line), columns / 2);
+  const std::size_t hang = std::min(second_column_of(line), columns / 2);
   std::string out;
   std::size_t least = hang;  // no line ends within its indent
   while (displayed_columns(line) + (out.empty() ? 0 : hang) > columns) {

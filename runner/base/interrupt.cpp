@@ -22,7 +22,7 @@ static_assert(std::atomic<bool>::is_always_lock_free);
 constexpr std::size_t kMostInterrupts = 64;
 std::array<Slot, kMostInterrupts> slots;
 
-std::mutex lock;          // of `living` and `before`, and of taking a slot
+std::mutex lock;          // guards `living`, `before` and the choice of a slot
 int living = 0;           // how many Interrupts there are
 struct sigaction before;  // what SIGINT did before the first of them
 
@@ -84,7 +84,7 @@ Interrupt::~Interrupt() {
 
 const std::atomic<bool>* Interrupt::flag() const { return &slots[slot_].came; }
 
-bool Interrupt::calls_another_handler() const {
+bool Interrupt::found_a_handler() const {
   const std::lock_guard guard(lock);
   return has_handler(before);
 }

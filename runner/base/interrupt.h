@@ -28,8 +28,8 @@ class Interrupt {
 
   [[nodiscard]] const std::atomic<bool>* flag() const;
   [[nodiscard]] bool came() const { return flag()->load(); }
-  // Whether the process had a handler of its own when the first Interrupt began.
-  [[nodiscard]] bool calls_another_handler() const;
+  // Whether the process already handled SIGINT when the first Interrupt began.
+  [[nodiscard]] bool found_a_handler() const;
 
  private:
   std::size_t slot_;

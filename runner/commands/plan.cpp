@@ -239,7 +239,7 @@ OtherPlan other_plan(const std::string& name, const RedistributionQuestion& ques
 }
 
 nlohmann::json other_json(const OtherPlan& other, const DeviceMesh& mesh) {
-  const PlanTraffic traffic = traffic_of(other.plan, mesh);
+  const PlanTraffic traffic = plan_traffic(other.plan, mesh);
   nlohmann::json steps = nlohmann::json::array();
   for (const PlanStep& step : other.here.steps) {
     steps.push_back({{"collective", to_string(step.collective)},
@@ -287,11 +287,11 @@ std::string other_text(const std::vector<std::string>& others, const OtherPlan& 
     out += ", " + reports::duration_text(std::abs(here - own)) + (here > own ? " more" : " less");
     if (own > 0.0) out += " (" + reports::change_percent(100.0 * (here - own) / own) + ")";
   }
-  return out + "; " + traffic_text(traffic_of(other.plan, mesh)) + " instead of " +
-         traffic_text(traffic_of(plan, mesh)) + "\n";
+  return out + "; " + traffic_text(plan_traffic(other.plan, mesh)) + " instead of " +
+         traffic_text(plan_traffic(plan, mesh)) + "\n";
 }
 
-// Those that plan the same are one block.
+// Stacks and planners whose plans are equal share one block of text.
 std::string others_text(const std::vector<OtherPlan>& others, const Plan& plan,
                         const DeviceMesh& mesh, const std::string& stack,
                         const LayoutNames& names) {

@@ -11,10 +11,11 @@
 namespace shardlab {
 namespace {
 
-constexpr std::int64_t kLeastRowsFolded = 3;  // of a grid of text
-constexpr std::size_t kMostRanges = 4;        // of one tensor dim, in a text
-constexpr std::size_t kMostSlices = 8;        // below a grid of text
-constexpr std::size_t kMostColumns = 98;      // of a line of text
+// The fewest equal rows of a text grid that are folded.
+constexpr std::int64_t kLeastRowsFolded = 3;
+constexpr std::size_t kMostRanges = 4;    // how many ranges of a tensor dim a text lists
+constexpr std::size_t kMostSlices = 8;    // how many slices stand below a text grid
+constexpr std::size_t kMostColumns = 98;  // width of a line of text
 
 std::string dim_name(int mesh_dim, const DeviceMesh& mesh) {
   const std::string name = "mesh dim " + std::to_string(mesh_dim);
@@ -433,7 +434,7 @@ nlohmann::json drawing_json(const DrawnPlan& drawn, const Plan& plan, const Devi
           {"moves", std::move(moves)}};
 }
 
-PlanTraffic traffic_of(const Plan& plan, const DeviceMesh& mesh) {
+PlanTraffic plan_traffic(const Plan& plan, const DeviceMesh& mesh) {
   PlanTraffic traffic;
   Layout before = plan.start;
   for (const PlanStep& step : plan.steps) {

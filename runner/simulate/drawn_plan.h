@@ -76,6 +76,6 @@ struct PlanTraffic {
   std::int64_t collectives = 0;
   std::optional<std::int64_t> bytes_moved = 0;
 };
-[[nodiscard]] PlanTraffic traffic_of(const Plan& plan, const DeviceMesh& mesh);
+[[nodiscard]] PlanTraffic plan_traffic(const Plan& plan, const DeviceMesh& mesh);
 
 }  // namespace shardlab

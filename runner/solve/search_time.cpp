@@ -38,7 +38,7 @@ PruneResult SearchTime::bound(const std::function<PruneResult(const Patience&)>&
     const Interrupt interrupt;
     pruned = work(patience_of(kShareOfBounds * left_s_, interrupt));
     was_interrupted_ = interrupt.came();
-    ends_process = !interrupt.calls_another_handler();
+    ends_process = !interrupt.found_a_handler();
   }
   if (was_interrupted_ && !pruned.strategies) {
     if (ends_process) std::raise(SIGINT);

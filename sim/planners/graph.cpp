@@ -16,9 +16,9 @@ namespace {
 
 using namespace graph_search;
 
-// Costs whose relative difference is at most this count as equal: they may be sums of the same
-// prices in another order.
-constexpr double kSameCost = 1e-12;
+// The largest relative difference of costs that count as equal: they may be sums of the same prices
+// in another order.
+constexpr double kEqualCosts = 1e-12;
 // The factor by which a bound is relaxed, to allow for rounding.
 constexpr double kSlack = 1 + 1e-9;
 
@@ -72,7 +72,7 @@ struct GraphPlanner::State {
     std::vector<Arc> arcs;
   };
   std::vector<std::unique_ptr<Web>> webs;
-  Web* web = nullptr;  // that of the last exploration; null if it had strided shards
+  Web* web = nullptr;  // the web of the last exploration; null if it had strided shards
 
   // The layout behind a key, in the form that its successors are made from: for each tensor dim the
   // list of mesh dims that shard it.
@@ -431,7 +431,7 @@ struct GraphPlanner::State {
     std::uint32_t reached = kNone;
     while (!queue.empty()) {
       const auto entry = queue.pop();
-      if (reached != kNone && entry.cost > table.nodes[reached].cost * (1 + kSameCost)) break;
+      if (reached != kNone && entry.cost > table.nodes[reached].cost * (1 + kEqualCosts)) break;
       if (table.nodes[entry.node].visited) continue;
       table.nodes[entry.node].visited = true;
       ++visited;
@@ -449,7 +449,7 @@ struct GraphPlanner::State {
             if (promise > bound || promise == kInfinity) return;
             // If this promise equals the one of the node just popped, apart from rounding, they are
             // made equal, so that the search continues from here at once.
-            const bool as_promised = promise <= entry.cost * (1 + kSameCost);
+            const bool as_promised = promise <= entry.cost * (1 + kEqualCosts);
             if (!kByCost && as_promised) promise = entry.cost;
             push(next, cost, promise, entry.node, mesh_dim);
           });
@@ -547,8 +547,8 @@ struct GraphPlanner::State {
   void note_parent(std::uint32_t index, double cost, std::uint32_t parent) {
     const double known = table.nodes[index].cost;
     if (tight.size() <= index) tight.resize(index + 1);
-    if (known == kInfinity || cost < known - kSameCost * known) tight[index].clear();
-    const bool is_tight = cost <= known + kSameCost * known;
+    if (known == kInfinity || cost < known - kEqualCosts * known) tight[index].clear();
+    const bool is_tight = cost <= known + kEqualCosts * known;
     if (is_tight && parent != kNone) tight[index].push_back(parent);
   }
 

@@ -81,7 +81,7 @@ TEST(Interrupt, AnIgnoredSignalStaysHarmless) {
     std::raise(SIGINT);
     std::raise(SIGINT);
     EXPECT_TRUE(interrupt.came());
-    EXPECT_FALSE(interrupt.calls_another_handler());
+    EXPECT_FALSE(interrupt.found_a_handler());
   }
   std::raise(SIGINT);
   std::signal(SIGINT, SIG_DFL);
@@ -97,7 +97,7 @@ TEST(Interrupt, AHandlerThatGetsMoreThanTheNumberIsCalledToo) {
   sigaction(SIGINT, &action, nullptr);
   {
     const Interrupt interrupt;
-    EXPECT_TRUE(interrupt.calls_another_handler());
+    EXPECT_TRUE(interrupt.found_a_handler());
     std::raise(SIGINT);
     std::raise(SIGINT);
   }

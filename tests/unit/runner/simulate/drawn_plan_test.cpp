@@ -157,7 +157,7 @@ TEST(DrawnPlan, TrafficIsThatOfAllSteps) {
                             {{Collective::kReduceScatter, {1}},
                              {Collective::kAllGather, {0}},
                              {Collective::kLocal, {0}}});
-  const PlanTraffic traffic = traffic_of(plan, mesh);
+  const PlanTraffic traffic = plan_traffic(plan, mesh);
   EXPECT_EQ(traffic.collectives, 2);
   // Each of 2 groups reduces 128 B among 4 ranks, then each of 4 groups gathers 64 B among 2.
   EXPECT_EQ(traffic.bytes_moved, 2 * 3 * 128 + 4 * 1 * 64);
