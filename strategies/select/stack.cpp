@@ -25,11 +25,12 @@ std::shared_ptr<const EdgeSemantics> read_edge_semantics(const nlohmann::json& j
     ObjectReader reader(json, place);
     name = reader.text("name");
     name_place = reader.place("name");
-    const double us = reader.number_or("replicate_to_partial_us", -1.0, {.min = 0.0, .max = 1e9});
-    if (us >= 0) replicate_to_partial = Micros(us);
-    const double penalty =
-        reader.number_or("all_to_all_penalty_us", -1.0, {.min = 0.0, .max = 1e9});
-    if (penalty >= 0) all_to_all_penalty = Micros(penalty);
+    const auto micros_at = [&](std::string_view key) -> std::optional<Micros> {
+      if (reader.find(key) == nullptr) return std::nullopt;
+      return Micros(reader.number(key, {.min = 0.0, .max = 1e9}));
+    };
+    replicate_to_partial = micros_at("replicate_to_partial_us");
+    all_to_all_penalty = micros_at("all_to_all_penalty_us");
     reader.finish();
   }
   if (const EdgeSemanticsRow* row = find_edge_semantics(name)) {
