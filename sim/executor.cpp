@@ -193,8 +193,7 @@ DistributedTensor Executor::distribute(const TensorMeta& meta, const Layout& lay
     if (p.kind() != Placement::Kind::kMaskPartial) continue;
     throw InputError(
         "data for a mask partial can't be made up, because it comes from an embedding; valid: R, "
-        "S, _S, "
-        "P and NP");
+        "S, _S, P and NP");
   }
   expect_layout(meta, layout);
   expect_registered(meta, layout, mesh_);

@@ -325,8 +325,7 @@ std::vector<MeasurementSet> sets_of_traces(std::span<const CollectiveTrace> trac
     if (run.is_assumed) {
       set.warnings.push_back(
           "the trace names no hosts, so all ranks are assumed to be on one; give the number per "
-          "host "
-          "with --gpus-per-host");
+          "host with --gpus-per-host");
     }
     sets.push_back(std::move(set));
   }

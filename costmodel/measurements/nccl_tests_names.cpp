@@ -181,8 +181,7 @@ std::string odd_reduction(Collective kind, std::string_view redop) {
   return "found the redop " + in_quotes(redop) + ", but the file calls the collective " +
          std::string(to_string(kind)) + ", which " + (reduces ? "has one" : "has none") +
          "; valid: a file name, command or line \"# collective: NAME\" that names the collective "
-         "of "
-         "the table";
+         "of the table";
 }
 
 std::string contradiction(double bytes, double time_us, double algbw) {

@@ -10,8 +10,7 @@ namespace {
 
 constexpr std::string_view kRankSources =
     "a device list (\"#  Rank  0 ... on HOST device  0\"), lines \"# ranks: N\", \"# nodes: N\" "
-    "and "
-    "\"# gpus_per_node: N\", or --hosts and --gpus-per-host";
+    "and \"# gpus_per_node: N\", or --hosts and --gpus-per-host";
 
 // Whether ranks == hosts * per_host, without the overflow that the product can have.
 bool is_product(std::int64_t ranks, std::int64_t hosts, std::int64_t per_host) {

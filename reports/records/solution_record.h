@@ -218,8 +218,7 @@ struct Fields<reports::MemoryOverStep> {
   static constexpr std::string_view kName = "memory_over_step";
   static constexpr std::string_view kMeaning =
       "bytes of a device over the simulated step; of tasks that are close together, the one with "
-      "the "
-      "most bytes";
+      "the most bytes";
   static constexpr auto kList =
       std::tuple(field("end_us", &Self::end_us, "of the step"),
                  field("start_us", &Self::start_us, "from when on the bytes are there"),

@@ -74,8 +74,7 @@ SectionContent render(const SolutionRecord& record) {
   content.blocks.emplace_back(Paragraph{
       "The cost there is the price of the node's kernel and of the moves to and from it, if all "
       "other nodes stay as chosen; for the best total, all of them may change. A dash means that "
-      "the "
-      "layout is impossible with these constraints, or with the neighbours as chosen."});
+      "the layout is impossible with these constraints, or with the neighbours as chosen."});
   content.blocks.emplace_back(browser_of(record, explained));
   const auto as_good =
       std::count_if(explained.nodes.begin(), explained.nodes.end(), [&](const ExplainedNode& node) {

@@ -12,7 +12,7 @@ namespace simulated_timeline_section {
 
 using namespace reports;
 
-constexpr std::size_t kMostWaits = 8;    // of each rank, in the table
+constexpr std::size_t kMostWaits = 8;    // how many waits of each rank the table shows
 constexpr std::size_t kWaitsSeries = 7;  // page.css draws this series in a quiet colour
 
 // The unit in which the whole run has few digits.
@@ -128,10 +128,8 @@ SectionContent render(const SimulationRecord& run) {
   if (run.timeline.empty()) return content;
   content.blocks.emplace_back(Paragraph{
       "Each stream runs its tasks one after the other. A lighter bar is a wait, either for the "
-      "last "
-      "rank of a collective to arrive or for a task of another stream to end, and is named after "
-      "it. "
-      "Tasks too short for the picture share a bar" +
+      "last rank of a collective to arrive or for a task of another stream to end, and is named "
+      "after it. Tasks too short for the picture share a bar" +
       std::string(run.has_one_time() ? "" : "; the picture shows the first repetition") + "."});
   content.blocks.emplace_back(picture_of(run));
   Table waits = waits_of(run);

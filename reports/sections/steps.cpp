@@ -65,12 +65,11 @@ Table flips_table(const StepComparison& step) {
 SectionContent render(const ComparisonRecord& record, const Comparison&) {
   SectionContent content;
   if (record.steps.empty()) return content;
-  content.blocks.emplace_back(Paragraph{
-      "Each op of a program takes what the stack chooses for it, in the layouts in which its "
-      "inputs "
-      "arrive, as eager DTensor does. The step that follows is simulated on one rank, whose "
-      "communication overlaps with kernels; the reference " +
-      code(record.reference.name) + " prices kernels and moves."});
+  content.blocks.emplace_back(
+      Paragraph{"Each op of a program takes what the stack chooses for it, in the layouts in which "
+                "its inputs arrive, as eager DTensor does. The step that follows is simulated on "
+                "one rank, whose communication overlaps with kernels; the reference " +
+                code(record.reference.name) + " prices kernels and moves."});
   content.blocks.emplace_back(steps_table(record));
   bool has_flips = false;
   for (const StepComparison& step : record.steps) has_flips = has_flips || !step.flips.empty();

@@ -65,8 +65,8 @@ SectionContent render(const TiesRecord& record) {
   if (margins.alone > 0) add("no other candidate is possible", margins.alone);
   content.blocks.emplace_back(Paragraph{
       "The margin of a choice is what the next candidate costs more. Each band is ten times as "
-      "wide as "
-      "the one before; all choices that have a price are counted, also those without a tie." +
+      "wide as the one before; all choices that have a price are counted, also those without a "
+      "tie." +
       std::string(one_path > 0 ? " Of a redistribution the planner counts the paths of the lowest "
                                  "price; it does not say what the next path costs."
                                : "")});

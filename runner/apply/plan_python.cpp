@@ -688,8 +688,7 @@ class Writer {
     }
     text +=
         "\"\"\"\n\nimport collections.abc\nimport copy\nimport dataclasses\nimport inspect\nimport "
-        "math\nimport "
-        "re\n"
+        "math\nimport re\n"
         "from typing import NamedTuple\n\nimport torch\nimport torch.distributed as dist\n"
         "from torch import nn\nfrom torch.distributed.tensor import DTensor, Partial, Replicate, "
         "Shard\n"

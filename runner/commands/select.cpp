@@ -213,8 +213,7 @@ bool is_from_queue(const Selection& selection, const SelectOptions& options, con
 
 constexpr std::string_view kQueueNote =
     "found by PyTorch's priority queue, which stops at the first candidate that it reaches; its "
-    "total "
-    "adds up the queue's steps, where --search full prices every candidate by the planner";
+    "total adds up the queue's steps, where --search full prices every candidate by the planner";
 
 nlohmann::json selection_json(const Selection& selection, bool from_queue, const Results& results,
                               Reasons& reasons, Intervals& intervals) {

@@ -253,8 +253,7 @@ void run_simulate(const SimulateArguments& arguments, Session& session) {
   if (kinds != 1 || !complete) {
     throw InputError(
         "simulate: found nothing to run, or more than one thing; valid: a redistribution "
-        "(--tensor, "
-        "--from and --to), an op (--op and --inputs), or a program");
+        "(--tensor, --from and --to), an op (--op and --inputs), or a program");
   }
   const std::string kind = moves ? "a redistribution" : runs_op ? "an op" : "a program";
   for (const auto& [option, belongs] : arguments.options) {

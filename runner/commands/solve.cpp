@@ -106,8 +106,7 @@ void add_constraints(const Command& command, SolveProgramArguments& program) {
   command
       .option("--objective", program.objective,
               "sum: the sum of kernels and moves, which is proved to be minimal; step: then also "
-              "search "
-              "for a plan with a shorter simulated step")
+              "search for a plan with a shorter simulated step")
       .check(one_of({"sum", "step"}))
       .show_default();
   command.flag("--strided", program.strided, "let products and views keep strided shards");
@@ -147,8 +146,7 @@ void add_questions(const Command& command, SolveProgramArguments& program, Solve
                "recipe if DTensor decides it so");
   command.flag("--sensitivity", asked.sensitivity,
                "also say how far latency, bandwidth and the launch floor of kernels may move, from "
-               "a 16th to 16 "
-               "times, before the plan changes");
+               "a 16th to 16 times, before the plan changes");
   command.flag("--advise-flattened", asked.advises_flattening, std::string(kAdviseFlattenedHelp));
   command
       .option("--budget-curve", asked.budget_curve,

@@ -100,8 +100,7 @@ ProgramCase read_program(const ConfigStore& store, const ProgramCaseArguments& a
   if (!arguments.recipe.empty() && !arguments.plan.empty()) {
     throw InputError(
         "compare: found --recipe and --plan, which both say how parameters are laid out; valid: "
-        "one "
-        "of them");
+        "one of them");
   }
   expect_kernel_prices(reference, "compare --program");
   ProgramCase made;

@@ -29,7 +29,7 @@ std::size_t band_number(Bytes bytes) {
 // A predicted row and its error.
 struct Predicted {
   Bytes bytes;
-  double log_error;                     // of the prediction: ln of predicted over measured
+  double log_error;                     // ln of predicted over measured
   std::optional<double> log_deviation;  // standard deviation that the prediction states
 };
 
@@ -351,8 +351,7 @@ std::string sources_text(const SourceScores& scores) {
       std::to_string(scores.few_rows_sets) +
       " sets of at least 12 rows of one collective.\n"
       "The rows lie evenly over the sizes, or where `calibrate` advises to measure. `within` is "
-      "the "
-      "share of rows in their 95 %\n"
+      "the share of rows in their 95 %\n"
       "interval, and `+-` its median half width, both in percent.\n\n" +
       table_head("rows", true);
   for (const FewRowsScores& few : scores.few_rows) {

@@ -9,8 +9,7 @@ namespace {
 
 constexpr std::string_view kAbout =
     "shardlab shows which sharding decisions a change of a cost model flips, and what the flips "
-    "cost "
-    "in time.\n";
+    "cost in time.\n";
 
 constexpr Trial kThingsToTry[] = {
     {"shardlab demo", "what PyTorch 2.15 changes against 2.13: a report, in shardlab-demo/"},
