@@ -14,7 +14,7 @@ constexpr double kClusterFloor = 0.152;
 constexpr double kClusterPlateau = 0.0532;
 constexpr double kWalkVariance = 0.0388;    // a variance
 constexpr double kWalkSpeed = 2.74;         // multiplies the clock
-constexpr double kCurveSharpness = 0.0582;  // of ln p of physical_curve.h
+constexpr double kCurveSharpness = 0.0582;  // standard deviation of ln p (physical_curve.h)
 
 constexpr double squared(double x) { return x * x; }
 

@@ -54,11 +54,11 @@ struct EnumNames<AttentionKernel> {
 // Scaled dot-product attention. Grouped queries share the heads of the keys.
 struct AttentionShape {
   double batch = 1.0;
-  double heads = 0.0;     // of the queries
-  double kv_heads = 0.0;  // of the keys and values
+  double heads = 0.0;     // number of heads of the queries
+  double kv_heads = 0.0;  // number of heads of the keys and values
   double queries = 0.0;   // length of the sequence of queries
   double keys = 0.0;      // length of the sequence of keys and values
-  double key_dim = 0.0;   // of one head of the queries and keys
+  double key_dim = 0.0;   // width of one head of the queries and keys
   double value_dim = 0.0;
   double window = 0.0;  // how many keys a query sees at most, itself included; 0: all of them
   bool causal = false;  // whether a query sees only the keys up to its own place
@@ -72,8 +72,8 @@ struct AttentionShape {
 enum class Tf32 : std::uint8_t {
   kAsMatmul,       // the model's setting for matrix products and attention
   kAsConvolution,  // its setting for convolutions
-  kOn,             // a measured product that did
-  kOff,            // a measured product that did not
+  kOn,             // for a measured product that did
+  kOff,            // for a measured product that did not
 };
 
 struct KernelQuery {

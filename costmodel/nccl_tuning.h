@@ -71,12 +71,12 @@ struct NcclConstants {
   NcclLatencies nvlink{};
   NcclLatencies pci{};
   NcclLatencies network{};
-  NcclByHosts ll_cap{};          // of all channels together, with Intel CPUs
-  NcclByHosts ll_cap_amd{};      // of all channels together, with AMD CPUs
-  NcclByHosts ring_ll128_cap{};  // of one channel
-  NcclByHosts tree_ll128_cap{};  // of one channel
-  NcclByHosts tree_cap{};        // of one channel
-  NcclByHosts nvls_tree_cap{};   // of one channel
+  NcclByHosts ll_cap{};          // cap of all channels together, with Intel CPUs
+  NcclByHosts ll_cap_amd{};      // cap of all channels together, with AMD CPUs
+  NcclByHosts ring_ll128_cap{};  // cap of one channel
+  NcclByHosts tree_ll128_cap{};  // cap of one channel
+  NcclByHosts tree_cap{};        // cap of one channel
+  NcclByHosts nvls_tree_cap{};   // cap of one channel
   double nvls_efficiency = 0.0;
   double plateau = 1.0;  // factor on the latency of large all-reduces by ring, protocol SIMPLE
   // Up to 2.27, NVLS moves 5/6 of the bus bandwidth, and has neither an efficiency nor a cap.

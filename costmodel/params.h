@@ -23,7 +23,7 @@ struct ParamSpec {
   double max;
   std::string_view help;
   std::string_view source = {};  // source of the default, if other than the model's source
-  std::string_view status = {};  // of the default: derived, measured, fitted or assumed
+  std::string_view status = {};  // status of the default: derived, measured, fitted or assumed
   bool is_switch = false;        // whether only 0 and 1 are valid; a calibration leaves it alone
 };
 

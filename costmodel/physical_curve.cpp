@@ -9,14 +9,16 @@ namespace shardlab {
 namespace {
 
 constexpr double kSharpness = 0.7;     // p
-constexpr double kReachedShare = 0.8;  // of a link's bandwidth
+constexpr double kReachedShare = 0.8;  // the share of a link's bandwidth that is reached
 constexpr double kReachedShareOfNetwork = 0.85;
 constexpr double kReachedShareInSwitch = 0.96;
 constexpr double kReachedShareInHopperSwitch = 1.06;
 constexpr double kReachedShareOfTwoSwitches = 1.04;   // joined by the network
 constexpr double kReachedShareOfMoreSwitches = 0.80;  // joined by the network
-constexpr double kLeastRanksOfSwitch = 8.0;           // in a domain
-constexpr double kMostLevelsOfSharp = 3.0;            // of a tree that takes as long
+// The fewest ranks in a domain for which NVSwitch adds up.
+constexpr double kLeastRanksOfSwitch = 8.0;
+// A deeper tree takes no longer than one of so many levels.
+constexpr double kMostLevelsOfSharp = 3.0;
 constexpr std::int64_t kBlackwell = 100;
 constexpr double kBytesPerUsOfGBps = 1e3;
 

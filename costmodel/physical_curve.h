@@ -63,8 +63,8 @@ struct PhysicalGroup {
   Collective kind = Collective::kLocal;
   std::int64_t ranks = 1;
   std::int64_t domains = 1;
-  GBps host;                     // of one device inside its domain
-  GBps network;                  // of one device between domains
+  GBps host;                     // bandwidth of one device inside its domain
+  GBps network;                  // bandwidth of one device between domains
   double network_delay = 1.0;    // r of the formula
   bool switch_reduces = false;   // NVSwitch adds up for an all_reduce
   bool network_reduces = false;  // SHARP: the network adds up for an all_reduce

@@ -17,8 +17,8 @@
 namespace shardlab {
 
 struct PublishedCost {
-  double amount;       // seconds, or bytes for each GPU
-  std::int64_t ranks;  // of the communicator; 0 if the source does not say
+  double amount;       // in seconds, or in bytes of each GPU
+  std::int64_t ranks;  // size of the communicator; 0 if the source does not say
   std::string_view what;
   std::string_view source;
 };

@@ -55,8 +55,8 @@ struct EnumNames<LinkKind> {
 struct LinkLevel {
   std::string name;
   LinkScope joins = LinkScope::kAll;
-  Micros latency;  // of one step between two devices that this level joins
-  GBps bandwidth;  // of one device through this level, in one direction, after oversubscription
+  Micros latency;  // time of one step between two devices that this level joins
+  GBps bandwidth;  // what a device gets in one direction, after oversubscription
   LinkKind kind = LinkKind::kNetwork;
   // The largest number of consecutive ranks that the level joins; 0 if it joins all ranks of its
   // scope.

@@ -13,7 +13,7 @@ namespace shardlab {
 
 struct CsvRecord {
   std::vector<std::string> fields;  // as many as the header has
-  int line = 0;                     // of the file, on which it begins
+  int line = 0;                     // the line of the file on which the record begins
 };
 
 struct CsvTable {

@@ -46,7 +46,7 @@ struct Contradiction {
 
 struct FieldOptions {
   std::int64_t min = 0;          // the smallest value of an integer
-  bool is_amount = false;        // of a number: it is not negative
+  bool is_amount = false;        // whether a number must not be negative
   std::string_view schema = {};  // JSON that replaces the schema of the field's type
 };
 

@@ -31,7 +31,8 @@ struct Observation {
   // Which measurement set the row is from. Rows of one set are from one system, so they must not
   // contradict each other.
   int set = 0;
-  std::optional<double> in_place_us = {};  // of the same collective in place, if it was measured
+  // The time of the same collective in place, if it was measured.
+  std::optional<double> in_place_us = {};
 };
 
 struct FittedParameter {

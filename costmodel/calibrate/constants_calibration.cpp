@@ -36,7 +36,8 @@ double prior_of(const ModelEntry& model, const ParamSpec& spec, const Topology& 
 // 100,000 rows takes seconds: one price takes a microsecond, and a fit needs every price up to a
 // thousand times.
 constexpr std::size_t kMostQuestions = 8192;
-constexpr std::size_t kLeastSizes = 32;  // of one collective and group that are priced
+// How many sizes of one collective and group are priced at least.
+constexpr std::size_t kLeastSizes = 32;
 
 // What the rows ask, each question once: repeated rows are priced once in each step of a fit. If
 // there are too many questions, each collective and group keeps evenly spaced sizes, the smallest
@@ -84,7 +85,7 @@ class Questions {
                            std::int64_t, std::int64_t>;
   struct Between {
     std::size_t question = 0;  // the one of the row's size, or the next smaller one
-    double share = 0.0;        // of the way from it to the next
+    double share = 0.0;        // how much of the way to the next one the row lies
   };
 
   static Group group_of(const CollectiveQuery& query) {

@@ -123,7 +123,7 @@ MatrixXd means_of(const std::vector<SizeGroup>& groups, const MatrixXd& rows) {
 struct GroupedMisses {
   VectorXd means;
   VectorXd counts;              // rows of each group
-  double squares_within = 0.0;  // of the rows' distances from the means of their groups
+  double squares_within = 0.0;  // sum over the rows' distances from the means of their groups
   double repeats = 0.0;         // rows beyond the first of each group
 };
 

@@ -98,7 +98,7 @@ std::vector<Observation> thinned_own(std::span<const Observation> rows) {
 // values far away count little. 0 for too few values.
 double scale_of(const std::vector<double>& values) {
   constexpr std::size_t kEnough = 6;
-  constexpr double kMedianOfNormal = 0.6745;  // of the absolute value, in standard deviations
+  constexpr double kMedianOfNormal = 0.6745;  // median of |x|, for x of standard deviation 1
   if (values.size() < kEnough) return 0.0;
   const double median = percentile(values, 0.5);
   std::vector<double> distances;
@@ -126,7 +126,7 @@ double estimated_noise(std::span<const Observation> rows) {
     const Key key{static_cast<int>(query.kind), query.group.ranks, query.group.hosts,
                   query.gpus_per_process, query.full_bytes};
     if (const auto known = seen.find(key); known != seen.end()) {
-      // Without a sign, so that two runs that differ by a factor do not look steady.
+      // Differences of both signs, so that two runs that differ by a factor do not look steady.
       repeated.push_back(log_us - known->second);
       repeated.push_back(known->second - log_us);
     }
@@ -316,7 +316,7 @@ PopulationPosterior::Figures PopulationPosterior::at(
     const MatrixXd with_known =
         population_covariances(known_, places) - known_whitened_.transpose() * whitened;
     log_us += with_known.transpose() * known_weights_;
-    const MatrixXd shares = known_factor_.solve(with_known);  // of the own rows' misses
+    const MatrixXd shares = known_factor_.solve(with_known);  // the weights of the own rows' misses
     covariance -= with_known.transpose() * shares;
     const double more_noise = noise_ * noise_ - kPopulationNoise * kPopulationNoise;
     covariance += more_noise * shares.transpose() * shares;

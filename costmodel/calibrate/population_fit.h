@@ -72,11 +72,12 @@ class PopulationFit {
   };
   std::vector<Row> rows_;
   std::vector<PopulationPlace> places_;
-  Eigen::VectorXd departures_;  // of ln t from the physical curve
-  Eigen::MatrixXd covariance_;  // with noise
+  Eigen::VectorXd departures_;  // how far ln t lies from the physical curve
+  Eigen::MatrixXd covariance_;  // includes the noise of the rows
   Eigen::LLT<Eigen::MatrixXd> factor_;
   Eigen::VectorXd whitened_;  // the departures, divided by the factor
-  Eigen::VectorXd weights_;   // of the rows in a prediction without rows of the cluster's own
+  // The rows' weights in a prediction for a cluster without rows of its own.
+  Eigen::VectorXd weights_;
   std::vector<std::string> devices_;
 };
 
@@ -90,7 +91,7 @@ class PopulationPosterior {
 
   struct Figures {
     Eigen::VectorXd log_us;
-    Eigen::MatrixXd covariance;  // of the curves; a measured row has noise() besides
+    Eigen::MatrixXd covariance;  // that of the curves; a measured row has noise() on top
   };
   [[nodiscard]] Figures at(std::span<const CollectiveQuery> queries) const;
   // Figures::log_us alone, which is far quicker.
@@ -117,8 +118,8 @@ class PopulationPosterior {
   std::vector<PopulationPlace> known_;  // the cluster's own rows
   Eigen::MatrixXd known_whitened_;      // their covariances with the logs, divided by the factor
   Eigen::LLT<Eigen::MatrixXd> known_factor_;
-  Eigen::VectorXd known_weights_;  // of the own rows in a prediction
-  Eigen::VectorXd log_weights_;    // of the logs' rows in a prediction
+  Eigen::VectorXd known_weights_;  // the own rows' weights in a prediction
+  Eigen::VectorXd log_weights_;    // the weights of the logs' rows in a prediction
 };
 
 }  // namespace shardlab

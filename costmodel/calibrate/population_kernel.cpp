@@ -15,26 +15,29 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 
 // Standard deviations of ln t, except where a comment says otherwise.
-constexpr double kPlateau = 0.0578;    // of all logs
+constexpr double kPlateau = 0.0578;    // the shift of the plateau that all logs share
 constexpr double kFloorSlope = 0.308;  // for each unit of ln ranks, ln domains, ln per domain
 constexpr double kPlateauSlope = 0.0804;
-constexpr double kSharedSlopes = 0.241;  // of the slopes of two collectives: a share
+// Not a deviation: the share of a slope's variance that two collectives have in common.
+constexpr double kSharedSlopes = 0.241;
 constexpr double kShape = 0.154;
-constexpr double kGroupFloor = 0.258;      // of like collectives on groups of like shapes
+// The shift of the floors that like collectives share on groups of like shapes.
+constexpr double kGroupFloor = 0.258;
 constexpr double kGroupLength = 0.529;     // in ln ranks and ln domains
 constexpr double kGroupKindDecay = 0.323;  // for each unit of the distance between collectives
 constexpr double kDelayFloor = 3.38;       // for each unit of ln delay
 constexpr double kDelayPlateau = 0.18;
 constexpr double kDelayEverywhere = 0.317;
 constexpr double kDelayDecay = 1.31;       // for each generation between two GPUs
-constexpr double kOtherDelayDecay = 1.38;  // of shapes and devices, for each unit of ln delay
+constexpr double kOtherDelayDecay = 1.38;  // decay of shapes and devices, for each unit of ln delay
 constexpr double kLaunchFloor = 0.141;     // for each unit of the launch
 constexpr double kLaunchKindDecay = 2.73;  // for each unit of the distance between collectives
 constexpr double kLaunchPointToPoint =
     0.328;  // of all_to_all and send_recv, for each unit of the launch
 constexpr double kDeviceFloor = 0.154;
 constexpr double kDevicePlateau = 0.21;
-constexpr double kDeviceKindFloor = 0.0648;   // of one collective and like groups on a device
+// The shift of the floors that one collective on like groups has on a device.
+constexpr double kDeviceKindFloor = 0.0648;
 constexpr double kDeviceKindDecay = 4.18;     // for each unit of the distance between collectives
 constexpr double kDeviceGroupDecay = 0.0451;  // for each unit of ln ranks and ln domains
 constexpr double kDeviceShape = 0.0346;

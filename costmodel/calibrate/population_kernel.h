@@ -37,9 +37,9 @@ struct PopulationPlace {
   double log_per_domain = 0.0;
   double log_delay = 0.0;  // ln of the network's delay (physical_curve.h)
   double launch = 0.0;     // launch_of (population_curve.h)
-  int generation = 0;      // of GPUs; neighbours differ by 1
+  int generation = 0;      // number of the GPU generation; neighbouring ones differ by 1
   int device = 0;          // equal for equal models of GPU
-  int cluster = 0;         // equal on one cluster
+  int cluster = 0;         // equal for rows of one cluster
   int log = 0;             // equal for rows of one log, and for the cluster's own rows
   double log_bytes = 0.0;
   double bend = 0.0;

@@ -66,8 +66,8 @@ struct CollectiveTrace {
   std::string host;
   std::string gpu;
   std::string nccl_version;
-  std::vector<TracedCall> calls;        // in the order of their start
-  TracedKernels kernels = {};           // of traces of PyTorch's profiler
+  std::vector<TracedCall> calls;        // in the order in which they started
+  TracedKernels kernels = {};           // only traces of PyTorch's profiler have kernels
   std::map<std::string, int> left_out;  // number of calls left out, by reason
 };
 

@@ -55,7 +55,7 @@ struct DeviceEvent {
 
 struct TracedKernels {
   std::vector<MeasuredKernel> calls;  // one for each call of an operator, in the order of the trace
-  double total_us = 0.0;              // of all kernels, with those that are left out
+  double total_us = 0.0;              // the time of all kernels, including those that are left out
   std::map<std::string, double> left_out_us;  // by operator; "" where the trace does not have it
 };
 

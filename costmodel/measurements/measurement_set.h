@@ -28,7 +28,8 @@ inline constexpr double kMinTimeUs = 1e-6;
 inline constexpr double kMaxTimeUs = 1e15;
 inline constexpr double kMaxBytes = 1e18;
 inline constexpr double kMaxFlops = 1e30;
-inline constexpr std::int64_t kMaxExtent = std::int64_t{1} << 50;  // of one dim of a kernel
+// The largest extent of a kernel's dim.
+inline constexpr std::int64_t kMaxExtent = std::int64_t{1} << 50;
 
 // Whether a run's times show what its hardware can do. Models are fitted only to healthy runs.
 enum class Health : std::uint8_t { kHealthy, kUnhealthy, kUnknown };
@@ -88,7 +89,7 @@ struct MeasuredKernel {
 
   friend bool operator==(const MeasuredKernel&, const MeasuredKernel&) = default;
 };
-// Those that `shardlab measure` launches. Profiles have attention as well.
+// The kernels that `shardlab measure` launches. Profiles have attention as well.
 inline constexpr std::string_view kLaunchedKernels =
     "gemm copy reshuffle elementwise reduction launch";
 inline constexpr std::string_view kMeasuredKernels =
@@ -116,7 +117,7 @@ struct VerifiedPlans {
 struct RefusedRow {
   int line = 0;  // line in the row's file; 0 if the file has no lines
   std::string reason;
-  std::string pointer = {};  // in JSON files: "/results/1"
+  std::string pointer = {};  // the place in a JSON file, such as "/results/1"
 
   friend bool operator==(const RefusedRow&, const RefusedRow&) = default;
 };

@@ -72,7 +72,8 @@ void read_launches(const json& config, Run& run) {
   run.warmup = count("warmup_iters");
 }
 
-// Notes what the health depends on among the variables, and nothing else of them.
+// Reads only the judged settings from the environment that -J writes, since other variables may
+// hold secrets.
 void note_env(const json& document, MeasurementSet& set) {
   const json* variables = json_member(document, "env");
   if (variables == nullptr || !variables->is_array()) return;

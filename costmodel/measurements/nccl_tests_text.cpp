@@ -148,9 +148,9 @@ std::size_t level_size(std::string_view text) {
   return 0;
 }
 
-// The length of what else stands in front of the tool's own lines: "[pod/run-0/nccl] ",
-// "[2025-03-01 10:11:12] ", "[10:11:12] ", "worker-0  | ", "> ". Behind it a line of the tool
-// begins, with "#" or a digit.
+// The length of any other prefix that a collector puts before a line, such as "[pod/run-0/nccl] ",
+// "[2025-03-01 10:11:12] ", "[10:11:12] ", "worker-0  | " or "> "; 0 if what follows is neither a
+// line of nccl-tests, which begins with "#" or a digit, nor another prefix in brackets.
 std::size_t prefix_size(std::string_view text) {
   std::size_t end = 0;
   if (text.starts_with('[')) {
@@ -697,9 +697,11 @@ class TextReader {
     });
   }
 
-  // The row that ends a line which other text begins, such as a line of NCCL's log.
+  // The row at the end of a line that starts with other text, such as a line of NCCL's log that
+  // another rank wrote into it.
   [[nodiscard]] std::optional<Tokens> row_at_end(const Tokens& words) const {
-    constexpr std::size_t kLongestRow = 64;  // words; longer rows, of -I, begin their lines
+    // In words. Only the rows of -I are longer, and they start their lines.
+    constexpr std::size_t kLongestRow = 64;
     const std::size_t first = words.size() > kLongestRow ? words.size() - kLongestRow : 1;
     for (std::size_t at = first; at + 4 < words.size(); ++at) {
       const Tokens row(words.begin() + static_cast<std::ptrdiff_t>(at), words.end());
@@ -716,7 +718,7 @@ class TextReader {
       return;  // a row that is cut off after one number looks like any other text
     const auto size = number_of<std::uint64_t>(words[0]);
     const auto count = number_of<std::uint64_t>(words[1]);
-    // With -S each row ends in a date and a time.
+    // Option -S appends a date and a time to each row; both are dropped here.
     while (words.size() > 3 && words.back().size() >= 8 &&
            (words.back()[2] == ':' || words.back()[4] == '-') && is_digit(words.back()[0])) {
       words.pop_back();
@@ -964,11 +966,11 @@ class TextReader {
   GpusOfProcess per_process_of_commands_;
   bool has_rows_ = false;  // since the collective was last named
   bool has_failed_ = false;
-  double largest_ = 0.0;              // bytes, of the current table
-  std::optional<double> most_bytes_;  // that its header says
+  double largest_ = 0.0;              // the largest size of the current table so far, in bytes
+  std::optional<double> most_bytes_;  // the largest size that the table's header announces
   std::optional<double> step_factor_;
   double step_bytes_ = 0.0;
-  Devices devices_;  // of the list that is being read
+  Devices devices_;  // the devices of the list that is being read
   int devices_line_ = 0;
   int first_devices_line_ = 0;
   bool is_repeat_warned_ = false;

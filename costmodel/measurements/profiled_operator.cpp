@@ -111,7 +111,8 @@ double written_bytes(const ProfiledTensor& tensor) {
   return extent_of(tensor.dims) * itemsize(tensor.dtype);
 }
 
-// Without the elements that a stride of 0 repeats.
+// The bytes of a tensor that a kernel reads. A dim of stride 0 repeats the same elements, so they
+// are read once.
 double read_bytes(const ProfiledTensor& tensor) {
   if (tensor.strides.size() != tensor.dims.size()) return written_bytes(tensor);
   double product = itemsize(tensor.dtype);
@@ -224,11 +225,11 @@ struct AttentionOperator {
   std::string_view name;
   AttentionKernel kernel;
   bool backward;
-  std::size_t query;    // of the queries; keys and values follow
+  std::size_t query;    // index of the queries; keys and values follow
   std::size_t heads;    // dim of the heads
-  std::size_t lengths;  // of the offsets of sequences of several lengths, where there are any
-  std::size_t causal;   // of is_causal, or of custom_mask_type
-  std::size_t window;   // of window_size_left; 0: there is none
+  std::size_t lengths;  // index of the offsets, if sequences have several lengths
+  std::size_t causal;   // index of is_causal or custom_mask_type
+  std::size_t window;   // index of window_size_left; 0: there is none
 };
 constexpr std::array<AttentionOperator, 8> kAttention = {{
     {"_flash_attention_forward", AttentionKernel::kFlash, false, 0, 2, 3, 8, 11},

@@ -34,11 +34,11 @@ struct StepProfile {
   double step_us = 0.0;
   double gemm_us = 0.0;
   double attention_us = 0.0;
-  double other_us = 0.0;        // all other kernels, with copies and fills inside the device
-  double collectives_us = 0.0;  // all of them
-  double exposed_us = 0.0;      // of collectives, beside which no kernel runs
-  // Without a kernel, a collective or a copy inside the device. Copies from and to the host are
-  // idle time.
+  double other_us = 0.0;        // all other kernels, and copies and fills inside the device
+  double collectives_us = 0.0;  // the time of all collectives
+  double exposed_us = 0.0;      // the time in which a collective runs and no kernel does
+  // The time in which no kernel, collective or copy inside the device runs. Copies from and to the
+  // host are idle time.
   double idle_us = 0.0;
 };
 

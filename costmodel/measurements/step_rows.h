@@ -42,7 +42,7 @@ struct StepRow {
   std::int64_t gpus = 1;
   std::optional<double> tokens_per_s_per_gpu;
   std::optional<double> memory_gib;
-  int line = 0;  // of the file
+  int line = 0;  // line number in the file
 };
 
 // Throws ConfigError with the line, what was found and what is valid.

@@ -36,8 +36,9 @@ namespace {
 constexpr double kFirstBend = -24.0;
 constexpr double kLastBend = 24.0;
 constexpr int kStepsPerBend = 8;
-constexpr double kDelayWeight = 4.0;  // of ln delay beside ln ranks in a distance. Status: assumed.
-constexpr double kSameDelay = 0.01;   // in ln delay
+// Weight of ln delay relative to ln ranks in a distance. Status: assumed.
+constexpr double kDelayWeight = 4.0;
+constexpr double kSameDelay = 0.01;  // delays whose logarithms differ by less are equal
 constexpr int kSteps = static_cast<int>(kLastBend - kFirstBend) * kStepsPerBend;
 
 // ln(t / a) of one row by bend, where a is the floor of the physical curve; rising.
@@ -145,8 +146,9 @@ class Population final : public CostModel {
     return std::sqrt(squares / near.weights);
   }
 
-  // Sizes of one collective and group are off alike, as far as the walk between them leaves. Other
-  // curves share what is the cluster's, unless rows of its own have told that.
+  // On one cluster, the errors of two sizes of one curve (a collective and a group) are correlated;
+  // the correlation falls with the variance of the walk between them. The errors of two curves
+  // share only the cluster's part, and nothing once rows of the cluster itself were fitted.
   [[nodiscard]] double error_correlation(const CollectiveQuery& a,
                                          const CollectiveQuery& b) const override {
     if (a == b) return 1.0;
