@@ -103,7 +103,7 @@ class Contributions {
   DType dtype_;
   const DataOptions& data_;
   double unit_;
-  // Of so many ranks one contributes a whole number other than 0, so that no sum of contributions
+  // One rank in so many contributes a whole number other than 0, so that no sum of contributions
   // needs more digits than the dtype has.
   std::int64_t ranks_per_number_ = 1;
 };

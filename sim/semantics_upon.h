@@ -1,5 +1,6 @@
-// Semantics that change a part of others: a class derived from this one answers price_step(),
-// bound_to() and whatever else it overrides, and the semantics below answer everything else.
+// The base of semantics that wrap others: a derived class overrides price_step(), bound_to() and
+// any other question that it answers itself, and every other question goes to the wrapped
+// semantics.
 #pragma once
 
 #include <memory>

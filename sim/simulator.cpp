@@ -384,7 +384,7 @@ class Repetition {
 
   const Script& script_;
   std::uint64_t seed_;
-  std::optional<FairShare> share_;  // of links; only with contention
+  std::optional<FairShare> share_;  // how transfers share the links; only with contention
   std::vector<Transfer> transfers_;
   std::vector<std::size_t> idle_transfers_;
   std::vector<std::size_t> transfer_of_;  // by flow

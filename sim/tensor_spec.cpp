@@ -66,7 +66,7 @@ std::int64_t sharded_extent(std::int64_t extent, const Placement& placement, std
 // What a rank holds under the registered placement of a layout.
 struct RegisteredRows {
   const RegisteredPlacement* placement = nullptr;
-  int dim = 0;  // of viewed_shape()
+  int dim = 0;  // the dim of viewed_shape() of which a rank holds `rows`
   std::vector<RowRange> rows;
 };
 

@@ -40,7 +40,7 @@ struct TensorMeta {
   // TextError.
   [[nodiscard]] static TensorMeta parse(std::string_view text);
   [[nodiscard]] int ndim() const { return static_cast<int>(shape.size()); }
-  [[nodiscard]] Bytes bytes() const;  // of the global tensor
+  [[nodiscard]] Bytes bytes() const;  // the size of the global tensor
   [[nodiscard]] bool is_contiguous() const;
   // `strides`, or those of a row-major tensor if they are empty.
   [[nodiscard]] Shape all_strides() const;

@@ -106,7 +106,7 @@ class FluidRun {
     std::vector<int> tasks;
     std::size_t next = 0;  // position of the task that runs or waits
     bool runs = false;
-    int flow = -1;       // of the task that runs; -1 if it uses nothing
+    int flow = -1;       // the flow of the task that runs; -1 if it uses nothing
     double since = 0.0;  // when its speed last changed
     double left = 0.0;   // its work that was left then
     double speed = 1.0;

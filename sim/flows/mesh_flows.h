@@ -54,7 +54,7 @@ struct MeshTransfer {
   MeshDims mesh_dims;  // distinct; all groups of these mesh dims transfer at once
   Collective kind = Collective::kAllGather;
   Bytes wire_bytes = 0.0;  // what one rank sends; full_bytes times ring_volume_factor
-  double start_us = 0.0;   // for finish_times() alone
+  double start_us = 0.0;   // read by finish_times() alone
 };
 
 class MeshFlows {
@@ -90,8 +90,8 @@ class MeshFlows {
  private:
   struct Port {
     LinkKind kind = LinkKind::kNetwork;
-    bool is_level = false;  // limits a level, and not the kind of link
-    double gb_per_s = 0.0;  // of one device
+    bool is_level = false;  // whether it limits a level rather than a kind of link
+    double gb_per_s = 0.0;  // bandwidth of one device
   };
   struct Level {
     std::int64_t block = 0;  // consecutive ranks that it joins; 0 on the network
@@ -109,8 +109,8 @@ class MeshFlows {
 
   DeviceMesh mesh_;
   Topology topology_;
-  std::vector<Level> levels_;  // as in the topology
-  std::vector<Port> ports_;    // of one device
+  std::vector<Level> levels_;  // the topology's link levels, in its order
+  std::vector<Port> ports_;    // the ports of one device
   std::int64_t devices_per_host_;
   std::int64_t nics_per_host_;         // at most one per device
   std::vector<std::int64_t> rank_of_;  // by index into the mesh; empty if ranks are folded

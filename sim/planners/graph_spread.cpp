@@ -404,10 +404,10 @@ std::span<const double> LayoutSpread::from(std::uint32_t state, double limit) {
   return charged_;
 }
 
-// Passes the costs of a line's states on by all moves between them. The line becomes stale again
-// where a cost falls, since a second move within it may be worth while, such as S(1)->S(0)->R. The
-// cheapest of the shards stands for all of them: that a shard is compared with itself, too, lowers
-// nothing, since no price is negative.
+// Lowers the costs of a line's states by every move within the line. The line becomes stale again
+// where a cost falls, because a second move within it may pay, as in S(1)->S(0)->R. Of the shards,
+// only the cheapest is tried as a source of moves. It is also tried as a source of itself, which is
+// harmless, since no price is negative.
 template <bool kAhead>
 void LayoutSpread::update(const LayoutGraph::Line& line, std::span<double> costs) {
   const LinePrices& prices = line_prices_[line.prices];

@@ -149,7 +149,7 @@ class LayoutSpread {
   // By EdgeKind: the prices of a line's moves. The last one, of no move, is infinite.
   using LinePrices = std::array<double, graph_search::kEdgeKinds + 1>;
   struct StridedPrices {
-    double made;  // of the replicated state
+    double made;  // the price of making the strided shard from the replicated state
     double gathered;
   };
 

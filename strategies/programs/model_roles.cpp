@@ -25,7 +25,7 @@ struct Walked {
   bool from_inputs = false;    // some input or tangent decides it
   bool is_scale = false;       // one over a root: what a norm multiplies by
   bool is_normalized = false;  // a value times such a scale, perhaps times a norm's weight
-  std::int64_t features = 0;   // of an inner value: how many features its layer made
+  std::int64_t features = 0;   // how many features the layer of an inner value made
   // The dim of output features that a product with a weight has, and so do its copies and reshapes.
   int feature_dim = kNoDim;
   LinearKind result_of = LinearKind::kNotYetKnown;
@@ -505,8 +505,9 @@ class RoleFinder {
   std::vector<std::optional<ParameterProduct>> products_;
   std::vector<Walked> walked_;
   std::vector<NodeRoles> roles_;
-  std::vector<LinearKind> linear_;       // by parameter
-  std::vector<bool> computes_gradient_;  // of a parameter of two or more dims
+  std::vector<LinearKind> linear_;  // by parameter
+  // By parameter of two or more dims: whether its gradient is computed.
+  std::vector<bool> computes_gradient_;
   std::vector<const ParameterView*> tables_;
   std::vector<std::int64_t> widths_;  // features of the stream where layers read and write it
 };

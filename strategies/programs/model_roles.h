@@ -87,10 +87,10 @@ struct EnumNames<ModelRole> {
 
 // A dim that a role gives a meaning to.
 enum class RoleDim : std::uint8_t {
-  kOut,     // of a weight, bias or product: output features; of a table: the embedding's features
-  kIn,      // of a weight: input features; of a table: its rows
-  kExpert,  // of a weight of experts: the experts
-  // Of a batched value of the stream: the sequence. It is dim 1 of [batch, sequence, features]; in
+  kOut,     // output features of a weight, bias or product; the features of an embedding's table
+  kIn,      // input features of a weight; the rows of an embedding's table
+  kExpert,  // the experts of an experts' weight
+  // The sequence of a batched value of the stream. It is dim 1 of [batch, sequence, features]; in
   // a program whose stream is matrices alone, it is dim 0, since each row is a token. A matrix of
   // tokens in a program with sequences has none: batch and sequence are merged there.
   kSequence

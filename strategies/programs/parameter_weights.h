@@ -24,7 +24,7 @@ namespace shardlab {
 // parameter the larger one of `fraction` and the least that a device can keep of it.
 struct FractionLimit {
   std::int64_t limit = 0;
-  std::int64_t least = 0;  // with each parameter at its least
+  std::int64_t least = 0;  // the limit with each parameter at its least
 };
 [[nodiscard]] FractionLimit fraction_limit(const ProblemBudget& fractions, double fraction);
 

@@ -19,8 +19,8 @@ namespace shardlab {
 namespace {
 
 constexpr double kRmsNormEpsilon = 1e-5;
-constexpr int kSumReduction = 2;      // of F.cross_entropy
-constexpr int kIgnoredTarget = -100;  // its default
+constexpr int kSumReduction = 2;      // F.cross_entropy's number for the reduction "sum"
+constexpr int kIgnoredTarget = -100;  // F.cross_entropy's default for ignore_index
 constexpr std::string_view kConvert = "convert_element_type";
 constexpr const char* kEmbedding = "tok_embeddings";
 
@@ -55,7 +55,7 @@ struct Layer {
 struct Loss {
   Value targets;       // by sequence and token
   Value rows;          // targets in one row
-  Value log_softmax;   // of the logits in f32, a row for each token
+  Value log_softmax;   // log_softmax of the logits in f32, a row for each token
   Value total_weight;  // how many tokens count
 };
 

@@ -34,8 +34,9 @@ constexpr int kLooksPerExcess = 4;
 // assumed; a tenth of what the solver takes for equal.
 constexpr double kRounding = 1e-10;
 
-// How many looks may find the bound as it was while no assignment is known: some sweeps decode one
-// where those before ran into constraints. Status: assumed.
+// The search for a first assignment stops after this many looks in which the bound did not rise.
+// One look is not enough: a later sweep may decode an assignment where earlier ones ran into
+// constraints. Status: assumed.
 constexpr int kMostLooksInVain = 6;
 
 // By class and strategy: whether it is kept.

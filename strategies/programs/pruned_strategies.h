@@ -69,7 +69,7 @@ struct PruneResult {
   double bound_us = 0.0;  // no assignment costs less
   // UB: what the best assignment that was found costs; infinite if none was.
   double upper_us = std::numeric_limits<double>::infinity();
-  Assignment best;         // that assignment, of `strategies`
+  Assignment best;         // the best assignment, by positions in `strategies`
   double floor_us = 0.0;   // an assignment with a strategy that was left out costs at least this
   std::size_t before = 0;  // strategies of all nodes
   std::size_t after = 0;

@@ -143,7 +143,7 @@ std::optional<double> ignored_target(const OpCall& call, std::size_t tensor) {
   }
   if (!target || !ignored || *target >= call.inputs.size()) return std::nullopt;
   if (call.inputs[*target].tensors.empty() || call.position(*target) != tensor) return std::nullopt;
-  constexpr std::int64_t kDefault = -100;  // of torch.nn.functional.nll_loss
+  constexpr std::int64_t kDefault = -100;  // nll_loss's default for ignore_index
   return static_cast<double>(call.integer_arg(*ignored, kDefault));
 }
 

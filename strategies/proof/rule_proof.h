@@ -51,7 +51,7 @@ struct RuleProofOptions {
 
 struct RuleFinding {
   std::string row;          // "P(sum) | S(1), S(0)": outputs | inputs
-  std::string reason = {};  // of a known omission: why it is left out
+  std::string reason = {};  // why a known omission is left out
   std::size_t calls = 1;    // how many sample calls show it; each counts once per mesh
   // The smallest of the calls that show it.
   std::string call;

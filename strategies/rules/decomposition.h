@@ -38,7 +38,7 @@ class Decomposition {
 
   // One op of the program. strategies/proof/decomposed_execution.h runs the steps in this order.
   struct Step {
-    OpCall call;                   // with replicated tensors
+    OpCall call;                   // the call with replicated tensors
     const OpRule* rule = nullptr;  // null for a step that casts its input or makes a constant
     std::vector<Value> inputs;
     Value result = 0;

@@ -74,7 +74,7 @@ class KernelTraffic {
     kNone,          // the inputs tell a shape, or are overwritten
     kAllButFirst,   // the first input is overwritten
     kAllButSecond,  // the second input tells a shape
-    kWritten,       // of the first input, what is written
+    kWritten,       // the part of the first input that is written
     kPicked,        // as many elements of the first input as the outputs have
     kRows,          // a row of the first input for each element of the second
     kClasses,       // one element of each row of the first input, whose dim 1 are the classes

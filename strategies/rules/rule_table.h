@@ -59,8 +59,9 @@ class RuleTable {
 
  private:
   std::vector<OpRule> rules_;
-  std::deque<std::vector<PartialRow>> partial_rows_;  // for rules that keep only some of their rows
-  std::unique_ptr<OpVariants> variants_;              // of a release, none of other sets
+  // The rows of rules that keep only some of their rows.
+  std::deque<std::vector<PartialRow>> partial_rows_;
+  std::unique_ptr<OpVariants> variants_;  // only the sets of a release have variants
   RuleNames names_;
 };
 

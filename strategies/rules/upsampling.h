@@ -21,8 +21,8 @@ struct Upsampling {
   bool is_backward;
   bool takes_nearest;                 // whether an output is one of the inputs
   bool aligns_corners;                // whether the outermost pixels lie on those of the input
-  std::vector<std::int64_t> extents;  // of the output's spatial dims
-  Shape input_shape;                  // of a gradient: [N, C, ...]; else empty
+  std::vector<std::int64_t> extents;  // extents of the output's spatial dims
+  Shape input_shape;                  // for a gradient, the input's shape [N, C, ...]; else empty
   std::vector<double> scales;         // for each spatial dim; 0 where none is given
 
   // Throws InputError for arguments that do not fit.

@@ -419,8 +419,8 @@ struct Boxes {
 // - 1 of each piece.
 struct Cut {
   std::int64_t pieces = 1;
-  std::int64_t rows = 1;  // in one piece
-  std::int64_t row = 1;   // elements in one row
+  std::int64_t rows = 1;  // how many rows are in one piece
+  std::int64_t row = 1;   // how many elements are in one row
 };
 
 std::optional<Cut> cut_of(const Shape& box, int dim, std::int64_t factor) {

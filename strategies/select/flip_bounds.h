@@ -71,8 +71,8 @@ class FlipBounds {
     std::size_t spread = 0;
     std::uint32_t source = 0;
     std::uint32_t current = 0;          // the code of its layout in the call
-    std::vector<std::uint32_t> codes;   // that candidates ask for
-    std::vector<std::uint32_t> states;  // of the graph, by position in `codes`
+    std::vector<std::uint32_t> codes;   // codes of the layouts that candidates ask for
+    std::vector<std::uint32_t> states;  // the graph's states, by position in `codes`
     std::vector<double> at_least;       // by code: the bound at the factors of the last question
   };
   // One step of a plan of the choice.

@@ -35,7 +35,7 @@ struct Answer : reports::StackAnswer {
   // Prices of the same candidates by this stack and by the reference, for rank correlation.
   std::vector<double> totals;
   std::vector<double> reference_totals;
-  std::vector<UnsurePrice> unsure;  // of what the choice moves, by the reference
+  std::vector<UnsurePrice> unsure;  // the reference's prices of what the choice moves
 };
 
 struct QuestionResult {

@@ -23,8 +23,8 @@ struct TieItem {
   std::size_t near = 0;   // how many more are within the given percentage of it
   std::optional<double> margin_us;
   bool order_dependent = false;
-  // Of a redistribution: how many of its paths have the price of the plan. It is 0 where the
-  // planner makes one plan and weighs no other, so that there is no tie to break.
+  // How many paths of a redistribution have the price of the plan. It is 0 where the planner makes
+  // one plan and weighs no other, so that there is no tie to break.
   std::optional<std::size_t> paths;
   std::optional<PriceFlip> flip;  // the parameter whose smallest change flips the choice
   std::string error;              // why the question cannot be asked

@@ -283,7 +283,8 @@ void BoundSearch::run(std::vector<double> messages, const Patience& patience,
     const bool is_near = is_feasible() && upper_ - costs.bound <= patience.gap * std::abs(upper_);
     if (patience.takes_gap && patience.gap > 0.0 && is_near) return give_up();
     const double seconds_left = patience.seconds_left();
-    // Without any assignment there is no answer, whatever the time.
+    // The time limit does not count until an assignment is known, since there would be nothing to
+    // return.
     const double possible_work =
         is_feasible() ? std::min(most_work, patience.work_left()) : most_work;
     find_upper(costs, possible_work);

@@ -25,7 +25,8 @@ struct BudgetResult {
   bool feasible = false;
   std::vector<int> best;            // positions in the cut network's value sets
   std::vector<double> multipliers;  // by budget: what a unit of weight is charged
-  BoundProof proof;                 // of the minimum of costs with charges; it may end with a gap
+  // Bounds the minimum of costs with charges; it may end with a gap.
+  BoundProof proof;
   int sweeps = 0;
 };
 

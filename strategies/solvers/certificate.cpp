@@ -434,7 +434,7 @@ class Elimination {
   struct Reader {
     const Factor* factor;
     std::vector<std::size_t> steps;  // by the variables of `out`
-    std::size_t step = 0;            // of the variable that is eliminated
+    std::size_t step = 0;            // the step of the variable that is eliminated
     std::size_t index = 0;
   };
 

@@ -150,7 +150,9 @@ class Conflicts {
     int order = 0;  // values that were dropped earlier have lower numbers
   };
 
-  // The parts behind the first variable that arc consistency empties; empty if it empties none.
+  // Runs arc consistency until a variable has no value left, and returns the variables,
+  // restrictions and edges that together exclude its values; returns nothing if every variable
+  // keeps a value.
   Parts wiped_out() {
     std::vector<std::vector<Reason>> values;
     int order = 0;

@@ -83,7 +83,8 @@ const EagerDecision& EagerStack::decide(const std::string& key, const Question& 
 EagerDecision EagerStack::make(const Question& question) {
   EagerDecision made{.question = question, .inputs = {}, .outputs = {}, .moves = {}};
   const auto move = [&](const TensorMeta& meta, const Layout& from, const Layout& to) {
-    // What strided shards mean may differ where nothing moves.
+    // Layouts with equal placements may still disagree on what strided shards mean. No data moves
+    // then, so the plan goes to the source's own layout.
     const bool stays = from.placements == to.placements && from.order == to.order;
     made.moves.push_back(evaluator_.plan(question.mesh, meta, from, stays ? from : to));
     const Plan& plan = made.moves.back();

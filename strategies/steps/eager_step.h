@@ -65,12 +65,12 @@ struct AskedQuestion {
   std::string key;
   const EagerDecision* decision = nullptr;
   std::vector<std::size_t> nodes;  // ascending
-  double local_us = 0.0;           // of one node: its kernel and what brings its inputs there
+  double local_us = 0.0;           // time of one node: its kernel, and what brings its inputs there
 };
 
 struct EagerRun {
   double step_us = 0.0;
-  double sum_us = 0.0;  // of all tasks of the step, each by itself
+  double sum_us = 0.0;  // sum of the times of the step's tasks, each by itself
   double peak_bytes = 0.0;
   std::vector<AskedQuestion> questions;    // in the order in which they are first asked
   std::vector<NodePlacements> placements;  // by node

@@ -23,16 +23,18 @@ namespace shardlab {
 
 struct FlattenedMeshGain {
   std::vector<std::string> axes;
-  std::int64_t ranks = 1;  // of each of its groups
-  double saved_us = 0.0;   // of a step, beside the flattened meshes that stand before it
+  std::int64_t ranks = 1;  // how many ranks each of its groups has
+  double saved_us = 0.0;   // what it saves a step that already has those before it
 };
 
 struct FlattenAdvice {
-  double step_us = 0.0;                  // with what the mesh has registered
-  std::int64_t tried = 0;                // flattened meshes that it has not
+  // Time of a step with the flattened meshes that are registered.
+  double step_us = 0.0;
+  // How many flattened meshes were tried that are not registered.
+  std::int64_t tried = 0;
   std::vector<FlattenedMeshGain> worth;  // in the order in which they were kept
 
-  [[nodiscard]] double saved_us() const;  // of a step, by all of them
+  [[nodiscard]] double saved_us() const;  // what all of them together save a step
 };
 
 // `step_us` says how long a step takes on the mesh with further flattened meshes. Throws TextError

@@ -164,7 +164,7 @@ struct Group {
   bool is_barrier = false;
   bool has_reduction = false;
   bool is_split = false;  // a reduction in two phases
-  double elements = 0.0;  // of the whole space
+  double elements = 0.0;  // how many elements the whole space has
   double row = 1.0;
   int dims = 0;
   int first = 0, last = 0;  // places of its first and last operator
@@ -601,7 +601,7 @@ class KernelBytes {
 
   const Graph& graph_;
   const std::vector<int>& ops_;
-  double space_ = 0.0;  // of the reductions; 0: there is none
+  double space_ = 0.0;  // elements of the space of its reductions; 0: it has none
   double row_ = 0.0;
   std::vector<std::set<std::size_t>>
       makers_;                          // by operator: those of the kernel that it reads from

@@ -78,8 +78,8 @@ struct FusionTensor {
 
 struct FusionOp {
   FusionKind kind = FusionKind::kBarrier;
-  double elements = 0.0;  // extent of its iteration space; of a reduction, what it reduces
-  double row = 0.0;       // of a reduction: how many elements become one result
+  double elements = 0.0;  // extent of its iteration space; for a reduction, that of what it reduces
+  double row = 0.0;       // how many elements of a reduction become one result
   std::vector<int> reads,
       writes;  // tensors, by index; one that is read and written changes in place
   // A reduction has a number that tells apart which dims are reduced. Rows and columns of a square

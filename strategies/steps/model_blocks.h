@@ -27,7 +27,7 @@ namespace shardlab {
 struct ModelBlocks {
   static constexpr int kOutside = -1;
 
-  std::vector<std::string> names;  // of the blocks, in the order in which they first occur
+  std::vector<std::string> names;  // names of the blocks, in the order in which they first occur
   std::vector<int> block;          // by node: its block, or kOutside
   std::vector<Phase> pass;         // by node: the pass in which it runs first
   std::vector<bool> is_weight;     // by node: a parameter, or what depends on parameters alone

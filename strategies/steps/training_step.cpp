@@ -246,9 +246,9 @@ class StepMaker {
 
   // -- Units ------------------------------------------------------------------------------------
 
-  // Runs nodes and moves that depend on each other, alike collectives as one. All other values that
-  // they read are held.
-  // Also moves values to `readers` (node and argument), which do not run yet.
+  // Runs `nodes` in the order of their dependencies, with the moves of what they read, and moves
+  // values to `readers` (node and argument), which run later. Collectives of one kind, mesh dims,
+  // placements and dtype run as one. Assumes that every other value that the nodes read is held.
   void run_together(const std::vector<std::size_t>& nodes,
                     std::vector<std::pair<std::size_t, std::size_t>> readers, Stream stream) {
     std::vector<PendingMove> moves;
@@ -322,7 +322,7 @@ class StepMaker {
     return bytes;
   }
 
-  // Runs the next collective of every move; alike ones are one.
+  // Runs the next collective of every move. Collectives with equal signatures run as one.
   void run_collectives(std::vector<PendingMove>& moves, Stream stream) {
     std::vector<std::pair<Signature, std::vector<std::size_t>>> groups;
     for (std::size_t m = 0; m < moves.size(); ++m) {
@@ -574,7 +574,8 @@ class StepMaker {
     run_together(gradients_[unit].nodes, {}, Stream::kReduction);
   }
 
-  // Weights of a unit that are read after their gather, together.
+  // Frees the gathered weights of a unit together, after the last read of any of them. Weights that
+  // nothing reads after the gather are freed on their own.
   void free_units_together() {
     for (const auto& [first, end, task] : gathered_) {
       int last = -1;

@@ -57,9 +57,8 @@ struct PlannedProgram {
   std::vector<std::vector<std::uint32_t>> moves;  // by node, then tensor that it reads: which plan
 };
 
-// Plans each different move once. `rules` has the rule of each node; null for a node without a
-// kernel.
-// Throws InputError as plan_program() does, and for a move that can't run.
+// Plans each different move once. `rules` has the rule of each node, or null for a node without a
+// kernel. Throws InputError as plan_program() does, and for a move that can't run.
 [[nodiscard]] PlannedProgram planned_program(const Program& program,
                                              std::vector<NodePlacements> placements,
                                              std::vector<double> compute_us,
@@ -74,7 +73,7 @@ struct StepOptions {
 
 // What a buffer holds.
 enum class MemoryPart : std::uint8_t {
-  kParameters,  // with the model's buffers
+  kParameters,  // parameters, and the model's buffers
   kGradients,
   kOptimizer,
   kActivations,  // inputs, and what the forward pass leaves for the backward pass
@@ -96,7 +95,7 @@ struct StepBuffer {
   double bytes = 0.0;
   MemoryPart part = MemoryPart::kTemporary;
   Stream pool = Stream::kCompute;  // the stream for which it is allocated
-  std::uint32_t node = 0;          // whose value it is
+  std::uint32_t node = 0;          // the node whose value it holds
   int made_by = 0;                 // index of the task; -1: it is there when the step begins
   int last_use = 0;  // index of the last task that reads it; the number of tasks: it stays
   // The value as which it is read last, in that value's own layout; nothing for what a move made.

@@ -513,10 +513,9 @@ int WorkBuilder::ring(int x, double bytes) {
   return y;
 }
 
-// Eager: a cast of the logits to f32, log_softmax, and the mean of each row's picked element, which
-// is all that this kernel reads; backward, the
-// gradient of log_softmax and the cast. The fused kernel reads the bf16 logits and writes their
-// gradient over them.
+// In eager mode the loss is a cast of the logits to f32, a log_softmax, and a mean that reads one
+// element of each row. The backward pass runs the gradient of log_softmax and the cast back. The
+// fused kernel reads the bf16 logits and overwrites them with their gradient.
 void WorkBuilder::loss(int logits, double rows, double vocabulary) {
   const double elements = rows * vocabulary;
   if (run_.fused_loss || run_.execution == Execution::kLibrary) {

@@ -51,7 +51,7 @@ struct WorkTensor {
 
 struct WorkOp {
   WorkKind kind = WorkKind::kPointwise;
-  std::string_view name;  // of the module that it is part of: "norm"
+  std::string_view name;  // name of the module that it is part of, such as "norm"
   std::vector<int> reads;
   std::vector<int> writes;
   double elements = 0.0;  // extent of the iteration space of a pointwise operator or reduction
@@ -60,7 +60,7 @@ struct WorkOp {
   double flops = 0.0;
   GemmShape gemm = {};
   AttentionShape attention = {};
-  DType dtype = DType::kBF16;  // in which a GEMM computes
+  DType dtype = DType::kBF16;  // number format in which a GEMM computes
   bool low_precision = false;  // whether a GEMM computes in the run's low precision
   // A collective.
   Collective collective = Collective::kLocal;
@@ -78,9 +78,9 @@ struct BlockWork {
   std::vector<int> held;  // tensors that the training loop keeps, whether they are read or not
   int input = -1;         // the tensor that the block before wrote
   int output = -1;        // the tensor that the next block reads; -1 after the loss
-  double weight_elements = 0.0;         // on this rank, without those of experts
+  double weight_elements = 0.0;         // on this rank, without the weights of experts
   double expert_weight_elements = 0.0;  // on this rank
-  double trained_elements = 0.0;        // of both, those that have gradients
+  double trained_elements = 0.0;        // those of both kinds that have gradients
 };
 
 struct LinearShape {

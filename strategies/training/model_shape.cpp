@@ -367,7 +367,8 @@ ParameterCounts parameter_counts(const ModelShape& shape) {
 
 namespace {
 
-// The parameters of the blocks that `counted` picks, with as many experts as `experts` says.
+// The parameters of all blocks. Each block with experts counts `experts` of them: all experts for
+// the size of the model, those of one token for its FLOPs.
 double block_parameters(const ModelShape& shape, double experts) {
   const ParameterCounts counts = parameter_counts(shape);
   double sum = 0.0;

@@ -29,8 +29,9 @@ enum class Position : std::uint8_t { kRope, kAlibi, kLearned, kNone };
 struct LatentAttention {
   std::int64_t query_rank = 0;  // 0: queries are projected directly
   std::int64_t key_rank = 0;
-  std::int64_t plain_dim = 0;   // of a head's queries and keys, without rotary embedding
-  std::int64_t rotary_dim = 0;  // of a head's queries and keys, with it
+  // Width of the part of a head's queries and keys without rotary embedding.
+  std::int64_t plain_dim = 0;
+  std::int64_t rotary_dim = 0;  // width of the part with rotary embedding
   std::int64_t value_dim = 0;
 };
 
@@ -96,10 +97,10 @@ struct ModelShape {
 
 // The parameters of a block, of the embedding, and so on, all in elements.
 struct ParameterCounts {
-  double attention = 0.0;    // of one block
-  double dense_ffn = 0.0;    // of one block
-  double state_space = 0.0;  // of one block
-  double shared = 0.0;       // of one block with experts: router, shared expert, projections
+  double attention = 0.0;    // attention of one block
+  double dense_ffn = 0.0;    // feed-forward network of one block without experts
+  double state_space = 0.0;  // state-space layer of one block
+  double shared = 0.0;       // router, shared expert and projections of one block with experts
   double one_expert = 0.0;
   double embedding = 0.0;
   double output = 0.0;  // 0 if it is tied to the embedding

@@ -254,7 +254,7 @@ class BlockWriter {
   WorkBuilder builder_;
   double tp_;
   double batch_;
-  double tokens_;  // of one sequence on this rank
+  double tokens_;  // how many tokens of one sequence are on this rank
   double rows_;
   double window_;
 };

@@ -32,7 +32,8 @@ class Turns {
     for (std::int64_t i = 0; i + warm_up < all; ++i) {
       turns.push_back(forward(i + warm_up));
       turns.push_back(backward(i));
-      // As many gradients of weights stay behind as the rank stands in the pipeline.
+      // Rank r runs its weight-gradient passes r turns late, so that they fill the bubble at the
+      // end.
       if (splits && i >= rank) turns.push_back(gradients(weights++));
     }
     for (std::int64_t i = all - warm_up; i < all; ++i) {

@@ -23,7 +23,7 @@ namespace shardlab {
 
 struct StageTimes {
   double forward_us = 0.0;
-  double backward_us = 0.0;  // with the gradients of weights
+  double backward_us = 0.0;  // includes the gradients of weights
   double weights_us = 0.0;   // the part of backward_us that zero-bubble schedules may move
   double send_us = 0.0;      // to the next stage, and of the gradient back
   // What a pass takes in addition if it has to gather the stage's weights, since the pass before it
@@ -45,7 +45,7 @@ struct Pipeline {
 struct PipelineTimes {
   double total_us = 0.0;
   double bubble_us = 0.0;    // what the rank with the most work waits
-  std::int64_t busiest = 0;  // that rank
+  std::int64_t busiest = 0;  // the rank with the most work
   // How many passes of each stage gather its weights.
   std::vector<std::int64_t> forward_gathers;
   std::vector<std::int64_t> backward_gathers;

@@ -53,11 +53,11 @@ struct RankPiece {
 
 struct RankBlock {
   std::vector<RankPiece> forward;
-  std::vector<RankPiece> backward;  // with what runs again
-  double kept_bytes = 0.0;          // of one micro-batch, from its forward to its backward pass
-  double input_bytes = 0.0;         // of what the block reads
+  std::vector<RankPiece> backward;  // includes the forward kernels that recomputation repeats
+  double kept_bytes = 0.0;   // what a micro-batch keeps from its forward to its backward pass
+  double input_bytes = 0.0;  // the size of the tensor that the block reads
   double output_bytes = 0.0;
-  double working_bytes = 0.0;  // the most that the backward pass has at once beside that
+  double working_bytes = 0.0;  // the most that the backward pass holds at once besides kept_bytes
   double weight_elements = 0.0;
   double expert_weight_elements = 0.0;
   double trained_elements = 0.0;

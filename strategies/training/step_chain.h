@@ -32,14 +32,14 @@ struct StepSpan {
   double end_us = 0.0;
 };
 
-// What a chain takes. All are microseconds.
+// What a chain takes, in microseconds.
 struct ChainTimes {
   double total_us = 0.0;
   ClassTimes kernels_us = {};
-  std::map<std::string, double> exposed_us;  // By what the kernels wait for.
-  double collectives_us = 0.0;               // Of all collectives, exposed or not.
-  double host_us = 0.0;                      // In which kernels wait for the host.
-  std::vector<StepSpan> timeline;            // Empty unless asked for.
+  std::map<std::string, double> exposed_us;  // how long kernels wait, by what they wait for
+  double collectives_us = 0.0;     // all collectives, whether kernels wait for them or not
+  double host_us = 0.0;            // how long kernels wait for the host to launch them
+  std::vector<StepSpan> timeline;  // empty unless it was asked for
 };
 
 // The run, its work and its prices must outlive the chain.

@@ -46,11 +46,11 @@ struct StepBreakdown {
 struct StepPrediction {
   double step_us = 0.0;
   double tokens_per_s_per_gpu = 0.0;
-  double mfu = 0.0;  // of the peak rate in bf16, from 0 to 1
+  double mfu = 0.0;  // model FLOPs utilisation: share of the peak rate in bf16, from 0 to 1
   StepBreakdown breakdown;
   TrainingMemory memory;
   Recomputation recompute;  // which one was used
-  // Of both passes of one micro-batch on the first stage; empty unless asked for.
+  // Both passes of one micro-batch on the first stage; empty unless it was asked for.
   std::vector<StepSpan> timeline;
 };
 

@@ -76,10 +76,10 @@ struct StepGroups {
   GroupSpan tensor;
   GroupSpan context;
   GroupSpan experts;
-  GroupSpan shards;           // among which weights are sharded
-  GroupSpan replicas;         // of the shards
-  GroupSpan expert_shards;    // of the experts' weights
-  GroupSpan expert_replicas;  // of the experts' shards
+  GroupSpan shards;           // the ranks among which weights are sharded
+  GroupSpan replicas;         // the ranks that hold replicas of a shard
+  GroupSpan expert_shards;    // the ranks among which the experts' weights are sharded
+  GroupSpan expert_replicas;  // the ranks that hold replicas of an experts' shard
   GroupSpan neighbours;       // two stages of the pipeline
 
   StepGroups(const TrainingRun& run, const Topology& topology);
@@ -117,12 +117,12 @@ using ClassTimes = std::array<double, kKernelClasses>;
 struct PricedPiece {
   ClassTimes kernels_us = {};
   int kernels = 0;
-  double bytes = 0.0;               // that the kernels read and write
-  double share_of_memory = 0.0;     // of its bandwidth, that the kernels use
-  double first_us = 0.0;            // of the GEMMs that it begins with
-  double last_us = 0.0;             // of the GEMMs that it ends with
-  double first_attention_us = 0.0;  // of the attention that it begins with
-  double last_attention_us = 0.0;   // of the attention that it ends with
+  double bytes = 0.0;               // how much the kernels read and write
+  double share_of_memory = 0.0;     // the share of the memory's bandwidth that the kernels use
+  double first_us = 0.0;            // the time of the GEMMs that the piece begins with
+  double last_us = 0.0;             // the time of the GEMMs that it ends with
+  double first_attention_us = 0.0;  // the time of the attention that it begins with
+  double last_attention_us = 0.0;   // the time of the attention that it ends with
   bool is_collective = false;
   bool beside = false;
   bool leads = false;

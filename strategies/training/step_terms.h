@@ -28,7 +28,7 @@ namespace shardlab {
 using RunTraits = std::map<std::string, std::string>;
 
 struct StepTerm {
-  std::string name;  // of a factor
+  std::string name;  // name of a factor
   RunTraits when = {};
   double value = 1.0;
   std::optional<double> low = {};  // 95 %, if it was fitted

@@ -145,7 +145,8 @@ TrainingMemory StepWork::memory_of() const {
     }
     if (full) memory.gathered += run_.gradient_bytes * largest_unit;
     memory.temporary = working;
-    // Without accumulation, gradients come into being while activations go.
+    // Without accumulation, the backward pass allocates gradients as it frees activations, so the
+    // two are never held at their full size together.
     if (full && run_.grad_accum == 1) {
       memory.gradients = std::max(0.0, memory.gradients - memory.activations);
     }

@@ -139,15 +139,15 @@ struct TrainingRun {
   // Whether weights are copied out of what was gathered, and gradients into what is reduced, as
   // under fully_shard (FSDP2); flat parameters (FSDP1) and Megatron's buffers need no copies.
   bool copies_weights = true;
-  double gradient_bytes = 4.0;    // of an element, as it is reduced
-  double optimizer_bytes = 12.0;  // kept for each parameter: weights and two moments in f32
+  double gradient_bytes = 4.0;    // bytes of a gradient element, as it is reduced
+  double optimizer_bytes = 12.0;  // bytes kept for each parameter: weights and two moments in f32
   // Read and written by the optimizer's step for each parameter. A fused AdamW reads weight,
   // gradient and two moments and writes three of them, all in f32.
   double update_bytes = 28.0;
   double load_imbalance = 1.0;  // tokens of the busiest expert's rank over the mean
 
   [[nodiscard]] std::int64_t data_ranks() const { return spread.dp * spread.fsdp; }
-  [[nodiscard]] double tokens_per_step() const;  // of all ranks
+  [[nodiscard]] double tokens_per_step() const;  // the tokens of all ranks
 };
 
 // Over how many ranks weights and their gradients are sharded, and how many replicas of these

@@ -186,12 +186,13 @@ class Products {
     return patches;
   }
 
-  std::int64_t positions_;  // of the window: the spatial elements of the small side
-  std::int64_t extent_;     // the spatial elements of the big side
-  std::int64_t reach_;      // the spatial elements of the window
+  // Positions of the window, which are the spatial elements of the small side.
+  std::int64_t positions_;
+  std::int64_t extent_;  // the spatial elements of the big side
+  std::int64_t reach_;   // the spatial elements of the window
   std::int64_t groups_;
-  std::int64_t channels_;      // of the small side, in a group
-  std::int64_t big_channels_;  // of the big side, in a group
+  std::int64_t channels_;      // channels of the small side in a group
+  std::int64_t big_channels_;  // channels of the big side in a group
   std::int64_t samples_;
   std::vector<std::int64_t> places_;  // by position and element of the window
 };

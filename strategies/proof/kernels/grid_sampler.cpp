@@ -96,7 +96,7 @@ Taps taps_of(const Sampling& sampling, double coordinate, std::int64_t extent) {
                     ? Place{(coordinate + 1.0) / 2.0 * (rows - 1.0), (rows - 1.0) / 2.0}
                     : Place{((coordinate + 1.0) * rows - 1.0) / 2.0, rows / 2.0};
   if (sampling.mode != Mode::kCubic) place = brought_inside(sampling, place, extent);
-  // As PyTorch does it for places that no integer holds: a row outside.
+  // A coordinate that does not fit an int counts as a row outside of the tensor, as in PyTorch.
   if (!(std::abs(place.at) < 0x1p31)) place.at = -100.0;
   Taps taps;
   const auto add = [&](double row, double weight, double slope) {

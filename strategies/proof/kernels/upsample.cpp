@@ -40,7 +40,7 @@ struct Weight {
   std::int64_t input;
   double weight;
 };
-using Weights = std::vector<Weight>;  // of one output; they add up to 1
+using Weights = std::vector<Weight>;  // the weights of one output; they add up to 1
 using Mix = Weights (*)(const Line&, std::int64_t output);
 
 Weights nearest(const Line& line, std::int64_t output) {

@@ -142,8 +142,8 @@ Rows gather_rows(const OpCall& call, const OpRule&) {
   return rows;
 }
 
-// The excuse for shards of a dim whose extent differs between the tensors: such rows are right only
-// on the meshes that cut these extents alike.
+// Why a shard of a dim may be missing from the rules: where the tensors differ in its extent, the
+// row is right only on meshes that put equal indices on the same rank.
 std::string_view excuse_cut_alike(const OpCall& call, const Row& row) {
   const Placement& p = row.back().placement();
   const ByElement by = ByElement::of(call, call.tensors().size() == 3);

@@ -228,7 +228,7 @@ EinsumEquation einsum_equation(const OpCall& call) {
 
 std::vector<TensorMeta> einsum_outputs(const OpCall& call) {
   const EinsumEquation equation = einsum_equation(call);
-  expect_tensors(call, equation.inputs().size());  // as arguments of their own or as PyTorch's list
+  expect_tensors(call, equation.inputs().size());  // arguments of their own, or PyTorch's list
   expect_one_dtype(call);
   TensorMeta out = call.tensors()[0]->meta;
   out.shape = equation.output_shape(shapes_from(call, 0), call.op);
