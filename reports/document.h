@@ -144,7 +144,7 @@ struct Browser {
 struct Series {
   std::string name;
   std::vector<std::optional<double>> values;  // one for each of Chart::x or Chart::labels, or x
-  std::vector<double> x = {};                 // of kPoints: each series has its own
+  std::vector<double> x = {};                 // each series of a chart of kPoints has its own
 };
 
 enum class ChartKind {
@@ -160,7 +160,7 @@ struct Chart {
   std::string title;
   ChartKind kind = ChartKind::kLines;
   std::string x_title, y_title;
-  std::vector<double> x;            // of kLines and kSteps, in bytes
+  std::vector<double> x;            // in bytes; only for kLines and kSteps
   std::vector<std::string> labels;  // one for each bar
   std::vector<Series> series;       // told apart by colour and by dash or pattern
   bool is_tabulated =

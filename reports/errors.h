@@ -19,9 +19,9 @@ namespace shardlab::reports {
 struct ErrorFigures {
   std::int64_t points = 0;                            // rows with a prediction
   std::int64_t unpriced = 0;                          // rows without a prediction
-  std::optional<double> median_percent, p90_percent;  // of the absolute errors
+  std::optional<double> median_percent, p90_percent;  // quantiles of the absolute errors
   std::optional<double> median_signed_percent;
-  std::optional<double> worst_percent;  // signed; the one with the largest absolute value
+  std::optional<double> worst_percent;  // the signed error with the largest absolute value
 };
 
 [[nodiscard]] ErrorFigures error_figures(const ValidationRecord& record,

@@ -119,7 +119,8 @@ Table picture_table(const LayoutPicture& picture) {
                    {"ranks", ColumnKind::kText}};
   for (std::size_t s = 0; s < picture.stages.size(); ++s) {
     const LayoutStage& stage = picture.stages[s];
-    std::vector<std::pair<const HeldTile*, std::string>> parts;  // with the ranks that hold it
+    // Each tile, and the ranks that hold it.
+    std::vector<std::pair<const HeldTile*, std::string>> parts;
     for (const HeldTile& tile : stage.tiles) {
       const auto same = std::find_if(parts.begin(), parts.end(), [&](const auto& each) {
         return each.first->part == tile.part && each.first->partial == tile.partial;

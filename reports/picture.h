@@ -46,7 +46,7 @@ struct Track {
 struct Timeline {
   std::string id;  // unique in its document
   std::string title;
-  std::string unit;  // of the bars' ends: "ms"
+  std::string unit;  // unit of the bars' ends, such as "ms"
   double end = 0.0;  // the time at which the picture ends; it begins at 0
   std::vector<Track> tracks;
   std::vector<std::string> series;  // what each series is
@@ -68,7 +68,7 @@ struct HostGroup {
   struct Member {
     std::size_t host = 0, rank = 0;  // indices into HostPicture::hosts and HostBox::ranks
   };
-  std::vector<Member> members;  // of the first group, those that are drawn
+  std::vector<Member> members;  // the members of the first group that are drawn
   bool goes_on = false;         // whether it has members that are not drawn
 };
 struct HostPicture {
@@ -87,7 +87,7 @@ struct AreaPicture {
   };
   std::string id;
   std::string title;
-  std::string unit;            // of time
+  std::string unit;            // unit of time
   double end = 0.0;            // the picture begins at 0
   std::vector<double> starts;  // moments, ascending
   std::vector<Part> parts;     // the first at the bottom

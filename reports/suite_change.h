@@ -38,9 +38,9 @@ struct CollectiveChange {
 };
 
 struct SuiteChange {
-  std::string name;                 // of the suite, or of the program
+  std::string name;                 // name of the suite or of the program
   std::string program;              // which program the suite was recorded from; "" if from none
-  std::vector<std::string> suites;  // of a program: the suites that were recorded from it
+  std::vector<std::string> suites;  // the suites that were recorded from a program
   std::size_t stack = 0;            // index into record.stacks, 1 or more
   std::int64_t questions = 0;
   std::int64_t timed = 0;  // questions with a time; the figures below are taken over them

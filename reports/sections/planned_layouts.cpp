@@ -14,8 +14,9 @@ namespace planned_layouts_section {
 using namespace reports;
 
 constexpr std::size_t kWholeSeries = 7;  // page.css draws this series in a quiet colour
-constexpr std::size_t kMostParts = 4;    // listed below a grid; of more, the first two and the last
-constexpr std::size_t kMostRanks = 4;    // of the first group, in a note
+// How many parts are listed below a grid. If there are more, the first two and the last are listed.
+constexpr std::size_t kMostParts = 4;
+constexpr std::size_t kMostRanks = 4;  // how many ranks of the first group a note lists
 
 // The two tensor dims that a box shows, from top to bottom and from left to right: those that are
 // cut in some layout come first.

@@ -12,8 +12,8 @@ namespace simulated_mesh_section {
 
 using namespace reports;
 
-constexpr std::int64_t kMostHosts = 4;   // with more of them, one is drawn
-constexpr std::int64_t kMostRanks = 64;  // of a host with more ranks, these are drawn
+constexpr std::int64_t kMostHosts = 4;   // if a mesh has more hosts, one is drawn
+constexpr std::int64_t kMostRanks = 64;  // if a host has more ranks, so many are drawn
 
 std::string coordinate_of(const MeshOnHosts& mesh, std::int64_t rank) {
   if (mesh.dims.size() < 2) return "";  // the rank's number says it

@@ -52,7 +52,7 @@ std::string name_of_kind(const std::string& name) {
 struct Kind {
   std::string name;
   std::vector<const SolvedNode*> parameters;
-  double bytes = 0.0, bytes_per_rank = 0.0;  // of all together
+  double bytes = 0.0, bytes_per_rank = 0.0;  // the sum of all parameters
 };
 
 // The kinds of parameters; those that take most bytes together come first.

@@ -9,16 +9,16 @@ namespace shardlab::reports {
 namespace layouts_writer {
 
 // In pixels.
-constexpr double kLeastWidth = 44.0;  // of a tile
-constexpr double kLetter = 5.9;       // of a label
+constexpr double kLeastWidth = 44.0;  // least width of a tile
+constexpr double kLetter = 5.9;       // width of a letter of a label
 constexpr double kTileGap = 6.0;
 constexpr double kMargin = 4.0;
 constexpr double kFrame = 2.5;    // how far a frame lies around its tiles
-constexpr double kBoxTop = 15.0;  // of the box that stands for the tensor, below the rank
+constexpr double kBoxTop = 15.0;  // top of the box that stands for the tensor, below the rank
 constexpr double kBoxLeft = 5.0;
 constexpr double kBoxWidth = kLeastWidth - 2 * kBoxLeft;
 constexpr double kBoxHeight = 28.0;
-constexpr double kLine = 13.0;  // of text below the box
+constexpr double kLine = 13.0;  // height of a line of text below the box
 constexpr double kStripe = 4.0;
 
 std::string rect(const std::string& classes, double x, double y, double width, double height,

@@ -35,8 +35,8 @@ std::string swatch(const std::string& classes, const std::string& text) {
 
 // ---- timelines
 
-constexpr double kTitle = 26.0;  // of a track, in pixels
-constexpr double kLabel = 18.0;  // of a lane
+constexpr double kTitle = 26.0;  // height of a track's title, in pixels
+constexpr double kLabel = 18.0;  // height of a lane's label
 constexpr double kBar = 22.0;
 constexpr double kGap = 10.0;
 constexpr double kAxis = 24.0;
@@ -101,10 +101,10 @@ constexpr double kGroupLine = 9.0;
 constexpr std::size_t kRanksPerRow = 8;
 
 struct HostPlaces {
-  double width = 0.0, height = 0.0;  // of the whole picture
+  double width = 0.0, height = 0.0;  // size of the whole picture
   std::vector<double> top;           // by host
   double box_width = 0.0;
-  double row_height = 0.0;  // of ranks, with the lines below them
+  double row_height = 0.0;  // height of a row of ranks, with the lines below it
 
   [[nodiscard]] double x(std::size_t rank) const {
     return kPad + static_cast<double>(rank % kRanksPerRow) * (kTile + kTileGap);
@@ -173,9 +173,10 @@ std::string group_svg(const HostPicture& picture, const HostPlaces& places, std:
 
 // ---- areas
 
-constexpr double kPeakLabel = 22.0;  // above the areas, in pixels
+constexpr double kPeakLabel = 22.0;  // room for the label of the peak above the areas, in pixels
 constexpr double kAreaHeight = 220.0;
-constexpr double kAreaScale = 1000.0;  // of the shapes in both directions; they are stretched
+// Extent of the shapes in both directions; they are stretched to fit.
+constexpr double kAreaScale = 1000.0;
 constexpr int kByteMarks = 5;
 
 // The top of a stack of bytes and the marks of its axis, which begins at 0. The top is the first

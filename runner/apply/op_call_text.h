@@ -21,7 +21,7 @@ namespace shardlab::apply {
 // A tensor that a node reads, in the layout that the node wants.
 struct ReadTensor {
   std::string variable;
-  TensorMeta meta;  // of the whole tensor
+  TensorMeta meta;  // shape and dtype of the whole tensor
   Layout layout;
 };
 

@@ -33,7 +33,7 @@ struct PlanToWrite {
 
 // One step of a move that the ranks run together.
 struct WrittenStep {
-  std::size_t node = 0;  // that reads the tensor
+  std::size_t node = 0;  // the node that reads the tensor
   std::size_t input = 0;
   bool in_backward = false;
   Collective collective = Collective::kLocal;

@@ -22,7 +22,7 @@
 
 namespace shardlab {
 
-inline constexpr int kAllDigits = 0;  // as many as it takes to read the same double back
+inline constexpr int kAllDigits = 0;  // as many digits as it takes to read the same double back
 inline constexpr int kDefaultDigits = 5;
 inline constexpr int kMostDigits = 17;  // a double has no more
 
@@ -45,7 +45,7 @@ enum class Tone {
 struct TextStyle {
   int digits = kDefaultDigits;  // significant digits of figures, or kAllDigits
   bool has_colour = false;
-  std::size_t columns = 0;  // of the terminal; 0 means that nothing has to fit
+  std::size_t columns = 0;  // width of the terminal; 0 means that nothing has to fit
 
   // The value with as many significant digits, without zeros at the end of its fraction: "0.0125",
   // "383.19", "317210". Very large and very small values have an exponent: "1.2346e-07".

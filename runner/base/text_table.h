@@ -23,7 +23,7 @@ namespace shardlab {
 class TextTable {
  public:
   TextTable(const TextStyle& style, std::vector<std::string> header);
-  // Without a header; the first columns are numbers, all others are words.
+  // A table without a header, whose first columns are numbers and all others are words.
   explicit TextTable(const TextStyle& style, std::size_t number_columns = 0)
       : style_(style), number_columns_(number_columns) {}
 

@@ -51,7 +51,7 @@ class RecordedChoices final : public RuleSource, public DecisionSource {
     }
   }
 
-  // As a RuleSource.
+  // RuleSource: the only candidate of a call is the one that the file records.
   [[nodiscard]] std::string text() const override { return "the choices of " + name_; }
   [[nodiscard]] const OpRule& rule(std::string_view op) override {
     if (const auto found = rules_.find(op); found != rules_.end()) return found->second;
@@ -64,7 +64,7 @@ class RecordedChoices final : public RuleSource, public DecisionSource {
   }
   void prepare(std::span<const OpCall* const>) override {}
 
-  // As a DecisionSource.
+  // DecisionSource: prices and plans are those that the file records.
   [[nodiscard]] bool decides(std::string_view) const override { return true; }
   [[nodiscard]] bool lists_candidates() const override { return false; }
   [[nodiscard]] GivenDecision decide(const OpCall& call, const DeviceMesh& mesh,

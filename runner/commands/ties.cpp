@@ -163,8 +163,8 @@ std::string flip_text(const std::optional<PriceFlip>& flip, const TextStyle& sty
   return std::string(flip->parameter) + " x" + style.figures(factors)[0];
 }
 
-// That the search with a queue, which stops at the first of the cheapest, may find fewer ties than
-// there are.
+// A warning that the search with a queue, which stops at the first of the cheapest candidates, may
+// find fewer ties than there are; "" for other searches.
 std::string other_search_text(const Audit& audit) {
   const std::string search = audit.stack.value("search", "full");
   if (search != name_of(SearchKind::kDijkstra)) return "";

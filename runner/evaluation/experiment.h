@@ -32,7 +32,8 @@ struct Experiment {
   // Reads a shipped name or a path. Throws ConfigError for wrong keys, wrong types and names that
   // occur twice, and InputError if there is no such experiment.
   [[nodiscard]] static Experiment read(const ConfigStore& store, const std::string& name);
-  [[nodiscard]] std::size_t questions() const;  // for all pairs of a suite and a topology
+  // Number of questions, over all pairs of a suite and a topology.
+  [[nodiscard]] std::size_t questions() const;
   // A digest of everything that the rows depend on: all configurations, the questions, the seed,
   // and this build.
   [[nodiscard]] std::string digest() const;

@@ -18,7 +18,7 @@ constexpr std::size_t kDigestDigits = 16;
 // What a stack's source says that it was fitted to.
 struct FittedSets {
   std::set<std::string, std::less<>> digests;
-  std::set<std::string, std::less<>> names;  // of those without a digest
+  std::set<std::string, std::less<>> names;  // the names of the sets without a digest
 };
 
 FittedSets fitted_sets(std::string_view source) {

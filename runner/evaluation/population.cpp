@@ -13,7 +13,7 @@ namespace shardlab {
 namespace {
 
 // Longer names come first: "GH200" contains "H200" but is another machine.
-// Of AMD's, those stand here whose topology is shipped.
+// Only those of AMD's GPUs are listed whose topology is shipped.
 constexpr std::array<std::string_view, 13> kModels = {"gb200",  "gb300",  "gh200", "b200", "b300",
                                                       "h200",   "h100",   "a100",  "v100", "mi300x",
                                                       "mi325x", "mi350x", "mi355x"};

@@ -8,7 +8,7 @@ namespace shardlab {
 namespace {
 
 struct PricedPart {
-  const char* key;  // of the stack's file
+  const char* key;  // key in the stack's file
   const char* name;
 };
 constexpr std::array<PricedPart, 4> kPricedParts = {{{"transitions", "transitions"},

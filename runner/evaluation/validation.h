@@ -53,7 +53,7 @@ struct ErrorSummary {
 // How the intervals of the rows hold whose model knows its error (sim/price_interval.h).
 struct Coverage {
   std::size_t points = 0;
-  double within_percent = 0.0;      // of the points lie in their 95 % interval
+  double within_percent = 0.0;      // share of points that lie in their 95 % interval
   double half_width_percent = 0.0;  // the median distance from the price to its upper bound
 };
 // Nothing if no row has an interval.
@@ -80,7 +80,7 @@ struct KernelPrediction {
 struct KernelErrors {
   std::string kernel;
   ErrorSummary errors;
-  double measured_us = 0.0;  // of all calls of those that have a price
+  double measured_us = 0.0;  // the time of all calls of the kernels that have a price
   // The error of the time that all of those calls take together, in percent.
   std::optional<double> total_percent = {};
 };
@@ -100,11 +100,11 @@ inline constexpr std::string_view kSizeBands[] = {"<1MB", "1-64MB", ">=64MB"};
 // (health.h), if known: "H100-SXM5-80GB, InfiniBand, 400 GB/s a host".
 [[nodiscard]] std::string measurement_family(const MeasurementSet& set);
 
-// The topology of a set: the one called `named`, or, if that is empty, the shipped topology of the
-// set's GPU. For a GPU that no shipped topology is of, such as H100 PCIe or MI325X, it is that of
-// the most similar one, or else h100, with a warning.
-// It gets as many devices per host as the set has and, unless it was named, the network that the
-// set's source states (stated_network.h).
+// The topology on which a set is priced: the one called `named` or, if that is empty, the shipped
+// topology of the set's GPU. If no topology is shipped for that GPU, as for H100 PCIe and MI325X,
+// that of the most similar GPU is taken, or else h100, with a warning. The topology gets as many
+// devices per host as the set has and, unless it was named, the network that the set's source
+// states (stated_network.h).
 struct TopologyChoice {
   Topology topology;
   std::string warning;

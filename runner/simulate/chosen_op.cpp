@@ -23,7 +23,8 @@ ChosenOp choose(StackEvaluator& evaluator, const DeviceMesh& mesh, const OpCall&
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const Layout& from = tensors[i]->layout;
     const Layout to = asked_layout(call, op.choice.inputs[i]);
-    // What strided shards mean may differ where nothing moves.
+    // Layouts with equal placements may still disagree on what strided shards mean. No data moves
+    // then, so the plan goes to the source's own layout.
     const bool stays = from.placements == to.placements && from.order == to.order;
     op.plans.push_back(evaluator.on(mesh).plan(tensors[i]->meta, from, stays ? from : to));
     const std::string& reason = op.plans.back().refusal();

@@ -95,7 +95,8 @@ class Simulation {
   };
   void run_clocks(const std::string& title, bool tells_waits);
   [[nodiscard]] SimulationOptions clock_options() const;
-  // The time of the whole run on the fastest and on the slowest of such clusters.
+  // The median time of the run with every collective at the lower, then at the upper bound of its
+  // interval; nothing if the run has no price, or no step has an interval.
   [[nodiscard]] std::optional<PriceInterval> interval_of_time() const;
   // The timelines of the ranks that the report draws.
   [[nodiscard]] nlohmann::json pictured_timeline() const;

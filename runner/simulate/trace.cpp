@@ -32,7 +32,7 @@ class EventWriter {
 struct Thread {
   std::int64_t host;
   std::int64_t rank;
-  int streams;  // of the schedule
+  int streams;  // how many streams the schedule has
   [[nodiscard]] std::int64_t id(Stream stream) const {
     return streams * rank + static_cast<std::int64_t>(stream);
   }

@@ -22,7 +22,7 @@ struct ExecutedPlan {
   // Kernels, and the steps of all moves (moves that are merged count once), without transition
   // charges. Empty if a move can't run.
   std::optional<double> us;
-  // Of `us`, if the stack's model of collectives knows its error.
+  // The 95 % interval of `us`; nothing if the stack's model of collectives does not know its error.
   std::optional<PriceInterval> interval;
   std::string unexecutable;  // the first move that can't run, and why
   // What the rows of the stack's collective model lack for the steps of the moves, each once.

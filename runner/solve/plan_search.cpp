@@ -229,7 +229,7 @@ FoundPlan PlanSearch::with_fewest_blocks(const ProblemOptions& options, StepOpti
 FoundPlan PlanSearch::best_recomputation(const ProblemOptions& options,
                                          const StepOptions& step_options) {
   std::optional<FoundPlan> cheapest;
-  std::optional<FoundPlan> smallest;  // of those that do not fit
+  std::optional<FoundPlan> smallest;  // the smallest plan of those that do not fit
   const auto offer = [&](FoundPlan found) {
     if (!found.solution.feasible || !found.step) return;
     if (found.fits()) {

@@ -26,7 +26,7 @@ inline constexpr std::size_t kMostNodesInText = 60;
 // What is said first, from executed_plan.h.
 struct SolutionHeadline {
   std::string objective;  // what the objective is called
-  std::string interval;   // of the objective (interval_text.h), or ""
+  std::string interval;   // the interval of the objective (interval_text.h), or ""
   std::string executed;   // the lines that follow it, or ""
 };
 [[nodiscard]] std::string solution_text(const ProgramSolution& solved,

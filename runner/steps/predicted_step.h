@@ -19,10 +19,10 @@ namespace shardlab {
 
 // What a step is of.
 struct StepSubject {
-  std::string name;  // of a model or of a program
+  std::string name;  // name of a model or of a program
   std::string mesh;  // "fsdp=32,tp=8"
   std::int64_t ranks = 1;
-  double tokens_per_step = 0.0;  // of all ranks
+  double tokens_per_step = 0.0;  // sum over all ranks
 };
 [[nodiscard]] StepSubject subject_of(const TrainingRun& run);
 

@@ -28,7 +28,7 @@ namespace shardlab {
 
 struct ProgramRun {
   std::string program;  // a shipped name or a path
-  Spread spread;        // of dp, fsdp and tp alone
+  Spread spread;        // only dp, fsdp and tp
   std::int64_t grad_accum = 1;
   // What FSDP's ranks share: full gathers weights again in the backward pass, kept-weights does
   // not.
@@ -41,7 +41,7 @@ struct ProgramRun {
 struct ProgramStep {
   StepSubject subject;
   StepPrediction prediction;
-  std::string recipe;  // which one laid the program out
+  std::string recipe;  // which recipe laid the program out
   RunTraits traits;    // by which the stack's terms were taken
   std::vector<std::string>
       blocks;  // by span of the timeline: "layers.0", or "" outside of all blocks

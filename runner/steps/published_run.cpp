@@ -23,7 +23,7 @@ bool has(const std::string& text, std::string_view part) {
 
 // A GPU as rows spell it, with its topology and the name under which terms know it.
 struct GpuRow {
-  std::string_view part;  // of the name, in lower case
+  std::string_view part;  // a part of the GPU's name, in lower case
   std::string_view topology;
   std::string_view trait;
 };
@@ -115,14 +115,14 @@ Sharding sharding_of(const StepRow& row) {
 
 // What a project's steps do unless a row or its recipe says otherwise.
 struct Project {
-  std::string_view part;  // of the row's framework and source, in lower case
+  std::string_view part;  // a part of the row's framework and source, in lower case
   Execution execution = Execution::kEager;
   bool flash_attention = true;  // or cuDNN's kernels
   bool fused_loss = false;
   bool overlap_tp = false;          // TP's collectives run beside products
   bool copies_weights = true;       // FSDP copies what it gathered out of a flat buffer
   bool gathers_fp8 = false;         // weights travel in the precision of the products
-  double gradient_bytes = 4.0;      // of each element that is reduced
+  double gradient_bytes = 4.0;      // bytes of each gradient element that is reduced
   std::string_view recompute = {};  // empty if it is left open
 };
 // The first row that matches counts. Megatron's projects run Transformer Engine and fused

@@ -27,7 +27,7 @@ struct TermKind {
   std::vector<std::string_view> traits;  // what tells groups apart
   double expected = 1.0;                 // the prior's median
   double spread = 0.1;                   // the prior's standard deviation, of the logarithm
-  RunTraits only = {};                   // for runs with these traits alone
+  RunTraits only = {};                   // runs without these traits have no such factor
 };
 [[nodiscard]] std::span<const TermKind> term_kinds();
 

@@ -61,7 +61,7 @@ std::vector<PicturedSpan> pictured_spans(std::span<const StepSpan> timeline,
   std::vector<PicturedSpan> pictured;
   for (const std::string& name : names) {
     const std::size_t first = pictured.size();
-    std::string block;  // of the last span
+    std::string block;  // the block of the last span
     for (const std::size_t i : lanes[name].spans) {
       const StepSpan& span = timeline[i];
       const std::string own = blocks.empty() ? std::string() : blocks[i];

@@ -85,7 +85,8 @@ Predictions by_hand_made_terms(const ExpressedSteps& seen, const ExpressedSteps&
   }
   const auto count = static_cast<Eigen::Index>(rows.size());
   constexpr double kScale = 0.05;
-  constexpr double kSpread = 1.0;  // of the prior of each factor's logarithm, about 1
+  // Deviation of the prior of each factor's logarithm, whose mean is 0.
+  constexpr double kSpread = 1.0;
   const Residuals residuals = [&](const Eigen::VectorXd& x) {
     Eigen::VectorXd out(count + kHandMadeTerms);
     const Eigen::VectorXd factors = x.array().exp();

@@ -191,7 +191,7 @@ void LiveStacks::check_a_sample(Live& live, const Stack& stack,
 // Asks for all whole decisions that will be needed in one batch.
 void LiveStacks::ask_decisions(Live& live, std::span<const Question* const> questions,
                                const Topology& topology) const {
-  std::deque<OpCall> elements;  // of calls on lists of tensors
+  std::deque<OpCall> elements;  // the calls on single elements, for calls on lists of tensors
   std::vector<DecisionQuestion> wanted;
   for (const Question* question : questions) {
     if (question->kind == Question::Kind::kPlan) continue;

@@ -76,7 +76,8 @@ class TorchDecisions final : public DecisionSource {
   bool takes_all_ = false;
   std::mutex asking_;  // held while the worker is asked, so that each question is asked once
   std::mutex lock_;
-  std::int64_t devices_per_host_ = 1;      // of the last question; candidates do not depend on it
+  // The value of the last question; candidates do not depend on it.
+  std::int64_t devices_per_host_ = 1;
   std::map<std::string, Answer> answers_;  // by question
   std::map<std::string, GivenPlan> plans_;
 };
