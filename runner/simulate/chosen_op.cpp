@@ -26,7 +26,7 @@ ChosenOp choose(StackEvaluator& evaluator, const DeviceMesh& mesh, const OpCall&
     // Layouts with equal placements may still disagree on what strided shards mean. No data moves
     // then, so the plan goes to the source's own layout.
     const bool stays = from.placements == to.placements && from.order == to.order;
-    op.plans.push_back(evaluator.on(mesh).plan(tensors[i]->meta, from, stays ? from : to));
+    op.plans.push_back(evaluator.plan(mesh, tensors[i]->meta, from, stays ? from : to));
     const std::string& reason = op.plans.back().refusal();
     if (!reason.empty() && op.refused.empty()) {
       op.refused =

@@ -169,7 +169,7 @@ class ExecuteCheck final : public Check {
       DistributedTensor& output = done.outputs[0];
       if (to_) {
         expect_layout(output.meta, *to_);
-        const Plan plan = bench.evaluator().on(mesh_).plan(output.meta, output.layout, *to_);
+        const Plan plan = bench.evaluator().plan(mesh_, output.meta, output.layout, *to_);
         const std::string& refused = plan.refusal();
         if (!refused.empty()) throw InputError(refused);
         const ExecutionResult moved = executor.run(plan, output);

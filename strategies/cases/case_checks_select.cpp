@@ -218,7 +218,7 @@ class SelectCheck final : public Check {
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       const Layout to = asked_layout(call_, selection.choice.inputs[i]);
       if (to.placements == tensors[i]->layout.placements) continue;
-      const Plan plan = evaluator.on(mesh_).plan(tensors[i]->meta, tensors[i]->layout, to);
+      const Plan plan = evaluator.plan(mesh_, tensors[i]->meta, tensors[i]->layout, to);
       for (const PlanStep& step : plan.steps) {
         if (step.collective != Collective::kLocal) names.push_back(to_string(step.collective));
       }

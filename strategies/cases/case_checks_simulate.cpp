@@ -76,7 +76,7 @@ class SimulateCheck final : public Check {
 
   [[nodiscard]] Observation observe(Bench& bench,
                                     const std::set<std::string>& asked) const override {
-    const Plan plan = bench.evaluator().on(mesh_).plan(meta_, from_, to_, {.planner = {}});
+    const Plan plan = bench.evaluator().plan(mesh_, meta_, from_, to_);
     const Executor executor(mesh_, bench.evaluator().topology(), options_);
     Observation seen;
     seen.answers["path"] = plan.path();

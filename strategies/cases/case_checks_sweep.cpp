@@ -149,14 +149,26 @@ nlohmann::json reach_law(const SweepInput& input, Bench& bench) {
   return {{"questions", questions}, {"candidates", candidates.size()}, {"violated", missed}};
 }
 
+// What it costs to move the input's tensor from one layout to each of the others, in microseconds.
+void price_moves(StackEvaluator& evaluator, const SweepInput& input, const Layout& from,
+                 std::span<const Layout> targets, std::span<double> prices) {
+  if (!evaluator.plans_elsewhere()) {
+    evaluator.on(input.mesh).costs_us(*input.meta, from, targets, prices);
+    return;
+  }
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    const Plan plan = evaluator.plan(input.mesh, *input.meta, from, targets[i]);
+    prices[i] = plan.impossible.empty() ? plan.price.total.value() : kInfinity;
+  }
+}
+
 nlohmann::json triangle_law(const SweepInput& input, Bench& bench) {
   StackEvaluator& evaluator = bench.evaluator();
   const std::vector<Layout> layouts = all_layouts(input.placements, input.meta->shape, input.mesh);
   const std::size_t count = layouts.size();
   std::vector<double> cost(count * count);
   for (std::size_t a = 0; a < count; ++a) {
-    evaluator.on(input.mesh)
-        .costs_us(*input.meta, layouts[a], layouts, std::span(cost).subspan(a * count, count));
+    price_moves(evaluator, input, layouts[a], layouts, std::span(cost).subspan(a * count, count));
   }
   std::int64_t triples = 0;
   std::int64_t violated = 0;

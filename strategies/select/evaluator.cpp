@@ -357,10 +357,14 @@ bool StackEvaluator::is_decided_elsewhere(const OpCall& call) const {
   return stack_.decisions != nullptr && stack_.decisions->decides(call.op);
 }
 
+bool StackEvaluator::plans_elsewhere() const {
+  return stack_.decisions != nullptr && stack_.decisions->plans();
+}
+
 Plan StackEvaluator::plan(const DeviceMesh& mesh, const TensorMeta& meta, const Layout& from,
                           const Layout& to, const PlanOptions& options) {
   std::optional<GivenPlan> given;
-  if (stack_.decisions != nullptr && stack_.decisions->plans()) {
+  if (plans_elsewhere() && !options.planner) {
     given = stack_.decisions->plan(mesh, topology_.domain_devices(), meta, from, to);
   }
   if (!given) return on(mesh).plan(meta, from, to, options);

@@ -114,8 +114,10 @@ class StackEvaluator {
   [[nodiscard]] const Stack& stack() const { return stack_; }
   [[nodiscard]] const Topology& topology() const { return topology_; }
   [[nodiscard]] Redistributor& on(const DeviceMesh& mesh);
-  // The plan by which the stack redistributes a tensor, which may come from another planner than
-  // that of on(mesh) (decision_source.h).
+  // Whether the stack's plans are made elsewhere (decision_source.h), and not by on(mesh).
+  [[nodiscard]] bool plans_elsewhere() const;
+  // The plan by which the stack redistributes a tensor, wherever it is made. A planner among the
+  // options makes the plan here, as on(mesh) does.
   [[nodiscard]] Plan plan(const DeviceMesh& mesh, const TensorMeta& meta, const Layout& from,
                           const Layout& to, const PlanOptions& options = {});
   [[nodiscard]] const CostModel& collective_model() const { return *collectives_; }
