@@ -50,6 +50,38 @@ unsigned reduce_ops(const Layout& layout) {
   return ops;
 }
 
+// The two ends of a redistribution as the graph planner takes them, with strided shards decoded
+// where they encode a shard order.
+struct GraphEnds {
+  Layout from;
+  Layout to;
+};
+
+// The ends between which the graph planner plans; nothing when the greedy planner plans. This is no
+// member of the redistributor, so that only the planner that was asked for can decide.
+std::optional<GraphEnds> graph_ends(const Layout& from, const Layout& to, PlannerKind planner,
+                                    const DeviceMesh& mesh, const EdgeSemantics& semantics) {
+  const bool strided = from.has_strided() || to.has_strided();
+  if (!strided) {
+    const bool asks_for_graph =
+        planner == PlannerKind::kGraph || !from.has_default_order() || !to.has_default_order();
+    return asks_for_graph ? std::optional<GraphEnds>({from, to}) : std::nullopt;
+  }
+  const auto end_of = [&](const Layout& layout) {
+    return layout.encodes_order() ? decode_strided_as_order(layout, mesh) : layout;
+  };
+  const std::optional<Layout> source = end_of(from);
+  const std::optional<Layout> target = end_of(to);
+  if (source && target) return GraphEnds{*source, *target};
+  // For a strided shard whose order is unknown, DTensor uses the greedy planner, which may gather a
+  // mesh dim under a strided shard that was cut from it, and so scramble the rows. The graph
+  // planner treats such a shard as a kind of placement of its own.
+  if (planner == PlannerKind::kGraph && semantics.prices_strided_shards()) {
+    return GraphEnds{from, to};
+  }
+  return std::nullopt;
+}
+
 std::string why_unexecutable(const PlanStep& step) {
   if ((step.from.is_registered() || step.to.is_registered()) && !is_one_step(step.from, step.to)) {
     return step.from.text() + "->" + step.to.text() + " can't run in one step; the way over R does";
@@ -117,29 +149,6 @@ std::optional<KnownPrice> Redistributor::known_price(const Layout& from, const L
 
 Bytes Redistributor::local_bytes(const TensorMeta& meta, const Layout& layout) const {
   return held_bytes(meta, layout.placements, mesh_);
-}
-
-std::optional<Redistributor::Ends> Redistributor::graph_ends(const Layout& from, const Layout& to,
-                                                             PlannerKind planner) const {
-  const bool strided = from.has_strided() || to.has_strided();
-  if (!strided) {
-    const bool asks_for_graph =
-        planner == PlannerKind::kGraph || !from.has_default_order() || !to.has_default_order();
-    return asks_for_graph ? std::optional<Ends>({from, to}) : std::nullopt;
-  }
-  const auto end_of = [&](const Layout& layout) {
-    return layout.encodes_order() ? decode_strided_as_order(layout, mesh_) : layout;
-  };
-  const std::optional<Layout> source = end_of(from);
-  const std::optional<Layout> target = end_of(to);
-  if (source && target) return Ends{*source, *target};
-  // For a strided shard whose order is unknown, DTensor uses the greedy planner, which may gather a
-  // mesh dim under a strided shard that was cut from it, and so scramble the rows. The graph
-  // planner treats such a shard as a kind of placement of its own.
-  if (options_.planner == PlannerKind::kGraph && pricer_.semantics().prices_strided_shards()) {
-    return Ends{from, to};
-  }
-  return std::nullopt;
 }
 
 Price Redistributor::price_without_plan(const TensorMeta& meta, const Layout& from,
@@ -224,7 +233,8 @@ double Redistributor::cost_us(const TensorMeta& meta, const Layout& from, const 
     const Plan whole = plan(meta, from, to);
     return whole.price.total.value();
   }
-  const std::optional<Ends> ends = graph_ends(from, to, options_.planner);
+  const std::optional<GraphEnds> ends =
+      graph_ends(from, to, options_.planner, mesh_, pricer_.semantics());
   if (!ends) return greedy_cost_us(meta, from, to);
   const GraphSearchResult result = graph_.search(meta, ends->from, ends->to);
   return result.found ? moves_cost_us(meta, ends->from, result.moves) : kInfinity;
@@ -412,9 +422,9 @@ Plan Redistributor::plan(const TensorMeta& meta, const Layout& from, const Layou
       return plan;
     }
   }
-  const std::optional<Ends> ends =
-      of_registered ? std::nullopt
-                    : graph_ends(from, to, plan_options.planner.value_or(options_.planner));
+  const PlannerKind planner = plan_options.planner.value_or(options_.planner);
+  const std::optional<GraphEnds> ends =
+      of_registered ? std::nullopt : graph_ends(from, to, planner, mesh_, pricer_.semantics());
   if (ends) plan.start = ends->from;
   plan.start.own_strided |= to.own_strided;
   if (from == to) {

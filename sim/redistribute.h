@@ -122,14 +122,6 @@ class Redistributor {
   }
   [[nodiscard]] std::optional<KnownPrice> known_price(const Layout& from, const Layout& to) const;
   [[nodiscard]] Bytes local_bytes(const TensorMeta& meta, const Layout& layout) const;
-  // The two ends as the graph planner takes them, with strided shards decoded where they encode a
-  // shard order; nothing when the greedy planner plans the edge.
-  struct Ends {
-    Layout from;
-    Layout to;
-  };
-  [[nodiscard]] std::optional<Ends> graph_ends(const Layout& from, const Layout& to,
-                                               PlannerKind planner) const;
   [[nodiscard]] Price price_without_plan(const TensorMeta& meta, const Layout& from,
                                          const Layout& to) const;
   [[nodiscard]] double greedy_cost_us(const TensorMeta& meta, const Layout& from,

@@ -458,6 +458,30 @@ TEST(PlanCommand, SaysOnceWhoPlansTheSame) {
   EXPECT_EQ(text.find("against ", first + 1), std::string::npos) << text;
 }
 
+// Each planner that is named plans what a stack that names it plans, strided shards of unknown order
+// included.
+TEST(PlanCommand, PlansStridedShardsByThePlannerThatIsNamed) {
+  const Words words = {"plan",     "--mesh", "2x4",   "--tensor", "f32[24,16]", "--from",
+                       "_S(0,3)R", "--to",   "S(0)R", "--stack",  "alpha-beta"};
+  const auto with = [&](std::initializer_list<std::string> more) {
+    Words all = words;
+    all.insert(all.end(), more.begin(), more.end());
+    return json_of(all);
+  };
+  const json greedy = with({"--set", "stack.planner=greedy"});
+  const json graph = with({"--set", "stack.planner=graph"});
+  EXPECT_EQ(greedy["path"], "_S(0,3)R->S(0)R");
+  EXPECT_EQ(graph["path"], "_S(0,3)R->RR->S(0)R");
+  EXPECT_EQ(with({"--set", "stack.planner=graph", "--planner", "greedy"})["path"], greedy["path"]);
+  EXPECT_EQ(with({"--set", "stack.planner=greedy", "--planner", "graph"})["path"], graph["path"]);
+  const json others = with({"--against", "greedy", "--against", "graph"})["against"];
+  ASSERT_EQ(others.size(), 2U);
+  EXPECT_EQ(others[0]["path"], greedy["path"]);
+  EXPECT_EQ(others[0]["price_us"], greedy["price_us"]);
+  EXPECT_EQ(others[1]["path"], graph["path"]);
+  EXPECT_EQ(others[1]["price_us"], graph["price_us"]);
+}
+
 // What moves between devices in a drawing is what a run on virtual ranks counts while it moves
 // them.
 TEST(PlanCommand, DrawnBytesAreThoseThatARunMoves) {

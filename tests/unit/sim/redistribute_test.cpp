@@ -269,6 +269,22 @@ TEST(Redistribute, AnotherShardOrderIsPlannedByTheGraphPlannerWhateverTheStack) 
   EXPECT_EQ(steps_of(greedy.plan("f32[8,8]", "S(0)[1]S(0)[0]", "RS(0)", options)), "0:S(0)>R");
 }
 
+// A strided shard that a view made encodes no order, so either planner can move it.
+TEST(Redistribute, AStridedShardOfUnknownOrderIsMovedByThePlannerThatIsAskedFor) {
+  for (const PlannerKind of_stack : {PlannerKind::kGreedy, PlannerKind::kGraph}) {
+    Bench bench({.mesh = "2x4", .version = "v-compute", .planner = of_stack});
+    const auto path = [&](const char* from, const char* to, std::optional<PlannerKind> asked) {
+      return bench.plan("f32[24,16]", from, to, {.planner = asked}).path();
+    };
+    const std::string by_greedy = "_S(0,3)R->S(0)R";
+    const std::string by_graph = "_S(0,3)R->RR->S(0)R";
+    EXPECT_EQ(path("_S(0,3)R", "S(0)R", PlannerKind::kGreedy), by_greedy);
+    EXPECT_EQ(path("_S(0,3)R", "S(0)R", PlannerKind::kGraph), by_graph);
+    EXPECT_EQ(path("_S(0,3)R", "S(0)R", std::nullopt),
+              of_stack == PlannerKind::kGreedy ? by_greedy : by_graph);
+  }
+}
+
 TEST(Redistribute, AskingForAPlannerOverridesTheStacks) {
   Bench bench({.mesh = "16x8"});
   PlanOptions graph;
