@@ -43,6 +43,8 @@ struct CalibrateArguments {
   std::string stack{kStepStack};
   std::optional<std::int64_t> hosts;
   std::optional<std::int64_t> gpus_per_host;
+  std::vector<CommandOption> of_files;  // options about the FILEs of measured times
+  std::vector<CommandOption> of_steps;  // options about published steps
 };
 
 struct RefusedPlace {
@@ -506,12 +508,29 @@ std::string stack_text(nlohmann::json stack) {
   return text;
 }
 
+// Why an option that decides what is fitted, such as --gpu, stands beside few others.
+struct Misplaced {
+  std::string beside;
+  std::string reason;
+  std::string valid;
+
+  // Throws InputError if one of these options is on the command line.
+  void refuse(const std::vector<CommandOption>& options) const {
+    for (const CommandOption& option : options) {
+      if (!option.is_given()) continue;
+      const std::string name = option.name();
+      throw InputError(beside + ": found " + (name.starts_with("-") ? name : "a FILE") + ", but " +
+                       reason + "; valid: " + valid);
+    }
+  }
+};
+
 // Fits the model `population` to the shipped logs alone, for a GPU.
 void fit_gpu(const CalibrateArguments& arguments, const Session& session) {
-  if (!arguments.files.empty() || !arguments.topology.empty() || arguments.hold_out ||
-      !arguments.tuner_csv.empty() || !arguments.steps.empty() || !arguments.mesh.empty()) {
-    throw InputError("--gpu: the shipped logs are fitted; valid: with --out and --format alone");
-  }
+  const Misplaced misplaced{"--gpu", "the shipped logs are fitted",
+                            "with --out and --format alone"};
+  misplaced.refuse(arguments.of_files);
+  misplaced.refuse(arguments.of_steps);
   const ConfigStore& store = session.store();
   const Topology topology = store.topology(arguments.gpu);
   const std::string gpu = gpu_model(topology.gpu());
@@ -552,12 +571,9 @@ void fit_gpu(const CalibrateArguments& arguments, const Session& session) {
 
 // Fits the terms of a stack to published steps.
 void fit_steps(const CalibrateArguments& arguments, Session& session) {
-  if (!arguments.files.empty() || arguments.hold_out || !arguments.tuner_csv.empty() ||
-      !arguments.topology.empty() || !arguments.mesh.empty()) {
-    throw InputError(
-        "--steps: the rows name their hardware, and are all fitted; valid: with --stack, --out and "
-        "--format alone");
-  }
+  Misplaced{"--steps", "the rows name their hardware, and are all fitted",
+            "with --stack, --out and --format alone"}
+      .refuse(arguments.of_files);
   const LoadedSteps loaded = load_steps(arguments.steps, arguments.stack, session.store());
   if (loaded.steps.steps.empty()) {
     throw InputError(arguments.steps + ": no row can be expressed, so there is nothing to fit");
@@ -616,44 +632,54 @@ void add_calibrate_command(const Command& root, Session& session) {
       "calibrate",
       "fit a stack to measured times\n  shardlab calibrate h100_1x8_all_reduce_dgxc --out "
       "calibrated-h100.json");
-  command.option(
+  const auto of_files = [&](const CommandOption& option) {
+    arguments->of_files.push_back(option);
+    return option;
+  };
+  const auto of_steps = [&](const CommandOption& option) {
+    arguments->of_steps.push_back(option);
+    return option;
+  };
+  of_files(command.option(
       "files", arguments->files,
       "nccl-tests text or JSON, traces of PyTorch's profiler or Chakra, shardlab's JSON, or a "
-      "shipped set");
-  command.option("--steps", arguments->steps,
-                 "fit a stack's terms to published training steps instead: a CSV file, or "
-                 "published, which is shipped");
-  command
-      .option("--stack", arguments->stack,
-              "with --steps, the stack whose prices stand: shipped name or path")
+      "shipped set"));
+  of_steps(command.option("--steps", arguments->steps,
+                          "fit a stack's terms to published training steps instead: a CSV file, or "
+                          "published, which is shipped"));
+  of_steps(command.option("--stack", arguments->stack,
+                          "with --steps, the stack whose prices stand: shipped name or path"))
       .show_default();
   command.option("--gpu", arguments->gpu,
                  "fit the shipped logs of all clusters for the GPU of this topology instead: "
                  "shipped name or path");
-  command.option("--model", arguments->model,
-                 join(fitted_model_names()) +
-                     "; default: population, whose prior is the shipped logs, or piecewise for "
-                     "GPUs that they do not have");
-  command.option("--topology", arguments->topology,
-                 "shipped name or path; default: the one that fits the first set's GPU. Ranks, "
-                 "hosts and devices per host come from the measurement");
+  of_files(
+      command.option("--model", arguments->model,
+                     join(fitted_model_names()) +
+                         "; default: population, whose prior is the shipped logs, or piecewise for "
+                         "GPUs that they do not have"));
+  of_files(
+      command.option("--topology", arguments->topology,
+                     "shipped name or path; default: the one that fits the first set's GPU. Ranks, "
+                     "hosts and devices per host come from the measurement"));
   command.option("--out", arguments->out, "where the fitted stack goes");
-  command.option("--mesh", arguments->mesh,
-                 "your mesh, such as dp=8,tp=8: also list its groups, and which of them the rows "
-                 "measured. Hosts are those of the topology (--set devices_per_host=4)");
-  command.flag(
+  of_files(command.option(
+      "--mesh", arguments->mesh,
+      "your mesh, such as dp=8,tp=8: also list its groups, and which of them the rows "
+      "measured. Hosts are those of the topology (--set devices_per_host=4)"));
+  of_files(command.flag(
       "--hold-out", arguments->hold_out,
       "also fit half of the points, and print the errors of that fit on the other half; the stack "
-      "is fitted to all");
-  command.option(
+      "is fitted to all"));
+  of_files(command.option(
       "--tuner-csv", arguments->tuner_csv,
       "where the algorithms and protocols that the fitted model chooses go, in the form that "
-      "NCCL's example of a tuner plugin reads (needs --model nccl); describe tuner reads it too");
-  command.option("--hosts", arguments->hosts, "number of hosts, for files that do not say it")
+      "NCCL's example of a tuner plugin reads (needs --model nccl); describe tuner reads it too"));
+  of_files(
+      command.option("--hosts", arguments->hosts, "number of hosts, for files that do not say it"))
       .check(integer_from(1, 1 << 30));
-  command
-      .option("--gpus-per-host", arguments->gpus_per_host,
-              "number of GPUs in a host, for files that do not say it")
+  of_files(command.option("--gpus-per-host", arguments->gpus_per_host,
+                          "number of GPUs in a host, for files that do not say it"))
       .check(integer_from(1, 1 << 30));
   add_common_options(command, session, {.jobs = true, .sets = true, .digits = true});
   command.runs([arguments, &session] { run_calibrate(*arguments, session); });

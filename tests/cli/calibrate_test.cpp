@@ -258,8 +258,29 @@ TEST(CalibrateCommand, AGpusStackComesFromTheShippedLogs) {
                     "--topology", "h200", "--stack", "own.json"},
                    folder.path());
   EXPECT_EQ(planned.exit_code, 0) << planned.err;
-  EXPECT_EQ(run_shardlab({"calibrate", "--gpu", "h200", "h100_1x8_all_reduce_dgxc"}).err,
-            "shardlab: --gpu: the shipped logs are fitted; valid: with --out and --format alone\n");
+}
+
+TEST(CalibrateCommand, AGpusStackTakesNoOptionOfFilesOrSteps) {
+  const std::vector<std::pair<std::string, Words>> cases = {
+      {"a FILE", {"h100_1x8_all_reduce_dgxc"}},
+      {"--model", {"--model", "nccl"}},
+      {"--hosts", {"--hosts", "3"}},
+      {"--gpus-per-host", {"--gpus-per-host", "5"}},
+      {"--topology", {"--topology", "h100"}},
+      {"--mesh", {"--mesh", "8"}},
+      {"--hold-out", {"--hold-out"}},
+      {"--tuner-csv", {"--tuner-csv", "tuner.csv"}},
+      {"--stack", {"--stack", "steps"}},
+      {"--steps", {"--steps", "published"}}};
+  for (const auto& [name, words] : cases) {
+    Words all = {"calibrate", "--gpu", "h200"};
+    all.insert(all.end(), words.begin(), words.end());
+    const ProcessResult refused = run_shardlab(all);
+    EXPECT_EQ(refused.exit_code, 2) << name;
+    EXPECT_EQ(refused.err, "shardlab: --gpu: found " + name +
+                               ", but the shipped logs are fitted; valid: with --out and "
+                               "--format alone\n");
+  }
 }
 
 // Five sizes among 8 GPUs of one host, as nccl-tests prints them.

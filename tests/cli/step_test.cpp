@@ -515,10 +515,17 @@ TEST(ValidateSteps, BadRowsAndOptionsSayWhatIsValid) {
       {"validate", "--steps", "published", "--rows"}, 2,
       "--steps: its result is one document on stdout, and its rows name their hardware; "
       "valid: with --stack, --scoreboard, --max-median-ape-percent, --format and --set alone");
-  expect_error(
-      {"calibrate", "--steps", "published", "more.log"}, 2,
-      "--steps: the rows name their hardware, and are all fitted; valid: with --stack, --out "
-      "and --format alone");
+  const std::vector<std::pair<std::string, Words>> of_files = {
+      {"a FILE", {"more.log"}},
+      {"--model", {"--model", "nccl"}},
+      {"--hosts", {"--hosts", "7"}},
+      {"--gpus-per-host", {"--gpus-per-host", "8"}}};
+  for (const auto& [name, words] : of_files) {
+    expect_error(with({"calibrate", "--steps", "published"}, words), 2,
+                 "--steps: found " + name +
+                     ", but the rows name their hardware, and are all fitted; valid: with --stack, "
+                     "--out and --format alone");
+  }
 }
 
 TEST(CalibrateSteps, WritesAStackThatPredictsItsRows) {
