@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "costmodel/base/index.h"
-#include "costmodel/base/text.h"
+#include "reports/number_text.h"
 #include "runner/solve/solution_text.h"
 #include "strategies/programs/sharding_network.h"
 
@@ -71,11 +71,6 @@ void add(Weights& sum, const Weights& more) {
     sum[n].resize(std::max(sum[n].size(), more[n].size()), 0.0);
     for (std::size_t v = 0; v < more[n].size(); ++v) sum[n][v] += more[n][v];
   }
-}
-
-// In GB, or in kB where GB would round to nothing.
-std::string memory_text(double bytes) {
-  return bytes < 1e8 ? format_fixed(bytes / 1e3, 2) + " kB" : format_fixed(bytes / 1e9, 2) + " GB";
 }
 
 }  // namespace
@@ -188,8 +183,9 @@ FoundPlan PlanSearch::by_charges(FoundPlan optimum) const {
     (attempt(middle).second.fits() ? above : below) = middle;
   }
   if (!best) {
-    optimum.misfit = "no plan was found that fits into " + memory_text(most) +
-                     "; the smallest peak of those that were tried is " + memory_text(least_peak);
+    optimum.misfit = "no plan was found that fits into " + reports::bytes_text(most) +
+                     "; the smallest peak of those that were tried is " +
+                     reports::bytes_text(least_peak);
     optimum.solution.feasible = false;
     return optimum;
   }

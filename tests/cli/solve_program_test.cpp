@@ -340,6 +340,18 @@ TEST(SolveProgram, MemoryBudgetsHaveUnits) {
   EXPECT_GT(objective("0.25GB"), objective("80GB"));
 }
 
+// Both sizes of the sentence have the unit that suits them.
+TEST(SolveProgram, ABudgetThatNoPlanFitsIntoIsStatedInItsUnit) {
+  const TemporaryFolder folder;
+  const ProcessResult result = run_shardlab({"solve", "transformer-block", "--mesh", "2x4",
+                                             "--memory-budget", "90MB", "--format", "json"},
+                                            folder.path());
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+  EXPECT_THAT(json::parse(result.out)["infeasible"].get<std::string>(),
+              testing::MatchesRegex("no plan was found that fits into 90.0 MB; the smallest peak "
+                                    "of those that were tried is 1[67][0-9] MB"));
+}
+
 // The parts of a step's memory sum to its peak, a plan that does not fit is none unless it is asked
 // for, and recomputation makes it fit.
 TEST(SolveProgram, APlanFitsIntoItsDevice) {
@@ -370,7 +382,7 @@ TEST(SolveProgram, APlanFitsIntoItsDevice) {
   EXPECT_EQ(none["objective_us"], nullptr);
   EXPECT_EQ(none["optimal"], false);  // the search among those that do not fit may have ended
   EXPECT_THAT(none["infeasible"].get<std::string>(),
-              testing::StartsWith("no plan was found that fits into 79.99 GB"));
+              testing::StartsWith("no plan was found that fits into 80.0 GB; "));
 
   const json again = solved({"--recompute", "auto"}, 0);
   EXPECT_EQ(again["memory"]["fits"], true);
