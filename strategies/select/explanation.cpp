@@ -119,7 +119,7 @@ reports::AnswerDetail Explainer::explain(const Question& question,
     const std::size_t elements = foreach_size(question.call);
     for (std::size_t i = 0; i < elements; ++i) {
       explain_call({foreach_child(question.call, i), question.mesh, std::vector<std::string>(),
-                    elements > 1 ? "element " + std::to_string(i) + ", " : "", looks_for_flip},
+                    element_label(question.call, i), looks_for_flip},
                    first_flip, detail);
     }
   }

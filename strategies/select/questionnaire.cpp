@@ -146,6 +146,10 @@ std::string choice_text(const std::vector<Placements>& inputs,
   return joined(inputs) + " -> " + joined(outputs);
 }
 
+std::string element_label(const OpCall& call, std::size_t index) {
+  return foreach_size(call) > 1 ? "element " + std::to_string(index) + ", " : "";
+}
+
 Questionnaire::Questionnaire(const std::vector<Stack>& stacks, const Stack& reference,
                              const Topology& topology)
     : reference_(std::make_unique<StackEvaluator>(reference, topology)),
@@ -385,6 +389,9 @@ void Questionnaire::ask_foreach(const OpCall& call, const DeviceMesh& mesh,
     QuestionResult child;
     child.best.reason = result.best.reason;
     ask_select(foreach_child(call, i), mesh, child);
+    for (Answer& answer : child.answers) {
+      for (std::string& step : answer.path) step = element_label(call, i) + step;
+    }
     if (i == 0) {
       result = std::move(child);
       continue;
@@ -393,9 +400,7 @@ void Questionnaire::ask_foreach(const OpCall& call, const DeviceMesh& mesh,
       Answer& whole = result.answers[s];
       Answer& more = child.answers[s];
       whole.choice += "; " + more.choice;
-      for (std::string& step : more.path) {
-        whole.path.push_back("element " + std::to_string(i) + ", " + step);
-      }
+      whole.path.insert(whole.path.end(), more.path.begin(), more.path.end());
       whole.moving_steps += more.moving_steps;
       whole.price_us = sum(whole.price_us, more.price_us);
       if (whole.impossible.empty()) whole.impossible = more.impossible;

@@ -86,4 +86,8 @@ void prepare_rules(RuleSource& source, std::span<const Question* const> question
 [[nodiscard]] std::string choice_text(const std::vector<Placements>& inputs,
                                       const std::vector<Placements>& outputs);
 
+// "element 3, " before what is said of that element of a call on lists of tensors; "" where the
+// lists have one tensor each. Assumes a call for which foreach_size() has an answer.
+[[nodiscard]] std::string element_label(const OpCall& call, std::size_t index);
+
 }  // namespace shardlab

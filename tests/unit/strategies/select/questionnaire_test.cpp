@@ -253,6 +253,13 @@ TEST(Questionnaire, TheElementsOfAForeachAreAskedApartAndAddedUp) {
     EXPECT_DOUBLE_EQ(sum.reference_us.value(),
                      *first.answers[s].reference_us + *second.answers[s].reference_us);
     EXPECT_EQ(sum.choice, first.answers[s].choice + "; " + second.answers[s].choice);
+    // Only a list of several elements has to say which of them a step moves.
+    std::vector<std::string> steps;
+    for (const std::string& step : first.answers[s].path) steps.push_back("element 0, " + step);
+    for (const std::string& step : second.answers[s].path) steps.push_back("element 1, " + step);
+    EXPECT_EQ(sum.path, steps);
+    EXPECT_TRUE(steps.front().starts_with("element 0, input ")) << steps.front();
+    EXPECT_TRUE(steps.back().starts_with("element 1, input ")) << steps.back();
   }
   EXPECT_DOUBLE_EQ(both.best.us.value(), *first.best.us + *second.best.us);
 }
