@@ -399,7 +399,8 @@ def cuda_attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=F
     if attn_mask is None and batched and half and same_widths and width <= 256 and square:
         padding = -width % 8
         padded = [nn.functional.pad(each, (0, padding)) if padding else each for each in tensors]
-        scale = scale or (width**-0.5 if padding else None)
+        if scale is None and padding:
+            scale = width**-0.5  # the kernel would take that of the padded width
         made = aten._scaled_dot_product_flash_attention(*padded, dropout_p, is_causal, False, scale=scale)[0]
         return made[..., :width] if padding else made
     aligned = all(each.size(-1) % (8 if half else 4) == 0 for each in tensors)
@@ -1031,7 +1032,7 @@ def export(model, inputs, kwargs=None, *, name=None, mixed_precision=None, backw
     except Exception as error:
         raise ExportError(refusal(model, error)) from error
     for each in traced.results.left_out:
-        print(f"left out: {each}, is no tensor", file=sys.stderr)
+        print(f"{source}: the program leaves out {each}, because it is no tensor", file=sys.stderr)
     return {
         "schema": "shardlab/program/1",
         "name": name or type(model).__name__,

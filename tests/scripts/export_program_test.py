@@ -89,6 +89,19 @@ if torch:
         call = lambda self, x: self.attention(x, x, x, need_weights=False)[0]
         return Calls(call, attention=nn.MultiheadAttention(256, 8, batch_first=True)), (torch.randn(16, 64, 256),)
 
+    def attention_scaled_by(scale, width):
+        call = lambda self, x: F.scaled_dot_product_attention(*(self.layer(x) for _ in range(3)), scale=scale)
+        inputs = (torch.randn(2, 2, 16, width, dtype=torch.bfloat16),)
+        return Calls(call, layer=nn.Linear(width, width)).bfloat16(), inputs
+
+    @case
+    def attention_scaled_by_zero():
+        return attention_scaled_by(0.0, 36)  # which the kernel pads to 40
+
+    @case
+    def attention_scaled_by_its_width():
+        return attention_scaled_by(None, 36)
+
     @case
     def attention_with_padding():
         attention = nn.MultiheadAttention(256, 8, batch_first=True)
@@ -322,6 +335,14 @@ if torch:
         model[0].requires_grad_(False)
         return model, (torch.randn(16, 64),)
 
+    class Record:
+        """What forward returns beside its tensors."""
+
+    @case
+    def output_with_a_record():
+        call = lambda self, x: {"record": Record(), "x": self.layer(x)}
+        return Calls(call, layer=nn.Linear(32, 32)), (torch.randn(16, 32),)
+
     @case
     def nested_inputs():
         def call(self, batch, *more, scale=1.0, mask=None):
@@ -553,6 +574,7 @@ class ExportedPrograms(unittest.TestCase):
         ran = subprocess.run([oracle_python(), __file__, "--export", cls.folder], check=True, capture_output=True,
                              text=True)
         cls.errors = json.loads(ran.stdout)
+        cls.notes = ran.stderr
 
     def program(self, name):
         return json.loads((self.folder / f"{name}.json").read_text())
@@ -693,6 +715,16 @@ class ExportedPrograms(unittest.TestCase):
             "gpt2_block": efficient, "gpt2_block_in_mixed_precision": flash, "module_in_bf16": flash,
             "llama_block": flash, "llama_block_in_f32": [], "llama_block_forward": flash[:1], "autocast": flash,
             "autocast_on_cpu": flash})
+
+    def test_a_scale_of_attention_is_kept_also_where_it_is_zero(self):
+        for name, scale in (("attention_scaled_by_zero", 0.0), ("attention_scaled_by_its_width", 36**-0.5)):
+            kernels = self.ops(self.program(name), "flash_attention")
+            self.assertEqual([kernel["args"]["positional"][-1] for kernel in kernels], [scale, scale], name)
+
+    def test_what_is_no_tensor_is_left_out_with_a_note(self):
+        self.assertIn("shardlab.export: the program leaves out output.record, a Record, because it is no tensor\n",
+                      self.notes)
+        self.assertEqual(self.labels(self.program("output_with_a_record"), "output"), ["output.x"])
 
     def test_norms_keep_statistics_in_f32_and_autocast_computes_softmax_in_f32(self):
         norm = self.ops(self.program("module_in_bf16"), "native_layer_norm.default")[0]
