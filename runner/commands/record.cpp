@@ -7,6 +7,7 @@
 #include "costmodel/base/parallel.h"
 #include "costmodel/base/printable.h"
 #include "costmodel/base/units.h"
+#include "reports/number_text.h"
 #include "runner/base/version.h"
 #include "runner/base/write_file.h"
 #include "runner/choices/choices_file.h"
@@ -169,11 +170,15 @@ void run_record(const RecordArguments& arguments, Session& session) {
                                  {"out", arguments.out}});
     return;
   }
-  std::string text = std::to_string(file.choices.size()) + " choices of " + printable(stack.name) +
-                     " for " + std::to_string(questions.size()) +
-                     " questions: " + printable(arguments.out) + "\n";
+  const auto number = [](std::size_t count, std::string_view one, std::string_view many) {
+    return reports::counted(static_cast<std::int64_t>(count), one, many);
+  };
+  std::string text =
+      number(file.choices.size(), "choice", "choices") + " of " + printable(stack.name) + " for " +
+      number(questions.size(), "question", "questions") + ": " + printable(arguments.out) + "\n";
   if (!refused.empty()) {
-    text += "  " + std::to_string(refused.size()) + " questions have no answer; the first is " +
+    text += "  " + number(refused.size(), "question has", "questions have") +
+            (refused.size() == 1 ? " no answer: " : " no answer; the first is ") +
             printable(refused[0]["question"].get<std::string>() + ": " +
                       refused[0]["reason"].get<std::string>()) +
             "\n";

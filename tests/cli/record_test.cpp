@@ -113,6 +113,28 @@ TEST_F(RecordedChoices, AreBroughtAboutByTheStepsOfTheFile) {
   EXPECT_EQ(run["questions"][0]["answers"][1]["path"], json({"input 0: S(0)R->S(1)R->RR"}));
 }
 
+TEST_F(RecordedChoices, AreCountedAsTheyAre) {
+  const auto recorded = [&](const std::string& op, const json& args) {
+    const json question = {{"id", "a"},     {"kind", "select"}, {"op", op},
+                           {"mesh", "2x2"}, {"args", args},     {"inputs", {"f32[16,16] S(0)R"}}};
+    const json suite = {
+        {"schema", "shardlab/suite/1"}, {"name", "one"}, {"questions", json::array({question})}};
+    folder_.write("one.json", suite.dump());
+    const ProcessResult result = run_shardlab(
+        {"record", "--stack", "dtensor-2.13", "--suite", "one.json", "--out", "one.choices.json"},
+        folder_.path());
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.out;
+  };
+  EXPECT_EQ(recorded("aten.relu.default", json::array()),
+            "1 choice of dtensor-2.13 for 1 question: one.choices.json\n");
+  const std::string refused = recorded("aten.cumsum_.default", {0});
+  EXPECT_TRUE(refused.starts_with(
+      "no choices of dtensor-2.13 for 1 question: one.choices.json\n"
+      "  1 question has no answer: a: aten.cumsum_.default: no sharding strategy registered"))
+      << refused;
+}
+
 TEST_F(RecordedChoices, WithoutAPriceAreComparedAlthoughNothingMoves) {
   folder_.write("one.json", R"json({"schema": "shardlab/suite/1", "name": "one", "title": "t",
     "source": "s", "questions": [{"id": "q1", "kind": "select", "op": "aten.relu.default",
