@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "costmodel/base/index.h"
+#include "reports/records/question.h"
 #include "runner/base/optional_values.h"
 #include "runner/base/terminal.h"
 #include "runner/base/text_table.h"
@@ -205,6 +206,16 @@ double tokens_per_s_per_gpu(const PricedProgram& priced, const StepFigures& step
          static_cast<double>(priced.mesh.size());
 }
 
+// What all collectives of a step move together.
+reports::CollectiveTraffic collective_traffic(const StepFigures& step) {
+  reports::CollectiveTraffic sum;
+  for (const auto& [kind, collective] : step.collectives) {
+    sum.count += collective.count;
+    sum.bytes += collective.bytes;
+  }
+  return sum;
+}
+
 // Every row has the same keys: what a recipe that does not fit lacks is null.
 constexpr std::array<std::string_view, 5> kPlanKeys = {"above_optimum_percent", "kernels_us",
                                                        "moves_us", "kept_bytes", "greedy_us"};
@@ -239,18 +250,13 @@ nlohmann::json rows_json(std::span<const Compared> rows, const PricedProgram& pr
                          {"peak_bytes", row.eager->peak_bytes}};
       }
       if (row.step) {
-        double count = 0.0;
-        double bytes = 0.0;
-        for (const auto& [kind, collective] : row.step->collectives) {
-          count += static_cast<double>(collective.count);
-          bytes += collective.bytes;
-        }
+        const reports::CollectiveTraffic moved = collective_traffic(*row.step);
         json["executed_us"] = row.step->executed_us;
         json["step_us"] = row.step->step_us;
         json["tokens_per_s_per_gpu"] = tokens_per_s_per_gpu(priced, *row.step);
         json["peak_bytes"] = row.step->memory.peak_bytes;
         json["fits"] = row.step->fits();
-        json["collectives"] = {{"count", count}, {"bytes", bytes}};
+        json["collectives"] = {{"count", moved.count}, {"bytes", moved.bytes}};
       }
     }
     list.push_back(std::move(json));
@@ -311,16 +317,13 @@ std::string rows_text(std::span<const Compared> rows, const PricedProgram& price
     }
     cells.push_back(style.rounded(row.kernels_us, 0));
     for (const double us : row.moves_us) cells.push_back(style.rounded(us, 0));
-    std::int64_t count = 0;
-    double bytes = 0.0;
     if (step != nullptr) {
-      for (const auto& [kind, collective] : step->collectives) {
-        count += collective.count;
-        bytes += collective.bytes;
-      }
+      const reports::CollectiveTraffic moved = collective_traffic(*step);
+      cells.push_back(std::to_string(moved.count));
+      cells.push_back(style.rounded(moved.bytes / 1e9, 2));
+    } else {
+      cells.insert(cells.end(), {"-", "-"});
     }
-    cells.push_back(std::to_string(count));
-    cells.push_back(style.rounded(bytes / 1e9, 2));
     cells.push_back(row.greedy_us < kForbidden ? style.rounded(row.greedy_us, 0) : "stuck");
     if (has_eager) cells.push_back(row.eager ? style.rounded(row.eager->step_us, 0) : "-");
     table.add(std::move(cells));

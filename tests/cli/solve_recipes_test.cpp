@@ -1,4 +1,5 @@
 // shardlab solve with experts' recipes and the greedy walk: tables, keys, messages word for word.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -158,6 +159,24 @@ TEST_F(SolveRecipes, SayThatNothingFits) {
                       "--reshard-after-forward\n"),
             std::string::npos)
       << text.substr(0, 400);
+}
+
+// The prices of v1 take moves that can't run. A plan with such a move has no step, so nothing is
+// known of its time, its memory and its collectives.
+TEST_F(SolveRecipes, APlanThatCantRunHasNoFiguresOfAStep) {
+  const Words words = {
+      "mlp", "--mesh", "2x4", "--set", "stack.transitions=v1", "--compare-recipes"};
+  const std::string text = solve(words).out;
+  EXPECT_THAT(text, testing::ContainsRegex("\n  optimum, cut +can't run +604 +58.9 +- +- +- +390 "
+                                           "+0 +0 +214 +- +- +678\n"));
+  bool is_found = false;
+  for (const json& row : solved(words)["recipes"]) {
+    if (row["name"] != "optimum, cut") continue;
+    is_found = true;
+    EXPECT_EQ(row["executed_us"], nullptr);
+    EXPECT_EQ(row["collectives"], nullptr);
+  }
+  EXPECT_TRUE(is_found);
 }
 
 // A recipe that keeps more than the budget is no row below the optimum.
