@@ -663,7 +663,7 @@ void run_validate(const ValidateArguments& arguments, Session& session) {
         "without it, or --format json");
   }
   write_validation(result, arguments, watch, session);
-  if (!session.quiet && !session.json()) {
+  if (!session.json()) {
     for (const std::string& warning : result.warnings) {
       std::cerr << "shardlab: " << printable(warning) << "\n";
     }
