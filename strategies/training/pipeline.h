@@ -51,7 +51,8 @@ struct PipelineTimes {
   std::vector<std::int64_t> backward_gathers;
 };
 
-// Throws InputError if the number of micro-batches does not suit the schedule.
+// Throws InputError if the ranks have several stages each, and the number of micro-batches is no
+// multiple of the number of ranks. All other pipelines run.
 [[nodiscard]] PipelineTimes simulate_pipeline(const Pipeline& pipeline);
 
 // How many micro-batches a rank holds at most between their forward and backward passes, counted in

@@ -170,7 +170,7 @@ TEST(TrainingPipeline, ZeroBubbleIsNoLongerThan1F1BWhereStagesAreEqual) {
   }
 }
 
-TEST(TrainingPipeline, AnOrderInWhichRanksWaitForEachOtherIsRefused) {
+TEST(TrainingPipeline, AnIncompleteGroupOfMicroBatchesIsRefused) {
   try {
     (void)simulate_pipeline(equal(PipelineSchedule::kInterleaved, 4, 3, 5, kStage));
     FAIL() << "five micro-batches on four ranks with three stages each ran";
@@ -179,13 +179,20 @@ TEST(TrainingPipeline, AnOrderInWhichRanksWaitForEachOtherIsRefused) {
                  "a pipeline of 4 ranks with 3 stages each can't run 5 micro-batches in this "
                  "schedule; valid: a multiple of 4");
   }
-  for (const std::int64_t ranks : {2, 3, 4, 8}) {
-    for (const std::int64_t chunks : {2, 3, 4}) {
-      for (const std::int64_t groups : {1, 2, 5}) {
-        EXPECT_GT(simulate_pipeline(
-                      equal(PipelineSchedule::kInterleaved, ranks, chunks, groups * ranks, kStage))
-                      .total_us,
-                  0);
+}
+
+// In no schedule do ranks wait for each other, which would be a ContractError.
+TEST(TrainingPipeline, AllOtherNumbersOfMicroBatchesRun) {
+  for (const PipelineSchedule schedule :
+       {PipelineSchedule::kGPipe, PipelineSchedule::k1F1B, PipelineSchedule::kZeroBubble,
+        PipelineSchedule::kInterleaved}) {
+    for (std::int64_t ranks = 1; ranks <= 8; ++ranks) {
+      for (std::int64_t chunks = 1; chunks <= 4; ++chunks) {
+        const std::int64_t step = chunks == 1 ? 1 : ranks;
+        for (std::int64_t count = step; count <= 5 * ranks; count += step) {
+          EXPECT_GT(simulate_pipeline(equal(schedule, ranks, chunks, count, kStage)).total_us, 0)
+              << ranks << " ranks, " << chunks << " chunks, " << count << " micro-batches";
+        }
       }
     }
   }
