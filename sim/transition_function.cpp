@@ -19,8 +19,8 @@ class PricedByFunction final : public SemanticsUpon {
   [[nodiscard]] std::shared_ptr<const EdgeSemantics> bound_to(
       const DeviceMesh& mesh, const Topology& topology) const override {
     auto bound = std::make_shared<PricedByFunction>(base(), function_);
-    bound->devices_per_host_ = topology.domain_devices();
-    bound->prices_ = function_->on(mesh, bound->devices_per_host_);
+    bound->domain_devices_ = topology.domain_devices();
+    bound->prices_ = function_->on(mesh, bound->domain_devices_);
     return bound;
   }
 
@@ -55,13 +55,13 @@ class PricedByFunction final : public SemanticsUpon {
   [[nodiscard]] TransitionFunction::Result price_merged(const StepQuery& step) const {
     const std::int64_t stride = std::max<std::int64_t>(step.group.walk / step.group.ranks, 1);
     const auto flattened = function_->on(DeviceMesh::make({step.group.ranks}),
-                                         std::max<std::int64_t>(devices_per_host_ / stride, 1));
+                                         std::max<std::int64_t>(domain_devices_ / stride, 1));
     return flattened->price(step.from, step.to, 0, step.bytes);
   }
 
   std::shared_ptr<const TransitionFunction> function_;
   std::shared_ptr<const TransitionFunction::OnMesh> prices_;  // null until bound to a mesh
-  std::int64_t devices_per_host_ = 1;
+  std::int64_t domain_devices_ = 1;
 };
 
 }  // namespace

@@ -43,9 +43,10 @@ class TransitionFunction {
     [[nodiscard]] virtual Result price(const Placement& from, const Placement& to, int mesh_dim,
                                        Bytes bytes) const = 0;
   };
-  // `devices_per_host` is what PyTorch's MeshTopoInfo compares a mesh dim's walk with.
+  // `domain_devices` is what a mesh dim's walk is compared with, which PyTorch's MeshTopoInfo calls
+  // num_devices_per_host: the devices that NVLink joins.
   [[nodiscard]] virtual std::shared_ptr<const OnMesh> on(const DeviceMesh& mesh,
-                                                         std::int64_t devices_per_host) const = 0;
+                                                         std::int64_t domain_devices) const = 0;
 };
 
 // The semantics `base` with the function's prices.

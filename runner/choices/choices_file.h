@@ -59,6 +59,7 @@ struct ChoiceList {
   std::string stack;
   std::string source;
   std::int64_t devices_per_host = 1;
+  std::optional<std::int64_t> domain_devices = {};  // nothing: the file does not say
   std::optional<nlohmann::json> provenance = {};
   std::vector<Choice> choices;
 };
@@ -125,6 +126,10 @@ struct Fields<ChoiceList> {
                  field("source", &Self::source, "how the choices were recorded"),
                  field("devices_per_host", &Self::devices_per_host,
                        "of the topology that was priced", {.min = 1}),
+                 optional_field("domain_devices", &Self::domain_devices,
+                                "the devices that NVLink joins there, if they are more than those "
+                                "of a host",
+                                {.min = 1}),
                  optional_field("provenance", &Self::provenance,
                                 "where the answers of a live PyTorch are from"),
                  field("choices", &Self::choices, ""));

@@ -56,7 +56,7 @@ nlohmann::json rows_question(const OpCall& call) {
 }
 
 nlohmann::json decision_question(const OpCall& call, const DeviceMesh& mesh,
-                                 std::int64_t devices_per_host) {
+                                 std::int64_t domain_devices) {
   const std::vector<bool> wrapped = lists_of_one(call);
   nlohmann::json inputs = nlohmann::json::array();
   for (std::size_t i = 0; i < call.inputs.size(); ++i) {
@@ -67,7 +67,7 @@ nlohmann::json decision_question(const OpCall& call, const DeviceMesh& mesh,
           {"inputs", std::move(inputs)},
           {"args", call.args},
           {"mesh", mesh.text()},
-          {"devices_per_host", devices_per_host}};
+          {"devices_per_host", domain_devices}};
 }
 
 std::string question_key(const OpCall& call, const DeviceMesh& mesh) {

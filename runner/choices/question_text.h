@@ -17,12 +17,13 @@ namespace shardlab {
 // {"op", "inputs", "args"} with the inputs' shapes alone. An element of a foreach op is written as
 // a call on lists of one tensor.
 [[nodiscard]] nlohmann::json rows_question(const OpCall& call);
-// {"op", "inputs", "args", "mesh", "devices_per_host"} with the inputs' layouts.
+// {"op", "inputs", "args", "mesh", "devices_per_host"} with the inputs' layouts. The last is
+// PyTorch's word for the devices that its fast links join, which are those of an NVLink domain.
 [[nodiscard]] nlohmann::json decision_question(const OpCall& call, const DeviceMesh& mesh,
-                                               std::int64_t devices_per_host);
+                                               std::int64_t domain_devices);
 
 // What names a question wherever it is asked: decision_question() as a text, without the number of
-// devices per host.
+// devices.
 [[nodiscard]] std::string question_key(const OpCall& call, const DeviceMesh& mesh);
 
 // Reads a candidate's line: "S(0);R|S(0)", which lists the layouts of the inputs before those of

@@ -35,7 +35,9 @@ std::vector<Placements> parse_layouts(const std::vector<std::string>& texts, int
 class RecordedChoices final : public RuleSource, public DecisionSource {
  public:
   RecordedChoices(const ChoiceList& file, std::string name)
-      : name_(std::move(name)), devices_per_host_(file.devices_per_host) {
+      : name_(std::move(name)),
+        devices_per_host_(file.devices_per_host),
+        domain_devices_(file.domain_devices) {
     const JsonPlace choices{name_, "/choices"};
     for (std::size_t i = 0; i < file.choices.size(); ++i) add(file.choices[i], choices.at(i));
     for (auto& [op, rule] : rules_) {
@@ -68,15 +70,15 @@ class RecordedChoices final : public RuleSource, public DecisionSource {
   [[nodiscard]] bool decides(std::string_view) const override { return true; }
   [[nodiscard]] bool lists_candidates() const override { return false; }
   [[nodiscard]] GivenDecision decide(const OpCall& call, const DeviceMesh& mesh,
-                                     std::int64_t devices_per_host) override {
-    expect_hosts(devices_per_host);
+                                     const Topology& topology) override {
+    expect_hosts(topology);
     return choice(call, mesh);
   }
   [[nodiscard]] bool plans() const override { return true; }
-  [[nodiscard]] std::optional<GivenPlan> plan(const DeviceMesh& mesh, std::int64_t devices_per_host,
+  [[nodiscard]] std::optional<GivenPlan> plan(const DeviceMesh& mesh, const Topology& topology,
                                               const TensorMeta& meta, const Layout& from,
                                               const Layout& to) override {
-    expect_hosts(devices_per_host);
+    expect_hosts(topology);
     const auto found = plans_.find(plan_key(mesh, meta, from, to));
     return found == plans_.end() ? std::nullopt : std::optional(found->second);
   }
@@ -87,11 +89,19 @@ class RecordedChoices final : public RuleSource, public DecisionSource {
     return mesh.text() + " " + meta.text() + " " + from.text() + " to " + to.text();
   }
 
-  void expect_hosts(std::int64_t devices_per_host) const {
-    if (devices_per_host == devices_per_host_) return;
-    throw ConfigError(name_, "/devices_per_host",
-                      "found " + std::to_string(devices_per_host_) +
-                          "; valid: " + std::to_string(devices_per_host) + ", as the topology has");
+  // Prices depend on which ranks share a host, and which ones NVLink joins.
+  void expect_hosts(const Topology& topology) const {
+    expect_devices("/devices_per_host", devices_per_host_, topology.devices_per_host());
+    if (domain_devices_) {
+      expect_devices("/domain_devices", *domain_devices_, topology.domain_devices());
+    }
+  }
+
+  void expect_devices(const std::string& key, std::int64_t found, std::int64_t valid) const {
+    if (found == valid) return;
+    throw ConfigError(name_, key,
+                      "found " + std::to_string(found) + "; valid: " + std::to_string(valid) +
+                          ", as the topology has");
   }
 
   [[nodiscard]] const GivenDecision& choice(const OpCall& call, const DeviceMesh& mesh) const {
@@ -232,6 +242,7 @@ class RecordedChoices final : public RuleSource, public DecisionSource {
 
   std::string name_;
   std::int64_t devices_per_host_;
+  std::optional<std::int64_t> domain_devices_;
   std::map<std::string, OpRule, std::less<>> rules_;  // by op
   std::map<std::string, GivenDecision> decisions_;    // by question
   std::map<std::string, GivenPlan> plans_;

@@ -81,6 +81,12 @@ Choice choose(StackEvaluator& evaluator, const OpCall& call, const DeviceMesh& m
   return choice;
 }
 
+// The devices that NVLink joins, if they are more than those of a host.
+std::optional<std::int64_t> wider_domain(const Topology& topology) {
+  if (topology.domain_devices() == topology.devices_per_host()) return std::nullopt;
+  return topology.domain_devices();
+}
+
 Recorded record_question(StackEvaluator& evaluator, const Question& question) {
   Recorded recorded;
   try {
@@ -146,7 +152,8 @@ void run_record(const RecordArguments& arguments, Session& session) {
                   .source = "shardlab record " + std::string(version()) + ", topology " +
                             topology.name() +
                             (session.interruption.empty() ? "" : ", " + session.interruption),
-                  .devices_per_host = topology.domain_devices(),
+                  .devices_per_host = topology.devices_per_host(),
+                  .domain_devices = wider_domain(topology),
                   .provenance = session.provenance(),
                   .choices = {}};
   std::set<std::string> known;

@@ -212,7 +212,7 @@ void LiveStacks::ask_decisions(Live& live, std::span<const Question* const> ques
   if (wanted.empty()) return;
   Progress progress("asking " + live.rules->text() + " for decisions:", wanted.size(),
                     session_.quiet);
-  live.rules->decisions().prepare(wanted, topology.domain_devices(), [&] { progress.advance(); });
+  live.rules->decisions().prepare(wanted, topology, [&] { progress.advance(); });
 }
 
 nlohmann::json LiveStacks::describe(const Live& live) const {

@@ -74,25 +74,25 @@ class PythonTransitions final : public TransitionFunction {
       : ask_(std::move(ask)), text_(std::move(text)) {}
 
   [[nodiscard]] std::shared_ptr<const OnMesh> on(const DeviceMesh& mesh,
-                                                 std::int64_t devices_per_host) const override {
+                                                 std::int64_t domain_devices) const override {
     std::string sizes;  // names of mesh dims decide no price
     for (int m = 0; m < mesh.ndim(); ++m) {
       sizes += (m == 0 ? "" : "x") + std::to_string(mesh.size(m));
     }
     const std::lock_guard lock(mutex_);
-    auto& known = meshes_[{sizes, devices_per_host}];
-    if (!known) known = std::make_shared<PricesOnMesh>(ask_, text_, sizes, devices_per_host);
+    auto& known = meshes_[{sizes, domain_devices}];
+    if (!known) known = std::make_shared<PricesOnMesh>(ask_, text_, sizes, domain_devices);
     return known;
   }
 
  private:
   class PricesOnMesh final : public OnMesh {
    public:
-    PricesOnMesh(AskPrice ask, std::string text, std::string mesh, std::int64_t devices_per_host)
+    PricesOnMesh(AskPrice ask, std::string text, std::string mesh, std::int64_t domain_devices)
         : ask_(std::move(ask)),
           text_(std::move(text)),
           mesh_(std::move(mesh)),
-          devices_per_host_(devices_per_host) {}
+          domain_devices_(domain_devices) {}
 
     [[nodiscard]] Result price(const Placement& from, const Placement& to, int mesh_dim,
                                Bytes bytes) const override {
@@ -101,7 +101,7 @@ class PythonTransitions final : public TransitionFunction {
                                                 {{"from", from.text()},
                                                  {"to", to.text()},
                                                  {"mesh", mesh_},
-                                                 {"devices_per_host", devices_per_host_},
+                                                 {"devices_per_host", domain_devices_},
                                                  {"mesh_dim", mesh_dim},
                                                  {"gib", bytes / kBytesPerGiB}});
         const nlohmann::json& us = answer.at("us");
@@ -114,7 +114,7 @@ class PythonTransitions final : public TransitionFunction {
     AskPrice ask_;
     std::string text_;
     std::string mesh_;
-    std::int64_t devices_per_host_;
+    std::int64_t domain_devices_;
     Memo<Transition, Result, HashTransition> memo_;
   };
 

@@ -121,8 +121,7 @@ SampleCheck check_sample(const Stack& stack, TorchRules& rules,
       continue;
     }
     const OwnAnswer own = own_answer(evaluator, call, question->mesh);
-    const TorchDecisions::Answer torch =
-        rules.decisions().answer(call, question->mesh, topology.domain_devices());
+    const TorchDecisions::Answer torch = rules.decisions().answer(call, question->mesh, topology);
     if (!torch.is_settled || torch.has_foreign_layouts) continue;
     ++result.asked;
     const std::string what = difference(own, torch);

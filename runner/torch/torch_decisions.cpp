@@ -90,21 +90,31 @@ TorchDecisions::Answer read_answer(const nlohmann::json& message, const std::str
   return answer;
 }
 
+GivenDecision decision_of(const OpCall& call, TorchDecisions::Answer answer) {
+  if (!answer.refusal.empty()) throw InputError(call.op + ": " + answer.refusal);
+  return std::move(answer.decision);
+}
+
 }  // namespace
 
-void TorchDecisions::prepare(std::span<const DecisionQuestion> questions,
-                             std::int64_t devices_per_host, const std::function<void()>& asked) {
+void TorchDecisions::prepare(std::span<const DecisionQuestion> questions, const Topology& topology,
+                             const std::function<void()>& asked) {
+  ask_all(questions, topology.domain_devices(), asked);
+}
+
+void TorchDecisions::ask_all(std::span<const DecisionQuestion> questions,
+                             std::int64_t domain_devices, const std::function<void()>& asked) {
   const std::lock_guard asking(asking_);
   nlohmann::json wanted = nlohmann::json::array();
   std::vector<std::pair<std::string, const DecisionQuestion*>> keys;
   {
     const std::lock_guard guard(lock_);
-    // The prices of other hosts are of no use.
-    if (devices_per_host != devices_per_host_) answers_.clear();
-    devices_per_host_ = devices_per_host;
+    // The prices of other domains are of no use.
+    if (domain_devices != domain_devices_) answers_.clear();
+    domain_devices_ = domain_devices;
     std::set<std::string> seen;
     for (const DecisionQuestion& each : questions) {
-      nlohmann::json question = decision_question(*each.call, *each.mesh, devices_per_host);
+      nlohmann::json question = decision_question(*each.call, *each.mesh, domain_devices);
       std::string key = question_key(*each.call, *each.mesh);
       if (answers_.contains(key) || !seen.insert(key).second) continue;
       question["list"] = true;
@@ -123,37 +133,41 @@ void TorchDecisions::prepare(std::span<const DecisionQuestion> questions,
                });
 }
 
-TorchDecisions::Answer TorchDecisions::answer(const OpCall& call, const DeviceMesh& mesh,
-                                              std::int64_t devices_per_host) {
+TorchDecisions::Answer TorchDecisions::ask(const OpCall& call, const DeviceMesh& mesh,
+                                           std::int64_t domain_devices) {
   const DecisionQuestion question{&call, &mesh};
-  prepare({&question, 1}, devices_per_host, [] {});
+  ask_all({&question, 1}, domain_devices, [] {});
   const std::lock_guard guard(lock_);
   return answers_.at(question_key(call, mesh));
 }
 
+TorchDecisions::Answer TorchDecisions::answer(const OpCall& call, const DeviceMesh& mesh,
+                                              const Topology& topology) {
+  return ask(call, mesh, topology.domain_devices());
+}
+
 GivenDecision TorchDecisions::decide(const OpCall& call, const DeviceMesh& mesh,
-                                     std::int64_t devices_per_host) {
-  Answer given = answer(call, mesh, devices_per_host);
-  if (!given.refusal.empty()) throw InputError(call.op + ": " + given.refusal);
-  return std::move(given.decision);
+                                     const Topology& topology) {
+  return decision_of(call, answer(call, mesh, topology));
 }
 
 std::vector<FollowCandidate> TorchDecisions::candidates(const OpCall& call,
                                                         const DeviceMesh& mesh) {
-  std::int64_t devices_per_host = 1;
+  std::int64_t domain_devices = 1;
   {
     const std::lock_guard guard(lock_);
-    devices_per_host = devices_per_host_;
+    domain_devices = domain_devices_;
   }
-  return decide(call, mesh, devices_per_host).candidates;
+  return decision_of(call, ask(call, mesh, domain_devices)).candidates;
 }
 
-std::optional<GivenPlan> TorchDecisions::plan(const DeviceMesh& mesh, std::int64_t devices_per_host,
+std::optional<GivenPlan> TorchDecisions::plan(const DeviceMesh& mesh, const Topology& topology,
                                               const TensorMeta& meta, const Layout& from,
                                               const Layout& to) {
-  const nlohmann::json question = {{"mesh", mesh.text()},   {"devices_per_host", devices_per_host},
-                                   {"tensor", meta.text()}, {"from", from.text()},
-                                   {"to", to.text()},       {"planner", "default"}};
+  const nlohmann::json question = {
+      {"mesh", mesh.text()},   {"devices_per_host", topology.domain_devices()},
+      {"tensor", meta.text()}, {"from", from.text()},
+      {"to", to.text()},       {"planner", "default"}};
   const std::string key = question.dump();
   const std::lock_guard asking(asking_);
   {

@@ -3,10 +3,14 @@
 //
 //   auto decisions = std::make_shared<TorchDecisions>(worker);
 //   decisions->take("aten.mm.default");              // from here on PyTorch decides about this op
-//   decisions->prepare(questions, devices_per_host, [&] { progress.advance(); });   // one batch
+//   decisions->prepare(questions, topology, [&] { progress.advance(); });   // one batch
 //
 // A whole decision takes PyTorch 0.1 to 1 s, where rows and our own expansion take a millisecond.
 // So it is asked for only where something that shardlab does not know decides. Answers are kept.
+//
+// PyTorch 2.13.0 knows one number of a topology, MeshTopoInfo's num_devices_per_host, and takes links
+// among so many consecutive ranks to be the fast ones. It is told the devices that NVLink joins,
+// which the model `dtensor` compares with too: 72 on GB200 NVL72, whose hosts have four.
 #pragma once
 
 #include <functional>
@@ -44,18 +48,18 @@ class TorchDecisions final : public DecisionSource {
     return takes_all_ || ops_.contains(op);
   }
   [[nodiscard]] GivenDecision decide(const OpCall& call, const DeviceMesh& mesh,
-                                     std::int64_t devices_per_host) override;
+                                     const Topology& topology) override;
   [[nodiscard]] bool lists_candidates() const override { return true; }
   [[nodiscard]] bool plans() const override { return takes_all_; }
-  [[nodiscard]] std::optional<GivenPlan> plan(const DeviceMesh& mesh, std::int64_t devices_per_host,
+  [[nodiscard]] std::optional<GivenPlan> plan(const DeviceMesh& mesh, const Topology& topology,
                                               const TensorMeta& meta, const Layout& from,
                                               const Layout& to) override;
 
-  // The candidates of a decision. They do not depend on the number of devices per host.
+  // The candidates of a decision. They do not depend on the topology.
   [[nodiscard]] std::vector<FollowCandidate> candidates(const OpCall& call, const DeviceMesh& mesh);
 
   // Asks all these questions at once; `asked` is called after each answer.
-  void prepare(std::span<const DecisionQuestion> questions, std::int64_t devices_per_host,
+  void prepare(std::span<const DecisionQuestion> questions, const Topology& topology,
                const std::function<void()>& asked);
 
   // PyTorch's own answer to a question, whether or not it decides about the op. If PyTorch refuses
@@ -67,17 +71,20 @@ class TorchDecisions final : public DecisionSource {
     bool has_foreign_layouts = false;  // the refusal is ours: we have no layout for a candidate
     bool is_settled = true;  // whether the answer is independent of the order of a hash set
   };
-  [[nodiscard]] Answer answer(const OpCall& call, const DeviceMesh& mesh,
-                              std::int64_t devices_per_host);
+  [[nodiscard]] Answer answer(const OpCall& call, const DeviceMesh& mesh, const Topology& topology);
 
  private:
+  void ask_all(std::span<const DecisionQuestion> questions, std::int64_t domain_devices,
+               const std::function<void()>& asked);
+  [[nodiscard]] Answer ask(const OpCall& call, const DeviceMesh& mesh, std::int64_t domain_devices);
+
   std::shared_ptr<TorchWorker> worker_;
   std::set<std::string, std::less<>> ops_;
   bool takes_all_ = false;
   std::mutex asking_;  // held while the worker is asked, so that each question is asked once
   std::mutex lock_;
   // The value of the last question; candidates do not depend on it.
-  std::int64_t devices_per_host_ = 1;
+  std::int64_t domain_devices_ = 1;
   std::map<std::string, Answer> answers_;  // by question
   std::map<std::string, GivenPlan> plans_;
 };

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "costmodel/topology.h"
 #include "sim/redistribute.h"
 #include "strategies/rules/op_call.h"
 #include "strategies/rules/op_rule.h"
@@ -49,15 +50,16 @@ class DecisionSource {
   [[nodiscard]] virtual bool decides(std::string_view op) const = 0;
   // Whether decisions come with all candidates. Without them nobody knows which ones tie.
   [[nodiscard]] virtual bool lists_candidates() const = 0;
-  // Throws InputError where the source has no answer to this question.
+  // The decision about an op on this mesh, which is laid on this topology. Throws InputError where
+  // the source has no answer to this question, or where its prices are those of other hosts.
   [[nodiscard]] virtual GivenDecision decide(const OpCall& call, const DeviceMesh& mesh,
-                                             std::int64_t devices_per_host) = 0;
+                                             const Topology& topology) = 0;
 
   // Whether plans are made here too. Otherwise the stack's own planner makes them, as it makes
   // those for which this source gives nothing.
   [[nodiscard]] virtual bool plans() const = 0;
   [[nodiscard]] virtual std::optional<GivenPlan> plan(const DeviceMesh& mesh,
-                                                      std::int64_t devices_per_host,
+                                                      const Topology& topology,
                                                       const TensorMeta& meta, const Layout& from,
                                                       const Layout& to) = 0;
 };

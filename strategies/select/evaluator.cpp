@@ -365,7 +365,7 @@ Plan StackEvaluator::plan(const DeviceMesh& mesh, const TensorMeta& meta, const 
                           const Layout& to, const PlanOptions& options) {
   std::optional<GivenPlan> given;
   if (plans_elsewhere() && !options.planner) {
-    given = stack_.decisions->plan(mesh, topology_.domain_devices(), meta, from, to);
+    given = stack_.decisions->plan(mesh, topology_, meta, from, to);
   }
   if (!given) return on(mesh).plan(meta, from, to, options);
   Plan plan = on(mesh).plan_of_steps(meta, from, given->steps, options.rank);
@@ -387,7 +387,7 @@ Plan StackEvaluator::plan(const DeviceMesh& mesh, const TensorMeta& meta, const 
 // another order.
 Pricing StackEvaluator::given_prices(const Expansion& expansion, const OpCall& call,
                                      const DeviceMesh& mesh) const {
-  const GivenDecision given = stack_.decisions->decide(call, mesh, topology_.domain_devices());
+  const GivenDecision given = stack_.decisions->decide(call, mesh, topology_);
   const auto key_of = [](const std::vector<Placements>& inputs,
                          const std::vector<Placements>& outputs) {
     std::string key;

@@ -135,6 +135,52 @@ TEST_F(RecordedChoices, AreCountedAsTheyAre) {
       << refused;
 }
 
+// Four devices of GB200 share a host, and NVLink joins 72, by which DTensor prices.
+TEST_F(RecordedChoices, SayWhichDevicesShareAHostAndWhichOnesNvlinkJoins) {
+  folder_.write("one.json", R"({"schema": "shardlab/suite/1", "name": "one", "questions": [
+      {"id": "a", "kind": "select", "op": "aten.relu.default", "mesh": "2x2",
+       "inputs": ["f32[16,16] P(sum)R"]}]})");
+  const auto file_on = [&](const std::string& topology) {
+    const ProcessResult result =
+        run_shardlab({"record", "--stack", "dtensor-2.13", "--suite", "one.json", "--topology",
+                      topology, "--out", topology + ".choices.json"},
+                     folder_.path());
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return json::parse(read_text(folder_.path() / (topology + ".choices.json")));
+  };
+  json file = file_on("gb200");
+  EXPECT_EQ(file["devices_per_host"], 4);
+  EXPECT_EQ(file["domain_devices"], 72);
+  EXPECT_FALSE(file_on("h100").contains("domain_devices"));
+
+  const auto select_on = [&](const Words& topology) {
+    Words words = {"select",
+                   "--op",
+                   "aten.relu.default",
+                   "--mesh",
+                   "2x2",
+                   "--inputs",
+                   "f32[16,16] P(sum)R",
+                   "--stack",
+                   "changed.choices.json"};
+    words.insert(words.end(), topology.begin(), topology.end());
+    folder_.write("changed.choices.json", file.dump());
+    return run_shardlab(words, folder_.path());
+  };
+  const Words gb200 = {"--topology", "gb200"};
+  const Words small = {"--topology", "h100", "--set", "devices_per_host=4"};
+  EXPECT_EQ(select_on(gb200).exit_code, 0);
+  EXPECT_EQ(select_on(small).err,
+            "shardlab: changed.choices.json:/domain_devices: found 72; valid: 4, as the topology "
+            "has\n");
+  file.erase("domain_devices");  // the file of a program that does not say it
+  EXPECT_EQ(select_on(gb200).exit_code, 0);
+  file["devices_per_host"] = 72;
+  EXPECT_EQ(select_on(gb200).err,
+            "shardlab: changed.choices.json:/devices_per_host: found 72; valid: 4, as the topology "
+            "has\n");
+}
+
 TEST_F(RecordedChoices, WithoutAPriceAreComparedAlthoughNothingMoves) {
   folder_.write("one.json", R"json({"schema": "shardlab/suite/1", "name": "one", "title": "t",
     "source": "s", "questions": [{"id": "q1", "kind": "select", "op": "aten.relu.default",

@@ -19,8 +19,8 @@ namespace transition_function_test {
 class Charges final : public TransitionFunction {
  public:
   [[nodiscard]] std::shared_ptr<const OnMesh> on(const DeviceMesh& mesh,
-                                                 std::int64_t devices_per_host) const override {
-    return std::make_shared<Prices>(mesh.text() + " of " + std::to_string(devices_per_host), asked);
+                                                 std::int64_t domain_devices) const override {
+    return std::make_shared<Prices>(mesh.text() + " of " + std::to_string(domain_devices), asked);
   }
 
   std::shared_ptr<std::vector<std::string>> asked = std::make_shared<std::vector<std::string>>();
