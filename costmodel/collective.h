@@ -9,6 +9,7 @@
 // error.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -46,14 +47,24 @@ struct EnumNames<Collective> {
 [[nodiscard]] std::string_view to_string(Collective collective);
 [[nodiscard]] std::optional<Collective> collective_from_name(std::string_view name);
 
+// The ranks in one of several equal parts of a group, at least 1.
+[[nodiscard]] constexpr std::int64_t ranks_of_part(std::int64_t ranks, std::int64_t parts) {
+  return std::max<std::int64_t>(1, ranks / parts);
+}
+
 // What one communicator spans. The groups of a mesh dim may differ, since one can cross a boundary
-// between hosts that its neighbour does not cross; this describes the worst of them.
+// between hosts that its neighbour does not cross; this describes the worst of them. A group that
+// crosses a boundary may have fewer ranks on one side. They share the fewest links, over which they
+// get the most from the others, so that the fewest ranks count; a span that does not say them is
+// spread evenly.
 struct GroupSpan {
   std::int64_t ranks = 1;
-  std::int64_t hosts = 1;           // most hosts that one group touches
-  std::int64_t domains = 1;         // most scale-up (NVLink) domains that one group touches
-  std::int64_t ranks_per_host = 1;  // ranks / hosts, at least 1
-  std::int64_t extent = 1;          // most ranks from the first to the last member, both included
+  std::int64_t hosts = 1;    // most hosts that one group touches
+  std::int64_t domains = 1;  // most scale-up (NVLink) domains that one group touches
+  // The fewest ranks that a group has on any host, and in any domain, that it touches, at least 1.
+  std::int64_t ranks_per_host = ranks_of_part(ranks, hosts);
+  std::int64_t ranks_per_domain = ranks_of_part(ranks, domains);
+  std::int64_t extent = 1;  // most ranks from the first to the last member, both included
   // The product of the sizes of this mesh dim and of all mesh dims after it. DTensor compares it
   // with the number of devices per host to decide whether the group leaves a host.
   std::int64_t walk = 1;

@@ -33,10 +33,11 @@ double log_ratio(std::int64_t a, std::int64_t b) {
 }  // namespace
 
 double latency_factor(const CurveGroup& group) {
-  const auto [kind, ranks, hosts] = group;
+  const std::int64_t ranks = group.ranks;
+  const std::int64_t hosts = group.hosts;
   const double steps = static_cast<double>(ranks - 1);
   if (hosts <= 1) {
-    switch (kind) {
+    switch (group.kind) {
       case Collective::kAllReduce:
         return 0.8 + 0.3 * steps;
       case Collective::kAllToAll:
@@ -51,7 +52,7 @@ double latency_factor(const CurveGroup& group) {
     }
   }
   const double per_host = std::max(1.0, static_cast<double>(ranks) / static_cast<double>(hosts));
-  switch (kind) {
+  switch (group.kind) {
     case Collective::kAllReduce:
       return std::log2(static_cast<double>(hosts)) + 0.1 * per_host;
     case Collective::kAllToAll:
@@ -64,11 +65,10 @@ double latency_factor(const CurveGroup& group) {
 }
 
 double volume_factor(const CurveGroup& group) {
-  const auto [kind, ranks, hosts] = group;
+  const auto [kind, ranks, hosts, g] = group;
   const double ring = ring_volume_factor(kind, ranks);
   if (hosts <= 1) return ring;
   const auto n = static_cast<double>(ranks);
-  const double g = std::max(1.0, n / static_cast<double>(hosts));
   if (kind == Collective::kAllToAll) return (n - g) / n;
   if (kind == Collective::kSendRecv) return 1.0;
   return ring / g;

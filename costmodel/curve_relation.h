@@ -9,15 +9,16 @@
 // relation_weight.
 //
 // Source: inside a host, volumes are the ring factors of collective.h. Between hosts, with n ranks
-// and g network links per host, they are the bytes that cross one of these links: (n-1)/n/g for
-// all_gather and reduce_scatter, twice that for all_reduce, (n-g)/n for all_to_all, 1/g for
-// broadcast and scatter, 1 for send_recv (status: derived). A ring has the latency of n-1 steps; an
-// all_reduce between hosts has that of a tree over log2(hosts) levels and the ranks of a host. The
-// constants of latencies are fitted to the median times of messages of up to 16 KiB in
-// configs/measurements, by ratios within one system (status: fitted, to all sets). Weights: status
-// assumed.
+// and g network links on the host that has the fewest of them, they are the bytes that cross one of
+// these links: (n-1)/n/g for all_gather and reduce_scatter, twice that for all_reduce, (n-g)/n for
+// all_to_all, 1/g for broadcast and scatter, 1 for send_recv (status: derived). A ring has the
+// latency of n-1 steps; an all_reduce between hosts has that of a tree over log2(hosts) levels and
+// the ranks of a host. The constants of latencies are fitted to the median times of messages of up
+// to 16 KiB in configs/measurements, by ratios within one system (status: fitted, to all sets).
+// Weights: status assumed.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "costmodel/collective.h"
@@ -28,6 +29,8 @@ struct CurveGroup {
   Collective kind;
   std::int64_t ranks;
   std::int64_t hosts;
+  // The ranks on the host that has the fewest; by default the group is spread evenly.
+  double ranks_per_host = std::max(1.0, static_cast<double>(ranks) / static_cast<double>(hosts));
 
   friend bool operator==(const CurveGroup&, const CurveGroup&) = default;
 };

@@ -22,10 +22,6 @@ constexpr double kMostLevelsOfSharp = 3.0;
 constexpr std::int64_t kBlackwell = 100;
 constexpr double kBytesPerUsOfGBps = 1e3;
 
-double devices_per_domain(const PhysicalGroup& group) {
-  return std::max(1.0, static_cast<double>(group.ranks) / static_cast<double>(group.domains));
-}
-
 // The share of a host link's bandwidth that is reached where NVSwitch adds up.
 double share_in_switch(const PhysicalGroup& group) {
   if (group.domains > 2) return kReachedShareOfMoreSwitches;
@@ -37,9 +33,9 @@ double share_in_switch(const PhysicalGroup& group) {
 double network_volume(const PhysicalGroup& group) {
   if (group.kind == Collective::kAllReduce) {
     const auto domains = static_cast<double>(group.domains);
-    return 2.0 * (domains - 1.0) / domains / devices_per_domain(group);
+    return 2.0 * (domains - 1.0) / domains / group.devices;
   }
-  return volume_factor({group.kind, group.ranks, group.domains});
+  return volume_factor({group.kind, group.ranks, group.domains, group.devices});
 }
 
 double floor_between_domains(const PhysicalGroup& group, double latency) {
@@ -49,13 +45,13 @@ double floor_between_domains(const PhysicalGroup& group, double latency) {
 // A network that adds up takes each device's share once and returns the sum once; a chain inside
 // each domain brings the shares together.
 PhysicalCurve curve_with_sharp(const PhysicalGroup& group) {
-  const double devices = devices_per_domain(group);
   const double levels = std::min(std::log2(static_cast<double>(group.domains)), kMostLevelsOfSharp);
   PhysicalCurve curve;
-  curve.floor_us = floor_between_domains(group, levels + 0.1 * devices);
-  curve.bytes_per_us = kReachedShareOfNetwork * group.network.value() * kBytesPerUsOfGBps * devices;
-  if (devices > 1.0) {
-    const double chain = 2.0 * (devices - 1.0) / devices;
+  curve.floor_us = floor_between_domains(group, levels + 0.1 * group.devices);
+  curve.bytes_per_us =
+      kReachedShareOfNetwork * group.network.value() * kBytesPerUsOfGBps * group.devices;
+  if (group.devices > 1.0) {
+    const double chain = 2.0 * (group.devices - 1.0) / group.devices;
     curve.bytes_per_us = std::min(curve.bytes_per_us,
                                   kReachedShare * group.host.value() * kBytesPerUsOfGBps / chain);
   }
@@ -69,8 +65,8 @@ PhysicalGroup physical_group(Collective kind, const GroupSpan& span, const Topol
   PhysicalGroup group;
   group.kind = kind;
   group.ranks = span.ranks;
-  const bool wide = topology.domain_devices() > topology.devices_per_host();
-  group.domains = std::max<std::int64_t>(1, wide ? span.domains : span.hosts);
+  group.domains = std::max<std::int64_t>(1, topology.domains_of(span));
+  group.devices = static_cast<double>(topology.ranks_per_domain_of(span));
   group.host = topology.host_link().bandwidth;
   const LinkLevel& link = topology.link(span);
   if (group.domains > 1) {
@@ -84,7 +80,7 @@ PhysicalGroup physical_group(Collective kind, const GroupSpan& span, const Topol
   const auto capability = topology.device().compute_capability.value_or(kDefaultComputeCapability);
   const bool adds = kind == Collective::kAllReduce;
   group.switch_reduces = adds && inner.kind == LinkKind::kNvswitch && inner.reduces &&
-                         devices_per_domain(group) >= kLeastRanksOfSwitch;
+                         group.devices >= kLeastRanksOfSwitch;
   group.network_reduces = adds && group.domains > 1 && link.kind == LinkKind::kNetwork &&
                           network.reduces.value_or(link.reduces);
   group.is_hopper = capability >= kNvlsComputeCapability && capability < kBlackwell;

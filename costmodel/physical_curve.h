@@ -21,7 +21,8 @@
 //   of one device, in bytes/us; r the latency of one network step over that of InfiniBand; ring the
 //   ring factor of collective.h; v the bytes that cross one link over S: the ring factor inside a
 //   domain, and the factors of curve_relation.h between domains, except 2 (d - 1) / d / g for an
-//   all_reduce of d domains with g devices each, whose trees reduce inside a domain first
+//   all_reduce of d domains, whose trees reduce inside a domain first; g the devices of the group
+//   in the domain that has the fewest of them
 // A domain is an NVLink domain that is larger than a host, or else a host.
 //
 // SHARP: each device's link carries S / g up to the switches and S / g of the sum down, at the same
@@ -63,6 +64,7 @@ struct PhysicalGroup {
   Collective kind = Collective::kLocal;
   std::int64_t ranks = 1;
   std::int64_t domains = 1;
+  double devices = 1.0;          // how many devices the group has in the domain with the fewest
   GBps host;                     // bandwidth of one device inside its domain
   GBps network;                  // bandwidth of one device between domains
   double network_delay = 1.0;    // r of the formula

@@ -39,23 +39,38 @@ bool network_reduces(const CollectiveQuery& query, const Topology& topology) {
   return query.group.domains > 1 && level.kind == LinkKind::kNetwork && level.reduces;
 }
 
-// The bytes that must enter one of several scale-up domains, as a part of full_bytes.
-double received_by_domain(Collective kind, double ranks, double domains, bool reduces) {
-  const double members = ranks / domains;
-  switch (kind) {
+// The bytes that must enter or leave the domain with the fewest of a group's ranks, as a part of
+// full_bytes. Assumes several domains.
+double passed_by_domain(const CollectiveQuery& query, const Topology& topology) {
+  const auto ranks = static_cast<double>(query.group.ranks);
+  const auto domains = static_cast<double>(query.group.domains);
+  const auto members = static_cast<double>(topology.ranks_per_domain_of(query.group));
+  switch (query.kind) {
     case Collective::kAllGather:
+    case Collective::kReduceScatter:
       return 1.0 - members / ranks;
     case Collective::kAllToAll:
       return members * (1.0 - members / ranks);
-    case Collective::kReduceScatter:
-      return 1.0 / domains;
-    case Collective::kAllReduce:
-      return reduces ? 1.0 : 2.0 * (domains - 1.0) / domains;
+    case Collective::kAllReduce: {
+      // What all domains receive together, for the share of the interfaces that this one has.
+      const double together = 2.0 * (domains - 1.0) * members / ranks;
+      return network_reduces(query, topology) ? 1.0 : std::max(1.0, together);
+    }
     case Collective::kBroadcast:
       return 1.0;
     default:
       return 0.0;
   }
+}
+
+// The rate at which the members of that domain send and receive, in GB/s: that of their network
+// interfaces, which a member may have alone where several devices share one.
+double interfaces_gbps(const CollectiveQuery& query, const Topology& topology) {
+  const double sharers = std::max(1.0, static_cast<double>(topology.devices_per_host()) /
+                                           static_cast<double>(topology.nics_per_host()));
+  const auto members = static_cast<double>(topology.ranks_per_domain_of(query.group));
+  return std::min(members * sharers, static_cast<double>(topology.domain_devices())) *
+         topology.links().back().nominal_bandwidth.value();
 }
 
 }  // namespace
@@ -69,12 +84,8 @@ double least_us(const CollectiveQuery& query, const Topology& topology) {
   }
   double us = query.full_bytes * received_by_rank(query.kind, ranks) / (kBytesInAUs * fastest);
   if (query.group.domains > 1) {
-    const auto domains = static_cast<double>(query.group.domains);
-    const double interfaces = static_cast<double>(topology.domain_devices()) *
-                              topology.links().back().nominal_bandwidth.value();
-    const double received =
-        received_by_domain(query.kind, ranks, domains, network_reduces(query, topology));
-    us = std::max(us, query.full_bytes * received / (kBytesInAUs * interfaces));
+    const double passed = passed_by_domain(query, topology);
+    us = std::max(us, query.full_bytes * passed / (kBytesInAUs * interfaces_gbps(query, topology)));
   }
   return us;
 }

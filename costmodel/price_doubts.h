@@ -6,18 +6,20 @@
 //
 // A price is doubted for the first of these reasons that holds:
 //
-//   faster than the links    less time than the bytes need that must reach one rank, or one domain
-//                            (NVLink's, which is a host or larger), at the full rates of the
-//                            topology's links. Per rank: S of a broadcast, S/n of a scatter, S of a
-//                            send_recv, otherwise S (n-1)/n. Per domain with g of the n ranks, on
-//                            all of its interfaces together: S (1 - g/n) of an all_gather, g times
-//                            that of an all_to_all, S/d of a reduce_scatter on d domains, and S of
-//                            a broadcast. An all_reduce brings 2 S (d-1)/d into some domain, or S
-//                            where the network reduces (SHARP), since every element of the sum
-//                            depends on other domains. S is full_bytes. Source: the lower bounds of
-//                            Chan et al., Collective communication: theory, practice, and
-//                            experience, 2007, section 3; those of ranks leave the reductions to
-//                            the switches (NVLink SHARP).
+//   faster than the links    less time than the bytes need that must reach one rank, or pass into
+//                            or out of one domain (NVLink's, which is a host or larger), at the
+//                            full rates of the topology's links. Per rank: S of a broadcast, S/n of
+//                            a scatter, S of a send_recv, otherwise S (n-1)/n. Per domain, on the
+//                            interfaces of its members, or of the g of the n ranks that are in the
+//                            domain with the fewest: S (1 - g/n) of an all_gather or
+//                            reduce_scatter, g times that of an all_to_all, and S of a broadcast.
+//                            An all_reduce brings S into every domain, since every element of the
+//                            sum depends on other domains, and unless the network reduces (SHARP)
+//                            2 S (d-1) into all d domains together. A member that shares an
+//                            interface with other devices may have it alone. S is full_bytes.
+//                            Source: the lower bounds of Chan et al., Collective communication:
+//                            theory, practice, and experience, 2007, section 3; those of ranks
+//                            leave the reductions to the switches (NVLink SHARP).
 //   below an all_gather      an all_reduce of at least kBandwidthBound bytes that takes less time
 //                            than this model's own all_gather of the same buffer, though every
 //                            rank has to receive as much and has to send its summands too. Not

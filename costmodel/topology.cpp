@@ -283,4 +283,13 @@ const LinkLevel& Topology::host_link() const {
                .extent = devices_per_host_});
 }
 
+const LinkLevel& Topology::domain_link() const {
+  if (!has_wide_domains()) return host_link();
+  return link({.ranks = domain_devices_,
+               .hosts = domain_devices_ / devices_per_host_,
+               .domains = 1,
+               .ranks_per_host = devices_per_host_,
+               .extent = domain_devices_});
+}
+
 }  // namespace shardlab

@@ -124,8 +124,19 @@ class Topology {
   // in its host a group lies, so a block of a host is assumed to join a group whose extent divides
   // it.
   [[nodiscard]] const LinkLevel& link(const GroupSpan& group) const;
-  // The level that joins all devices of a host.
+  // The levels that join all devices of a host, and of a scale-up (NVLink) domain.
   [[nodiscard]] const LinkLevel& host_link() const;
+  [[nodiscard]] const LinkLevel& domain_link() const;
+  // Whether a domain has several hosts.
+  [[nodiscard]] bool has_wide_domains() const { return domain_devices_ > devices_per_host_; }
+  // The domains that a group touches, and the fewest ranks that it has in one of them. Where a host
+  // is a domain of its own, these are its hosts.
+  [[nodiscard]] std::int64_t domains_of(const GroupSpan& group) const {
+    return has_wide_domains() ? group.domains : group.hosts;
+  }
+  [[nodiscard]] std::int64_t ranks_per_domain_of(const GroupSpan& group) const {
+    return has_wide_domains() ? group.ranks_per_domain : group.ranks_per_host;
+  }
 
   friend bool operator==(const Topology& a, const Topology& b) {
     return a.to_json() == b.to_json();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <boost/container/static_vector.hpp>
+#include <map>
 #include <numeric>
 
 #include "costmodel/base/error.h"
@@ -24,6 +25,24 @@ std::string in_quotes(std::string_view word) { return "\"" + std::string(word) +
 }
 
 std::string joined(std::span<const std::string> names) { return join(names); }
+
+// The fewest members that a group has in one of the blocks that it touches. The first member is at
+// `start` in its block, and the others follow at steps of `stride`, up to `reach` behind it.
+// Assumes several blocks, and a stride below the block.
+std::int64_t fewest_ranks_in_block(std::int64_t start, std::int64_t stride, std::int64_t reach,
+                                   std::int64_t block) {
+  // How many members lie before the end of the block with this number.
+  const auto up_to = [&](std::int64_t number) {
+    return ((number + 1) * block - 1 - start) / stride + 1;
+  };
+  const std::int64_t last = (start + reach) / block;
+  std::int64_t fewest = std::min(up_to(0), reach / stride + 1 - up_to(last - 1));
+  // The blocks between them hold the whole part of block / stride, or one more.
+  for (std::int64_t i = 1; i < last && fewest > block / stride; ++i) {
+    fewest = std::min(fewest, up_to(i) - up_to(i - 1));
+  }
+  return fewest;
+}
 
 }  // namespace
 
@@ -387,59 +406,73 @@ GroupSpan DeviceMesh::span(int mesh_dim, const Topology& topology) const {
 }
 
 // How many blocks of `block` consecutive ranks (hosts or NVLink domains) the worst group of a
-// layout touches; an upper bound where counting would take too long.
-std::int64_t DeviceMesh::blocks_touched(const MeshLayout& layout, std::int64_t block) const {
-  if (root_->world_size <= block) return 1;
+// layout touches, and the fewest ranks that a group which leaves its block has in one; an upper
+// bound and an even split where counting would take too long.
+DeviceMesh::BlocksTouched DeviceMesh::blocks_touched(const MeshLayout& layout,
+                                                     std::int64_t block) const {
+  const std::int64_t ranks = layout.size();
+  const auto evenly = [&](std::int64_t blocks) {
+    return BlocksTouched{blocks, ranks_of_part(ranks, blocks)};
+  };
+  if (root_->world_size <= block) return evenly(1);
   if (layout.modes().size() == 1) {
     const auto [size, stride] = layout.modes().front();
-    if (stride >= block) return size;  // every member is in a block of its own
+    if (stride >= block) return evenly(size);  // every member is in a block of its own
     // Members step by less than a block, so a group touches every block between its first and its
     // last member. Groups repeat every `extent` ranks. If they are aligned with the blocks, all of
     // them touch equally many; otherwise every position of the first member is tried.
     const std::int64_t extent = size * stride;
-    if (extent % block == 0) return extent / block;
-    if (block % extent == 0) return 1;
+    if (extent % block == 0) return evenly(extent / block);
+    if (block % extent == 0) return evenly(1);
     const std::int64_t reach = (size - 1) * stride;
-    if (block > kMaxTriedStarts) return (block - 1 + reach) / block + 1;  // an upper bound
+    if (block > kMaxTriedStarts) return evenly((block - 1 + reach) / block + 1);
     const std::int64_t repeats =
         std::min(root_->world_size / extent, block / std::gcd(block, extent));
-    std::int64_t most = 1;
+    BlocksTouched worst = evenly(1);
     for (std::int64_t i = 0; i < repeats; ++i) {
       for (std::int64_t first = 0; first < stride; ++first) {
-        most = std::max(most, ((i * extent + first) % block + reach) / block + 1);
+        const std::int64_t start = (i * extent + first) % block;
+        const std::int64_t touched = (start + reach) / block + 1;
+        worst.most = std::max(worst.most, touched);
+        if (touched > 1) {
+          worst.fewest_ranks =
+              std::min(worst.fewest_ranks, fewest_ranks_in_block(start, stride, reach, block));
+        }
       }
     }
-    return most;
+    return worst;
   }
   if (root_->world_size > kMaxEnumeratedRanks) {
     std::int64_t reach = 0;
     for (const LayoutMode& mode : layout.modes()) reach += (mode.size - 1) * mode.stride;
-    return std::min(layout.size(), (block - 1 + reach) / block + 1);  // an upper bound
+    return evenly(std::min(ranks, (block - 1 + reach) / block + 1));
   }
-  std::int64_t most = 1;
+  BlocksTouched worst = evenly(1);
   for (const std::vector<std::int64_t>& group : groups(layout)) {
-    std::vector<std::int64_t> touched;
-    touched.reserve(group.size());
-    for (const std::int64_t rank : group) touched.push_back(rank / block);
-    std::sort(touched.begin(), touched.end());
-    most =
-        std::max<std::int64_t>(most, std::unique(touched.begin(), touched.end()) - touched.begin());
+    std::map<std::int64_t, std::int64_t> members;  // by block
+    for (const std::int64_t rank : group) ++members[rank / block];
+    worst.most = std::max(worst.most, std::ssize(members));
+    for (const auto& [place, count] : members) {
+      worst.fewest_ranks = std::min(worst.fewest_ranks, count);
+    }
   }
-  return most;
+  return worst;
 }
 
 GroupSpan DeviceMesh::span(const MeshLayout& layout, std::int64_t walk,
                            const Topology& topology) const {
-  GroupSpan span;
-  span.ranks = layout.size();
-  span.walk = walk;
-  for (const LayoutMode& mode : layout.modes()) span.extent += (mode.size - 1) * mode.stride;
-  span.hosts = blocks_touched(layout, topology.devices_per_host());
-  span.domains = topology.domain_devices() == topology.devices_per_host()
-                     ? span.hosts
-                     : blocks_touched(layout, topology.domain_devices());
-  span.ranks_per_host = std::max<std::int64_t>(1, span.ranks / span.hosts);
-  return span;
+  const BlocksTouched hosts = blocks_touched(layout, topology.devices_per_host());
+  const BlocksTouched domains =
+      topology.has_wide_domains() ? blocks_touched(layout, topology.domain_devices()) : hosts;
+  std::int64_t extent = 1;
+  for (const LayoutMode& mode : layout.modes()) extent += (mode.size - 1) * mode.stride;
+  return {.ranks = layout.size(),
+          .hosts = hosts.most,
+          .domains = domains.most,
+          .ranks_per_host = hosts.fewest_ranks,
+          .ranks_per_domain = domains.fewest_ranks,
+          .extent = extent,
+          .walk = walk};
 }
 
 std::string DeviceMesh::text() const {

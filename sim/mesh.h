@@ -133,7 +133,13 @@ class DeviceMesh {
     std::vector<Flattened> flattened;
   };
 
-  [[nodiscard]] std::int64_t blocks_touched(const MeshLayout& layout, std::int64_t block) const;
+  // The most blocks of consecutive ranks (hosts or NVLink domains) that a group touches, and the
+  // fewest ranks that a group has in one of several blocks that it touches.
+  struct BlocksTouched {
+    std::int64_t most = 1;
+    std::int64_t fewest_ranks = 1;
+  };
+  [[nodiscard]] BlocksTouched blocks_touched(const MeshLayout& layout, std::int64_t block) const;
   struct Empty {};
   explicit DeviceMesh(Empty /*tag*/) {}
   [[nodiscard]] std::size_t index(int mesh_dim) const;

@@ -51,18 +51,16 @@ bool same_curve(const CollectiveQuery& a, const CollectiveQuery& b, const Topolo
 }
 
 GroupSpan span_of(std::int64_t ranks, std::int64_t domains, const Topology& topology) {
-  const bool wide = topology.domain_devices() > topology.devices_per_host();
-  const std::int64_t per_domain = std::max<std::int64_t>(1, ranks / domains);
+  const std::int64_t per_domain = ranks_of_part(ranks, domains);
   const std::int64_t hosts_of_domain =
-      wide ? (per_domain + topology.devices_per_host() - 1) / topology.devices_per_host() : 1;
-  GroupSpan span;
-  span.ranks = ranks;
-  span.hosts = domains * hosts_of_domain;
-  span.domains = domains;
-  span.ranks_per_host = std::max<std::int64_t>(1, ranks / span.hosts);
-  span.extent = ranks;
-  span.walk = ranks;
-  return span;
+      topology.has_wide_domains()
+          ? (per_domain + topology.devices_per_host() - 1) / topology.devices_per_host()
+          : 1;
+  return {.ranks = ranks,
+          .hosts = domains * hosts_of_domain,
+          .domains = domains,
+          .extent = ranks,
+          .walk = ranks};
 }
 
 // Groups inside a domain, and equal parts of several domains: of each domain one device, a host or

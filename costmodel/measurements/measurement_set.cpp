@@ -222,14 +222,7 @@ std::string set_name_of(std::string_view file_name) {
 }
 
 GroupSpan MeasurementSet::span() const {
-  GroupSpan span;
-  span.ranks = ranks;
-  span.hosts = hosts;
-  span.domains = hosts;
-  span.ranks_per_host = std::max<std::int64_t>(1, ranks / hosts);
-  span.extent = ranks;
-  span.walk = ranks;
-  return span;
+  return {.ranks = ranks, .hosts = hosts, .domains = hosts, .extent = ranks, .walk = ranks};
 }
 
 std::string MeasurementSet::digest() const {

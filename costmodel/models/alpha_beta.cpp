@@ -4,10 +4,14 @@
 //   launch the floor of any kernel, in us; S full_bytes; steps and volume those of a ring
 //   (collective.h); alpha the latency of one step, in us, and beta the bandwidth of one rank, in
 //   GB/s, on the slowest level that the group crosses
-// A group with g ranks on each of its hosts drives g network links at once, up to the bandwidth
-// inside the host: beta = min(beta_inner, g * beta_network). In an all-to-all each rank sends bytes
-// of its own to each other rank, (n - g) / n of S through its own network link and (g - 1) / n
-// inside the host at the same time; the longer of the two counts.
+// A group with g ranks in each of its NVLink domains, which are hosts unless the topology says more,
+// drives g network links at once, up to the bandwidth inside the domain:
+// beta = min(beta_inner, g * beta_network). In an all-to-all each rank sends bytes of its own to
+// each other rank, (n - g) / n of S through its own network link and (g - 1) / n inside the domain
+// at the same time; the longer of the two counts. Where a group has fewer ranks in one domain than
+// in others, g are the fewest. Inside a domain of several hosts with h ranks on each, beta =
+// min(beta_host, h * beta_domain), and an all-to-all sends (g - h) / n of S between the hosts and
+// (h - 1) / n inside them, through the same ports, so that the two times add up.
 // Source: Hockney 1994, "The communication challenge for MPP"; volume factors of NCCL Tests,
 // doc/PERFORMANCE.md. Valid: for uniform link levels and large messages. Not: where NCCL switches
 // to LL, LL128, trees or NVLS; switches that reduce (LinkLevel::reduces) change nothing for a ring.
@@ -41,7 +45,8 @@ class AlphaBetaModel final : public CostModel {
     if (query.kind == Collective::kLocal || query.group.ranks <= 1) return {};
     const LinkLevel& level = topology_.link(query.group);
     const Micros alpha = latency_ ? Micros(*latency_) : level.latency;
-    if (query.kind == Collective::kAllToAll && !bandwidth_ && leaves_host(level)) {
+    if (query.kind == Collective::kAllToAll && !bandwidth_ &&
+        level.joins > topology_.host_link().joins) {
       return Price::of(launch_ + ring_steps(query.kind, query.group.ranks) * alpha,
                        all_to_all_transfer(level, query));
     }
@@ -52,22 +57,29 @@ class AlphaBetaModel final : public CostModel {
   }
 
  private:
-  [[nodiscard]] bool leaves_host(const LinkLevel& level) const {
-    return level.joins > topology_.host_link().joins;
-  }
+  // Of one rank on a level, which the members of each block inside it leave by links of their own.
   [[nodiscard]] GBps bandwidth(const LinkLevel& level, const GroupSpan& group) const {
-    const LinkLevel& inner = topology_.host_link();
-    if (!leaves_host(level) || group.ranks_per_host <= 1) return level.bandwidth;
-    return std::min(inner.bandwidth, static_cast<double>(group.ranks_per_host) * level.bandwidth);
+    const LinkLevel& domain = topology_.domain_link();
+    const LinkLevel& host = topology_.host_link();
+    const bool leaves_domain = level.joins > domain.joins;
+    if (!leaves_domain && level.joins <= host.joins) return level.bandwidth;
+    const std::int64_t members =
+        leaves_domain ? topology_.ranks_per_domain_of(group) : group.ranks_per_host;
+    if (members <= 1) return level.bandwidth;
+    return std::min(bandwidth(leaves_domain ? domain : host, group),
+                    static_cast<double>(members) * level.bandwidth);
   }
   [[nodiscard]] Micros all_to_all_transfer(const LinkLevel& level,
                                            const CollectiveQuery& query) const {
     const auto ranks = static_cast<double>(query.group.ranks);
     const auto per_host = static_cast<double>(query.group.ranks_per_host);
-    const double outside = (ranks - per_host) / ranks;
-    const double inside = (per_host - 1.0) / ranks;
-    return std::max(outside * transfer_time(query.full_bytes, level.bandwidth),
-                    inside * transfer_time(query.full_bytes, topology_.host_link().bandwidth));
+    const auto per_domain = static_cast<double>(topology_.ranks_per_domain_of(query.group));
+    const auto sent = [&](double peers, const LinkLevel& over) {
+      return peers / ranks * transfer_time(query.full_bytes, over.bandwidth);
+    };
+    return std::max(sent(ranks - per_domain, level),
+                    sent(per_host - 1.0, topology_.host_link()) +
+                        sent(per_domain - per_host, topology_.domain_link()));
   }
 
   Topology topology_;

@@ -238,9 +238,7 @@ class NcclModel final : public CostModel {
         copy_peer_us_(input.params["copy_engine_peer_us"]),
         copy_share_(input.params["copy_engine_share"]) {
     // NCCL treats an NVLink domain of several hosts as one node.
-    const bool by_domain = topology_.domain_devices() != topology_.devices_per_host();
-    by_domain_ = by_domain;
-    node_devices_ = by_domain ? topology_.domain_devices() : topology_.devices_per_host();
+    node_devices_ = topology_.domain_devices();
     for (std::size_t i = 0; i < topology_.links().size(); ++i) {
       const bool is_inner = topology_.links()[i].joins <= LinkScope::kDomain;
       for (std::int64_t n = 1; n <= std::min(node_devices_, kTabled); ++n) {
@@ -280,6 +278,7 @@ class NcclModel final : public CostModel {
     double nodes;
     double ppn;              // ranks per node, not rounded
     double local;            // ranks per node, rounded down
+    double fewest;           // ranks of the node that has the fewest
     std::size_t bucket;      // index into NcclByHosts: 1, 2, or 3 and more nodes
     bool nvlink;             // whether NVLink joins the ranks of a node
     const LinkLevel* inner;  // joins the ranks of a node
@@ -289,7 +288,7 @@ class NcclModel final : public CostModel {
 
   [[nodiscard]] NcclGraphs search(std::size_t level, std::int64_t devices, bool several) const {
     const LinkLevel& link = topology_.links()[level];
-    const LinkLevel& inner = several ? node_link() : link;
+    const LinkLevel& inner = several ? topology_.domain_link() : link;
     NcclHost host;
     host.compute_capability = capability_;
     host.kind = inner.kind;
@@ -307,14 +306,6 @@ class NcclModel final : public CostModel {
     return nccl_graphs(host, devices, several);
   }
 
-  [[nodiscard]] const LinkLevel& node_link() const {
-    if (!by_domain_) return topology_.host_link();
-    return topology_.link({.ranks = node_devices_,
-                           .hosts = node_devices_ / topology_.devices_per_host() + 1,
-                           .domains = 1,
-                           .extent = node_devices_});
-  }
-
   [[nodiscard]] NcclGraphs graphs(const LinkLevel& link, std::int64_t devices, bool several) const {
     const auto level = static_cast<std::size_t>(&link - topology_.links().data());
     const std::int64_t tabled = std::min(node_devices_, kTabled);
@@ -325,20 +316,21 @@ class NcclModel final : public CostModel {
 
   [[nodiscard]] Group group_of(const GroupSpan& span) const {
     Group g{};
-    const std::int64_t nodes =
-        std::clamp<std::int64_t>(by_domain_ ? span.domains : span.hosts, 1, span.ranks);
-    const std::int64_t local = span.ranks / nodes;
+    const std::int64_t nodes = std::clamp<std::int64_t>(topology_.domains_of(span), 1, span.ranks);
+    const std::int64_t fewest = topology_.ranks_per_domain_of(span);
     g.ranks = static_cast<double>(span.ranks);
     g.nodes = static_cast<double>(nodes);
     g.ppn = g.ranks / g.nodes;
-    g.local = static_cast<double>(local);
+    g.local = std::floor(g.ppn);
+    g.fewest = static_cast<double>(fewest);
     g.bucket = static_cast<std::size_t>(std::min<std::int64_t>(nodes, 3) - 1);
     const LinkLevel& crossed = topology_.link(span);
     // On a topology of one level, inner and outer are the same.
     g.outer = nodes > 1 ? &crossed : nullptr;
-    g.inner = nodes > 1 ? &node_link() : &crossed;
+    g.inner = nodes > 1 ? &topology_.domain_link() : &crossed;
     g.nvlink = g.inner->kind == LinkKind::kNvlink || g.inner->kind == LinkKind::kNvswitch;
-    g.graphs = graphs(crossed, local, crossed.joins > LinkScope::kDomain);
+    // All nodes run as many channels, and as fast ones, as the poorest of them found.
+    g.graphs = graphs(crossed, fewest, crossed.joins > LinkScope::kDomain);
     return g;
   }
 
@@ -553,7 +545,7 @@ class NcclModel final : public CostModel {
   void weigh_p2p(const Group& g, const CollectiveQuery& query, Weighed& out) const {
     constexpr auto kRing = NcclAlgorithm::kRing;
     const bool single = query.kind == Collective::kSendRecv;
-    const double remote = single ? (g.nodes > 1 ? 1.0 : 0.0) : g.ranks - g.local;
+    const double remote = single ? (g.nodes > 1 ? 1.0 : 0.0) : g.ranks - g.fewest;
     const double near = single ? (g.nodes > 1 ? 0.0 : 1.0) : g.local - 1;
     const double part = single ? 1.0 : 1.0 / g.ranks;  // share of the bytes that goes to one peer
     const double inside =
@@ -599,7 +591,6 @@ class NcclModel final : public CostModel {
   double copy_launch_us_;
   double copy_peer_us_;
   double copy_share_;
-  bool by_domain_ = false;
   std::int64_t node_devices_ = 1;
   std::vector<NcclGraphs> tabled_;  // by link level, then by the number of a node's devices
 };

@@ -82,7 +82,8 @@ class Piecewise final : public CostModel {
 
   [[nodiscard]] Price price(const CollectiveQuery& query) const override {
     if (query.kind == Collective::kLocal || query.group.ranks <= 1) return {};
-    const CurveGroup group{query.kind, query.group.ranks, query.group.hosts};
+    const CurveGroup group{query.kind, query.group.ranks, query.group.hosts,
+                           static_cast<double>(query.group.ranks_per_host)};
     for (const Row& row : rows_) {
       if (row.group == group) return split(row.curve.us(query.full_bytes), row.curve.us(0.0));
     }

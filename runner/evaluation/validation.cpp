@@ -176,8 +176,9 @@ TopologyChoice topology_for(const ConfigStore& store, const std::string& named,
 
 GroupSpan span_on(const MeasurementSet& set, const Topology& topology) {
   GroupSpan span = set.span();
-  if (topology.domain_devices() > topology.devices_per_host()) {
+  if (topology.has_wide_domains()) {
     span.domains = (set.ranks + topology.domain_devices() - 1) / topology.domain_devices();
+    span.ranks_per_domain = ranks_of_part(span.ranks, span.domains);
   }
   return span;
 }

@@ -129,13 +129,15 @@ struct CollectiveKey {
   std::uint64_t bytes;
   std::int64_t ranks;
   std::int64_t hosts;
+  std::int64_t ranks_per_host;
   friend bool operator==(const CollectiveKey&, const CollectiveKey&) = default;
 };
 struct HashCollective {
   std::size_t operator()(const CollectiveKey& key) const {
-    return combine(
-        combine(static_cast<std::size_t>(key.kind), key.bytes),
-        combine(static_cast<std::size_t>(key.ranks), static_cast<std::size_t>(key.hosts)));
+    const std::size_t hosts =
+        combine(static_cast<std::size_t>(key.hosts), static_cast<std::size_t>(key.ranks_per_host));
+    return combine(combine(static_cast<std::size_t>(key.kind), key.bytes),
+                   combine(static_cast<std::size_t>(key.ranks), hosts));
   }
 };
 
@@ -147,13 +149,14 @@ class PythonCollectives final : public CollectiveFunction {
   [[nodiscard]] const std::string& text() const override { return text_; }
   [[nodiscard]] Micros price(const CollectiveQuery& query) const override {
     const CollectiveKey key{query.kind, std::bit_cast<std::uint64_t>(query.full_bytes),
-                            query.group.ranks, query.group.hosts};
+                            query.group.ranks, query.group.hosts, query.group.ranks_per_host};
     return memo_.get(key, [&] {
       const nlohmann::json answer = ask_price(ask_, text_,
                                               {{"collective", to_string(query.kind)},
                                                {"bytes", query.full_bytes},
                                                {"ranks", query.group.ranks},
-                                               {"hosts", query.group.hosts}});
+                                               {"hosts", query.group.hosts},
+                                               {"ranks_per_host", query.group.ranks_per_host}});
       return Micros(answer.at("us").get<double>());
     });
   }

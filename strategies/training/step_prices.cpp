@@ -12,18 +12,25 @@ bool leaves_domain(const GroupSpan& span) { return span.domains > 1; }
 }  // namespace
 
 GroupSpan span_of(std::int64_t ranks, std::int64_t stride, const Topology& topology) {
-  const auto touched = [&](std::int64_t block) {
-    const std::int64_t in_block = std::max<std::int64_t>(1, std::min(ranks, block / stride));
-    return (ranks + in_block - 1) / in_block;
+  // The group fills one block of ranks after the other, so that the last one has the fewest.
+  const auto in_block = [&](std::int64_t block) {
+    return std::max<std::int64_t>(1, std::min(ranks, block / stride));
   };
-  GroupSpan span;
-  span.ranks = ranks;
-  span.hosts = touched(topology.devices_per_host());
-  span.domains = touched(topology.domain_devices());
-  span.ranks_per_host = std::max<std::int64_t>(1, ranks / span.hosts);
-  span.extent = (ranks - 1) * stride + 1;
-  span.walk = ranks * stride;
-  return span;
+  const auto touched = [&](std::int64_t block) {
+    return (ranks + in_block(block) - 1) / in_block(block);
+  };
+  const auto in_last = [&](std::int64_t block) {
+    return ranks - (touched(block) - 1) * in_block(block);
+  };
+  const std::int64_t host = topology.devices_per_host();
+  const std::int64_t domain = topology.domain_devices();
+  return {.ranks = ranks,
+          .hosts = touched(host),
+          .domains = touched(domain),
+          .ranks_per_host = in_last(host),
+          .ranks_per_domain = in_last(domain),
+          .extent = (ranks - 1) * stride + 1,
+          .walk = ranks * stride};
 }
 
 StepGroups::StepGroups(const TrainingRun& run, const Topology& topology) {
@@ -91,7 +98,8 @@ double StepPrices::collective_us(const RankCollective& collective) const {
     pair.ranks = std::min<std::int64_t>(2, group.ranks);
     pair.hosts = std::min<std::int64_t>(2, group.hosts);
     pair.domains = std::min<std::int64_t>(2, group.domains);
-    pair.ranks_per_host = std::max<std::int64_t>(1, pair.ranks / pair.hosts);
+    pair.ranks_per_host = ranks_of_part(pair.ranks, pair.hosts);
+    pair.ranks_per_domain = ranks_of_part(pair.ranks, pair.domains);
     return collective_us(collective.kind, collective.full_bytes, pair);
   }
   return collective_us(collective.kind, collective.full_bytes, group);

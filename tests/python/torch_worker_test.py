@@ -502,12 +502,14 @@ def test_a_cost_function_of_three_parameters(starting, tmp_path):
                     "    return group.ranks * 1000 + group.hosts * 100 + group.ranks_per_host * 10\n")
     worker = starting(cost=f"{file}:fn")
     assert worker.info["cost_parameters"] == 3
-    asked = {"collective": "all_reduce", "bytes": 4096, "ranks": 8, "hosts": 2}
+    asked = {"collective": "all_reduce", "bytes": 4096, "ranks": 8, "hosts": 2, "ranks_per_host": 4}
     assert worker.oks("prices", transitions=[asked]) == [{"us": 8240.0}]
     error = worker.error("prices", transitions=[{**asked, "collective": "broadcast"}])
     assert error["type"] == "PriceError" and "fn('broadcast', 4096.0, Group(ranks=8, hosts=2" in error["message"]
     between_hosts = transition(mesh_dim=0, devices_per_host=4)
     assert worker.oks("prices", transitions=[between_hosts]) == [{"us": 2210.0, "gib": 0.002}]
+    one_is_alone = transition(mesh="5", mesh_dim=0, devices_per_host=4)
+    assert worker.oks("prices", transitions=[one_is_alone])[0]["us"] == 5210.0
 
 
 def test_an_all_to_all_keeps_pytorchs_penalty(starting, tmp_path):

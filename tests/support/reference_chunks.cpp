@@ -82,4 +82,14 @@ std::int64_t most_blocks(const std::vector<RowList>& groups, std::int64_t block)
   return static_cast<std::int64_t>(most);
 }
 
+std::int64_t fewest_in_block(const std::vector<RowList>& groups, std::int64_t block) {
+  std::size_t fewest = groups.front().size();
+  for (const RowList& group : groups) {
+    std::map<std::int64_t, std::size_t> members;
+    for (const std::int64_t rank : group) ++members[rank / block];
+    for (const auto& [number, count] : members) fewest = std::min(fewest, count);
+  }
+  return static_cast<std::int64_t>(fewest);
+}
+
 }  // namespace shardlab::testing_support

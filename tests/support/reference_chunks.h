@@ -30,5 +30,8 @@ RowList rows_at(std::int64_t extent, int dim, const Layout& layout, const Device
 std::vector<RowList> groups_of(const DeviceMesh& mesh, const std::vector<int>& mesh_dims);
 // How many blocks of `block` ranks (hosts or domains) one group touches at most.
 std::int64_t most_blocks(const std::vector<RowList>& groups, std::int64_t block);
+// The fewest ranks that any group has in one of several blocks that it touches; all of them, if no
+// group leaves its block.
+std::int64_t fewest_in_block(const std::vector<RowList>& groups, std::int64_t block);
 
 }  // namespace shardlab::testing_support

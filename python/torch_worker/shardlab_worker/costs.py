@@ -3,7 +3,7 @@
 import inspect
 import math
 import numbers
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 
 from . import overlay
 from .calls import item_fields
@@ -26,22 +26,22 @@ class Group:
 
     __slots__ = ("ranks", "hosts", "ranks_per_host")
 
-    def __init__(self, ranks, hosts):
-        self.ranks, self.hosts = ranks, hosts
-        self.ranks_per_host = max(ranks // hosts, 1)
+    def __init__(self, ranks, hosts, ranks_per_host):
+        self.ranks, self.hosts, self.ranks_per_host = ranks, hosts, ranks_per_host
 
     def __repr__(self):
         return f"Group(ranks={self.ranks}, hosts={self.hosts}, ranks_per_host={self.ranks_per_host})"
 
 
-def hosts_of(sizes, mesh_dim, devices_per_host):
-    """The most hosts that one group along a mesh dim touches, as shardlab counts them."""
+def worst_group(sizes, mesh_dim, devices_per_host):
+    """The most hosts that a group along a mesh dim touches, and the fewest ranks that one has on any of its hosts."""
     size, stride, world = sizes[mesh_dim], math.prod(sizes[mesh_dim + 1:]), math.prod(sizes)
     if world <= devices_per_host:
-        return 1
+        return Group(size, 1, size)
     extent = size * stride
     starts = [first for first in range(min(world, MOST_COUNTED_RANKS)) if first % extent < stride]
-    return max(len({(first + i * stride) // devices_per_host for i in range(size)}) for first in starts)
+    on_hosts = [Counter((first + i * stride) // devices_per_host for i in range(size)) for first in starts]
+    return Group(size, max(map(len, on_hosts)), min(min(ranks.values()) for ranks in on_hosts))
 
 
 def parameters_of(function, name):
@@ -170,7 +170,7 @@ class Cost:
         if key not in self.groups:
             if len(self.groups) >= MOST_PLACEMENTS:
                 self.groups.clear()
-            self.groups[key] = Group(topology.mesh_dim_devices[mesh_dim], hosts_of(*key))
+            self.groups[key] = worst_group(*key)
         return self.groups[key]
 
 
@@ -197,7 +197,7 @@ def replace_everywhere(session):
 
 class Prices:
     """Answers {"from", "to", "mesh", "devices_per_host", "mesh_dim", "gib"}, or {"collective", "bytes", "ranks",
-    "hosts", "mesh_dim"} where the user's function takes three parameters."""
+    "hosts", "ranks_per_host"} where the user's function takes three parameters."""
 
     def __init__(self, session):
         self.session, self.topologies, self.placements = session, OrderedDict(), {}
@@ -242,5 +242,5 @@ class Prices:
         cost = self.session.cost
         if cost is None or cost.parameters != 3:
             raise RequestError("Only a cost function of three parameters prices a collective by itself.")
-        collective, size, ranks, hosts = item_fields(item, "collective", "bytes", "ranks", "hosts")
-        return {"us": cost.collective(collective, float(size), Group(ranks, hosts))}
+        collective, size, *group = item_fields(item, "collective", "bytes", "ranks", "hosts", "ranks_per_host")
+        return {"us": cost.collective(collective, float(size), Group(*group))}

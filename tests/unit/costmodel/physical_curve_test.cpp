@@ -44,6 +44,18 @@ TEST(PhysicalCurve, AnAllReduceOfTwoHostsCrossesTheNetworkOnce) {
   EXPECT_NEAR(two.bytes_per_us, 0.85 * 50e3, 1e-6);
 }
 
+// Of nine ranks on hosts of eight, one is alone, and its link carries what the eight others send.
+TEST(PhysicalCurve, TheDomainWithTheFewestRanksBoundsAGroup) {
+  const GroupSpan nine{.ranks = 9, .hosts = 2, .domains = 2, .ranks_per_host = 1, .extent = 9};
+  for (const Collective kind :
+       {Collective::kAllGather, Collective::kReduceScatter, Collective::kAllToAll}) {
+    EXPECT_NEAR(curve_of(kind, nine, topology_with(8)).bytes_per_us, 0.85 * 50e3 * 9 / 8, 1e-6)
+        << to_string(kind);
+  }
+  EXPECT_NEAR(curve_of(Collective::kAllReduce, nine, topology_with(8)).bytes_per_us, 0.85 * 50e3,
+              1e-6);
+}
+
 // The plateau of an all_reduce whose NVLinks bound it, over that of its ring.
 double share_of_nvlink(std::int64_t capability, const char* kind, std::int64_t ranks,
                        std::int64_t hosts = 1) {

@@ -63,6 +63,23 @@ TEST(PriceDoubts, TimeBelowWhatTheLinksCarry) {
   EXPECT_DOUBLE_EQ(doubt->other_us, least);
 }
 
+// Of nine ranks on hosts of eight, one is alone with its interface, and must send and receive 8/9.
+TEST(PriceDoubts, ALoneRankHasTheBoundOfItsOwnInterface) {
+  const Topology topology = topology_with(8);
+  CollectiveQuery query = query_of(Collective::kAllGather, 9, 2, 900 * kMiB);
+  query.group.ranks_per_host = 1;
+  EXPECT_DOUBLE_EQ(least_us(query, topology), 800 * kMiB / 50e3);
+  query.kind = Collective::kReduceScatter;
+  EXPECT_DOUBLE_EQ(least_us(query, topology), 800 * kMiB / 50e3);
+  query.kind = Collective::kAllReduce;
+  EXPECT_DOUBLE_EQ(least_us(query, topology), 900 * kMiB / 50e3);
+  // Of four devices that share an interface, one may have it alone.
+  nlohmann::json json = testing_support::topology_json(8);
+  json["nics_per_host"] = 2;
+  EXPECT_DOUBLE_EQ(least_us(query, Topology::from_json(json, {"shared.json", ""})),
+                   900 * kMiB / 200e3);
+}
+
 Topology slow_network(bool reduces) {
   nlohmann::json json = testing_support::topology_json(8);
   json["links"][1]["bandwidth_gb_per_s"] = 5.0;

@@ -10,6 +10,7 @@ namespace shardlab {
 namespace mesh_span_test {
 
 using testing_support::domain_topology;
+using testing_support::fewest_in_block;
 using testing_support::groups_of;
 using testing_support::most_blocks;
 using testing_support::Random;
@@ -56,6 +57,36 @@ TEST(MeshSpan, GroupsOfTwelveOnHostsOfEightTouchTwo) {
   EXPECT_EQ(DeviceMesh::parse("2x12").span(1, topology_with(8)).hosts, 2);
 }
 
+TEST(MeshSpan, TheHostWithTheFewestRanksOfAGroupCounts) {
+  const Topology h100 = topology_with(8);
+  EXPECT_EQ(DeviceMesh::parse("9").span(0, h100).ranks_per_host, 1);    // 8 and 1
+  EXPECT_EQ(DeviceMesh::parse("12").span(0, h100).ranks_per_host, 4);   // 8 and 4
+  EXPECT_EQ(DeviceMesh::parse("4x6").span(1, h100).ranks_per_host, 2);  // 6, 2 and 4, 4 and 2
+  EXPECT_EQ(DeviceMesh::parse("8x5").span(1, h100).ranks_per_host, 1);  // 5, 3 and 2, 1 and 4
+  EXPECT_EQ(DeviceMesh::parse("1000x12").span(1, h100).ranks_per_host, 4);
+}
+
+TEST(MeshSpan, TheDomainWithTheFewestRanksOfAGroupCounts) {
+  const Topology gb200 = domain_topology(72);
+  const GroupSpan span = DeviceMesh::parse("80").span(0, gb200);
+  EXPECT_EQ(span.domains, 2);
+  EXPECT_EQ(span.ranks_per_domain, 8);
+  EXPECT_EQ(span.ranks_per_host, 4);
+  EXPECT_EQ(DeviceMesh::parse("36x4").span(0, gb200).ranks_per_domain, 18);
+  int wrong = 0;
+  for (const char* text : {"80", "90", "7x11", "5x20", "16x9", "100x3", "3x5x10", "13x13"}) {
+    const DeviceMesh mesh = DeviceMesh::parse(text);
+    for (int m = 0; m < mesh.ndim(); ++m) {
+      const std::int64_t fewest = fewest_in_block(groups_of(mesh, {m}), 72);
+      if (mesh.span(m, gb200).ranks_per_domain == fewest) continue;
+      ++wrong;
+      ADD_FAILURE() << text << " dim " << m << ": " << mesh.span(m, gb200).ranks_per_domain
+                    << " ranks, a list of the groups says " << fewest;
+    }
+  }
+  EXPECT_EQ(wrong, 0);
+}
+
 TEST(MeshSpan, TheWalkIsTheProductOfThisDimAndAllInside) {
   const DeviceMesh mesh = DeviceMesh::parse("2x3x4");
   EXPECT_EQ(mesh.span(0, topology_with(8)).walk, 24);
@@ -87,7 +118,13 @@ TEST(MeshSpan, HostsEqualThoseOfTheWorstGroupForAllSmallMeshes) {
                         << hosts;
         }
         EXPECT_EQ(span.ranks, mesh.size(m));
-        EXPECT_EQ(span.ranks_per_host, std::max<std::int64_t>(1, span.ranks / span.hosts));
+        const std::int64_t fewest = fewest_in_block(groups_of(mesh, {m}), per_host);
+        if (span.ranks_per_host != fewest && ++wrong <= 5) {
+          ADD_FAILURE() << mesh.text() << " dim " << m << ", " << per_host
+                        << " devices a host: span says that a host has " << span.ranks_per_host
+                        << " ranks of a group at least, a list of the groups says " << fewest;
+        }
+        EXPECT_EQ(span.ranks_per_domain, span.ranks_per_host);
       }
     }
   }
@@ -114,6 +151,8 @@ TEST(MeshSpan, HostsEqualThoseOfTheWorstGroupForRandomFlattenedMeshes) {
     }
     const GroupSpan span = mesh.span(layout.coalesce(), mesh.size(), topology_with(per_host));
     EXPECT_EQ(span.hosts, most_blocks(groups_of(mesh, dims), per_host))
+        << mesh.text() << " " << layout.coalesce().text() << ", " << per_host << " devices a host";
+    EXPECT_EQ(span.ranks_per_host, fewest_in_block(groups_of(mesh, dims), per_host))
         << mesh.text() << " " << layout.coalesce().text() << ", " << per_host << " devices a host";
   }
 }

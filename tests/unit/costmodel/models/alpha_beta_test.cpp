@@ -8,6 +8,7 @@ namespace shardlab {
 namespace alpha_beta_test {
 
 using testing_support::collective_model;
+using testing_support::domain_topology;
 using testing_support::topology_with;
 
 constexpr GroupSpan kHost{.ranks = 8, .hosts = 1, .ranks_per_host = 8, .extent = 8, .walk = 8};
@@ -73,6 +74,59 @@ TEST_F(AlphaBeta, TheBandwidthInsideAHostCapsTheNetworkLinks) {
   wide.ranks_per_host = 32;  // 32 * 50 = 1600 GB/s, which the 450 GB/s inside a host limit
   const Price price = model_->price({Collective::kBroadcast, 450e3, wide});
   EXPECT_DOUBLE_EQ(price.transfer.value(), 1.0);
+}
+
+TEST_F(AlphaBeta, ALoneRankReceivesThroughItsOwnLink) {
+  // Nine ranks on hosts of eight: 450 kB * 8/9 at 50 kB/us take 8 us.
+  const GroupSpan nine{.ranks = 9, .hosts = 2, .ranks_per_host = 1, .extent = 9, .walk = 9};
+  EXPECT_DOUBLE_EQ(model_->price({Collective::kAllGather, 450e3, nine}).transfer.value(), 8.0);
+  EXPECT_DOUBLE_EQ(model_->price({Collective::kAllToAll, 450e3, nine}).transfer.value(), 8.0);
+}
+
+// Groups of 18 on each of two NVLink domains of 72 drive 18 * 50 GB/s, up to NVLink's 450.
+TEST_F(AlphaBeta, AnNvlinkDomainOfSeveralHostsDrivesAllItsLinks) {
+  const auto model = collective_model("alpha_beta", domain_topology(72));
+  const GroupSpan thin{.ranks = 36, .hosts = 36, .domains = 2, .extent = 141, .walk = 144};
+  EXPECT_DOUBLE_EQ(model->price({Collective::kBroadcast, 450e3, thin}).transfer.value(), 1.0);
+  const GroupSpan all{.ranks = 144, .hosts = 36, .domains = 2, .extent = 144, .walk = 144};
+  // Half of an all-to-all's bytes leave the domain, at 50 kB/us.
+  EXPECT_DOUBLE_EQ(model->price({Collective::kAllToAll, 100e3, all}).transfer.value(), 1.0);
+}
+
+// Hosts of 4 in domains of 8 have the links of hosts of 8.
+TEST_F(AlphaBeta, EqualLinksHaveEqualPricesHoweverTheyAreDescribed) {
+  const auto trays = collective_model("alpha_beta", domain_topology(8));
+  for (const Collective kind : {Collective::kAllGather, Collective::kAllReduce,
+                                Collective::kAllToAll, Collective::kBroadcast}) {
+    for (const std::int64_t ranks : {2, 4, 8, 16, 32}) {
+      const auto parts = [&](std::int64_t block) {
+        return std::max<std::int64_t>(1, ranks / block);
+      };
+      const GroupSpan of_hosts{
+          .ranks = ranks, .hosts = parts(8), .domains = parts(8), .extent = ranks};
+      const GroupSpan of_trays{
+          .ranks = ranks, .hosts = parts(4), .domains = parts(8), .extent = ranks};
+      EXPECT_DOUBLE_EQ(model_->price({kind, 1e6, of_hosts}).total.value(),
+                       trays->price({kind, 1e6, of_trays}).total.value())
+          << to_string(kind) << " of " << ranks;
+    }
+  }
+}
+
+// Links of 100 GB/s join hosts of 4 in a domain, and 450 GB/s the devices of a host.
+TEST_F(AlphaBeta, ADomainMayHaveSlowerLinksThanItsHosts) {
+  nlohmann::json json = testing_support::topology_json(4);
+  json["domain_devices"] = 8;
+  const nlohmann::json between_hosts = {
+      {"name", "domain"}, {"joins", "domain"}, {"latency_us", 0.6}, {"bandwidth_gb_per_s", 100.0}};
+  json["links"] = {json["links"][0], between_hosts, json["links"][1]};
+  const auto model =
+      collective_model("alpha_beta", Topology::from_json(json, {"layered.json", ""}));
+  const GroupSpan domain{.ranks = 8, .hosts = 2, .domains = 1, .extent = 8};
+  // min(450, 4 * 100) = 400 GB/s.
+  EXPECT_DOUBLE_EQ(model->price({Collective::kBroadcast, 400e3, domain}).transfer.value(), 1.0);
+  // 4/8 at 100 kB/us and 3/8 at 450 kB/us.
+  EXPECT_DOUBLE_EQ(model->price({Collective::kAllToAll, 1800e3, domain}).transfer.value(), 10.5);
 }
 
 TEST_F(AlphaBeta, OneRankAndLocalWorkAreFree) {

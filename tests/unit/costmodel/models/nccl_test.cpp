@@ -348,5 +348,17 @@ TEST(NcclTopologies, ADomainOfSeveralHostsIsOneToNccl) {
               8.4 + 142 * 3.4 + 14, 1e-9);
 }
 
+// Nine ranks on hosts of eight have the channels of a host with one rank, whose link brings 8/9 of
+// the bytes.
+TEST(NcclTopologies, TheNodeWithTheFewestRanksBoundsAGroup) {
+  const auto model = collective_model({{"name", "nccl"}}, testing_support::topology_with(8));
+  const GroupSpan nine{.ranks = 9, .hosts = 2, .domains = 2, .ranks_per_host = 1, .extent = 9};
+  constexpr double kBytes = 1e9;
+  for (const Collective kind : {Collective::kAllGather, Collective::kAllToAll}) {
+    EXPECT_GE(model->price({kind, kBytes, nine}).total.value(), kBytes * 8 / 9 / 50e3)
+        << to_string(kind);
+  }
+}
+
 }  // namespace nccl_test
 }  // namespace shardlab
