@@ -32,6 +32,7 @@ constexpr std::int64_t kBytesOfWaits =
 struct Ranks {
   std::vector<std::int64_t> global;  // global ranks, by index into the mesh
   std::vector<std::int64_t> host;
+  std::vector<std::int64_t> domain;  // the NVLink domain
   [[nodiscard]] std::int64_t count() const { return std::ssize(global); }
 };
 
@@ -337,9 +338,11 @@ class Repetition {
     const auto host = [&](std::int64_t offset) {
       return script_.ranks.host[to_index(first + offset)];
     };
-    const bool leaves_host = std::any_of(offsets.begin(), offsets.end(), [&](std::int64_t offset) {
-      return host(offset) != host(0);
-    });
+    const auto domain = [&](std::int64_t offset) {
+      return script_.ranks.domain[to_index(first + offset)];
+    };
+    const bool leaves_domain = std::any_of(
+        offsets.begin(), offsets.end(), [&](auto offset) { return domain(offset) != domain(0); });
     Micros longest;
     Slowdown::Draw slowest{};
     for (const std::int64_t offset : offsets) {
@@ -347,7 +350,7 @@ class Repetition {
                                 .kernel = kernel,
                                 .rank = script_.ranks.global[to_index(first + offset)],
                                 .host = host(offset),
-                                .leaves_host = leaves_host};
+                                .leaves_domain = leaves_domain};
       const Micros time = script_.slowdown.time(scheduled.price, scheduled.transfer, draw);
       if (time <= longest) continue;
       longest = time;
@@ -609,9 +612,11 @@ SimulationResult Simulator::run(const Schedule& schedule) const {
     }
   }
   const Needs needs = this->needs(schedule, folds);
-  Ranks ranks{.global = folds ? std::vector<std::int64_t>{0} : mesh_.ranks(), .host = {}};
+  Ranks ranks{
+      .global = folds ? std::vector<std::int64_t>{0} : mesh_.ranks(), .host = {}, .domain = {}};
   for (const std::int64_t rank : ranks.global) {
     ranks.host.push_back(rank / topology_.devices_per_host());
+    ranks.domain.push_back(rank / topology_.domain_devices());
   }
   expect_host(ranks.host);
   const std::vector<std::int64_t> shown = options_.shown_ranks.empty()

@@ -75,7 +75,7 @@ Micros Slowdown::time(Micros price, Micros transfer, const Draw& draw) const {
     case Kind::kHost:
       return draw.host == host_ ? amount_ * price : price;
     case Kind::kLink:
-      return draw.leaves_host && draw.host == host_ ? price + (amount_ - 1.0) * transfer : price;
+      return draw.leaves_domain && draw.host == host_ ? price + (amount_ - 1.0) * transfer : price;
     case Kind::kJitter:
       return std::exp(amount_ * counter_normal(draw.seed, static_cast<std::uint64_t>(draw.rank),
                                                static_cast<std::uint64_t>(draw.kernel))) *

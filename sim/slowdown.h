@@ -4,8 +4,9 @@
 //   none               Every rank takes the price.
 //   percent:P          Every rank takes P % longer.
 //   host:H:FACTOR      All kernels on host H take FACTOR times as long.
-//   link:H:FACTOR      The link of host H to other hosts is FACTOR times slower, and with it the
-//                      transfer part of collectives whose groups leave host H.
+//   link:H:FACTOR      The network link of host H is FACTOR times slower, and with it the transfer
+//                      part of collectives whose groups leave the NVLink domain of host H, which is
+//                      host H unless the topology's domains have several hosts.
 //   jitter:SIGMA       Each kernel on each rank takes the price times a log-normal factor of its
 //                      own, exp(SIGMA z) with z standard normal. The median rank takes the price.
 //
@@ -51,7 +52,7 @@ class Slowdown {
     std::int64_t kernel;
     std::int64_t rank;
     std::int64_t host;
-    bool leaves_host;  // whether a collective has members on other hosts
+    bool leaves_domain;  // whether a collective has members in other NVLink domains
   };
   friend bool operator==(const Slowdown&, const Slowdown&) = default;
 

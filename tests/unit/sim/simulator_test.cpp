@@ -288,6 +288,20 @@ TEST(Simulator, ASlowLinkStretchesTheTransferOfGroupsThatLeaveItsHost) {
   EXPECT_EQ(simulated("4x1", schedule, "link:0:3").time_us.max, 20);  // one host has no such link
 }
 
+// Two hosts of 4 make one NVLink domain of 8: between them no network link is used.
+TEST(Simulator, ASlowLinkStretchesNothingInsideAnNvlinkDomain) {
+  const Schedule schedule = schedule_of({collective(10, 4, {1}), collective(10, 4, {0})});
+  const auto end_of = [&](const char* mesh, std::int64_t domain) {
+    const SimulationOptions options{.slowdown = Slowdown::parse("link:0:3")};
+    return Simulator(DeviceMesh::parse(mesh), domain_topology(domain), options)
+        .run(schedule)
+        .kernels[1]
+        .end_us.max;
+  };
+  EXPECT_EQ(end_of("2x4", 8), 20);
+  EXPECT_EQ(end_of("4x4", 8), 10 + 10 + 2 * 4);
+}
+
 // The p-quantile of the slowest rank's factor among n ranks is exp(sigma z), where z is the normal
 // quantile of p^(1/n).
 TEST(Simulator, JitterShowsTheOrderStatisticsOfItsRanks) {
