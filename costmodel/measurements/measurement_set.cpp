@@ -189,6 +189,14 @@ std::string attention_text(const AttentionShape& shape) {
   return text + (shape.backward ? ", backward" : "");
 }
 
+void expect_ranks_on_hosts(const MeasurementSet& set, const JsonPlace& place) {
+  if ((set.ranks - 1) / set.hosts < set.gpus_per_host) return;
+  place.fail("found " + std::to_string(set.ranks) + " ranks for gpus_per_host " +
+             std::to_string(set.gpus_per_host) + " and hosts " + std::to_string(set.hosts) +
+             "; valid: at most " + std::to_string(set.gpus_per_host * set.hosts) +
+             ", gpus_per_host times hosts");
+}
+
 }  // namespace
 
 std::string kernel_shape_text(const MeasuredKernel& kernel) {
@@ -265,6 +273,7 @@ MeasurementSet MeasurementSet::from_json(const json& value, const JsonPlace& pla
                                " ranks; valid: at most one host per rank");
   }
   set.gpus_per_host = reader.integer("gpus_per_host", 1, kMaxRanks);
+  expect_ranks_on_hosts(set, reader.place("ranks"));
   if (const json* found = find_value(reader, "gpus_per_process")) {
     set.gpus_per_process = json_integer(*found, reader.place("gpus_per_process"), 1, set.ranks);
   }

@@ -243,11 +243,13 @@ void settle(const Run& run, const SourceHints& hints, MeasurementSet& set,
   }
   set.ranks = *ranks;
   set.hosts = *hosts;
-  set.gpus_per_host = per_host.value_or((*ranks + *hosts - 1) / *hosts);
+  const std::int64_t fewest = (*ranks + *hosts - 1) / *hosts;
+  set.gpus_per_host = per_host.value_or(fewest);
   if (!is_product(set.ranks, set.hosts, set.gpus_per_host)) {
     set.warnings.push_back(std::to_string(set.ranks) + " ranks are not " +
                            std::to_string(set.hosts) + " hosts times " +
                            std::to_string(set.gpus_per_host) + " GPUs");
+    set.gpus_per_host = std::max(set.gpus_per_host, fewest);
   }
   const std::optional<std::int64_t> per_process =
       run.gpus_per_process ? run.gpus_per_process : listed_per_process(run.devices);

@@ -137,6 +137,10 @@ TEST(MeasurementSet, ErrorsNameThePlaceAndWhatIsValid) {
   EXPECT_EQ(
       message_of(R"({"hosts": 17})"),
       "folder/run.json:/hosts: found 17 hosts for 16 ranks; valid: at most one host per rank");
+  EXPECT_EQ(message_of(R"({"hosts": 1, "ranks": 9})"),
+            "folder/run.json:/ranks: found 9 ranks for gpus_per_host 8 and hosts 1; valid: at most "
+            "8, gpus_per_host times hosts");
+  EXPECT_EQ(message_of(R"({"ranks": 9})"), "no error");
   EXPECT_EQ(message_of(R"({"health": "fine"})"),
             "folder/run.json:/health: found \"fine\"; valid: healthy, unhealthy, unknown");
   EXPECT_EQ(message_of(R"({"rows": []})"),
