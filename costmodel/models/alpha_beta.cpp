@@ -11,7 +11,8 @@
 // at the same time; the longer of the two counts. Where a group has fewer ranks in one domain than
 // in others, g are the fewest. Inside a domain of several hosts with h ranks on each, beta =
 // min(beta_host, h * beta_domain), and an all-to-all sends (g - h) / n of S between the hosts and
-// (h - 1) / n inside them, through the same ports, so that the two times add up.
+// (h - 1) / n inside them, through the same ports, so that the two times add up. Where the links
+// inside hosts are PCIe, each rank has one lane for all that it sends, the network's bytes too.
 // Source: Hockney 1994, "The communication challenge for MPP"; volume factors of NCCL Tests,
 // doc/PERFORMANCE.md. Valid: for uniform link levels and large messages. Not: where NCCL switches
 // to LL, LL128, trees or NVLS; switches that reduce (LinkLevel::reduces) change nothing for a ring.
@@ -65,7 +66,7 @@ class AlphaBetaModel final : public CostModel {
     if (!leaves_domain && level.joins <= host.joins) return level.bandwidth;
     const std::int64_t members =
         leaves_domain ? topology_.ranks_per_domain_of(group) : group.ranks_per_host;
-    if (members <= 1) return level.bandwidth;
+    if (members <= 1 && host.kind != LinkKind::kPcie) return level.bandwidth;
     return std::min(bandwidth(leaves_domain ? domain : host, group),
                     static_cast<double>(members) * level.bandwidth);
   }
@@ -77,9 +78,12 @@ class AlphaBetaModel final : public CostModel {
     const auto sent = [&](double peers, const LinkLevel& over) {
       return peers / ranks * transfer_time(query.full_bytes, over.bandwidth);
     };
-    return std::max(sent(ranks - per_domain, level),
-                    sent(per_host - 1.0, topology_.host_link()) +
-                        sent(per_domain - per_host, topology_.domain_link()));
+    const LinkLevel& host = topology_.host_link();
+    const Micros inside =
+        host.kind == LinkKind::kPcie
+            ? sent(ranks - 1.0, host)
+            : sent(per_host - 1.0, host) + sent(per_domain - per_host, topology_.domain_link());
+    return std::max(sent(ranks - per_domain, level), inside);
   }
 
   Topology topology_;

@@ -555,8 +555,10 @@ class NcclModel final : public CostModel {
       double latency = constants_.base[to_index(kRing)][p] + remote * peer_us_ * (single ? 0 : 1);
       if (near > 0) latency += intra_latency(g, kRing, p);
       if (remote > 0) latency += constants_.network[to_index(kRing)][p] + net_latency_;
-      // Both kinds of links are busy at the same time, so the slower one counts.
-      double us_a_byte = part * near / (inside * intra_factor_);
+      // Both kinds of links are busy at the same time, so the slower one counts. A PCIe lane
+      // carries what goes to the network, too.
+      const double on_lane = g.inner->kind == LinkKind::kPcie ? near + remote : near;
+      double us_a_byte = part * on_lane / (inside * intra_factor_);
       if (g.outer != nullptr) {
         us_a_byte =
             std::max(us_a_byte, part * remote / (g.outer->bandwidth.value() * inter_factor_));

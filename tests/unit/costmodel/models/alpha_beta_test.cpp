@@ -129,6 +129,29 @@ TEST_F(AlphaBeta, ADomainMayHaveSlowerLinksThanItsHosts) {
   EXPECT_DOUBLE_EQ(model->price({Collective::kAllToAll, 1800e3, domain}).transfer.value(), 10.5);
 }
 
+// Hosts of 4 with PCIe of 25 GB/s and as fast an interface for each device.
+TEST_F(AlphaBeta, APcieLaneCarriesWhatGoesToTheNetworkToo) {
+  nlohmann::json json = testing_support::topology_json(4);
+  json["links"][0]["kind"] = "pcie";
+  json["links"][0]["bandwidth_gb_per_s"] = 25.0;
+  json["links"][1]["bandwidth_gb_per_s"] = 25.0;
+  const GroupSpan eight{.ranks = 8, .hosts = 2, .domains = 2, .extent = 8};
+  const auto transfer = [&](Collective kind, const GroupSpan& group) {
+    return collective_model("alpha_beta", Topology::from_json(json, {"pcie.json", ""}))
+        ->price({kind, 200e3, group})
+        .transfer.value();
+  };
+  EXPECT_DOUBLE_EQ(transfer(Collective::kAllToAll, eight), 7.0);  // 7/8 of 200 kB at 25 kB/us
+  // A faster interface does not widen the lane.
+  json["links"][1]["bandwidth_gb_per_s"] = 50.0;
+  EXPECT_DOUBLE_EQ(transfer(Collective::kAllToAll, eight), 7.0);
+  const GroupSpan apart{.ranks = 2, .hosts = 2, .domains = 2, .extent = 5};
+  EXPECT_DOUBLE_EQ(transfer(Collective::kAllGather, apart), 4.0);
+  // A slower one takes longer for its half than the lane for everything.
+  json["links"][1]["bandwidth_gb_per_s"] = 10.0;
+  EXPECT_DOUBLE_EQ(transfer(Collective::kAllToAll, eight), 10.0);
+}
+
 TEST_F(AlphaBeta, OneRankAndLocalWorkAreFree) {
   EXPECT_EQ(model_->price({Collective::kAllReduce, 1e9, {.ranks = 1}}).total.value(), 0.0);
   EXPECT_EQ(model_->price({Collective::kLocal, 1e9, kHost}).total.value(), 0.0);

@@ -336,6 +336,18 @@ TEST(NcclTopologies, APcieHostHasNeitherLL128NorNvlsAndPciLatencies) {
               8.4 + 7 * 5.7, 1e-9);
 }
 
+TEST(NcclTopologies, APcieLaneCarriesWhatGoesToTheNetworkToo) {
+  json value = topology_json(4);
+  value["links"][0]["kind"] = "pcie";
+  value["links"][0]["bandwidth_gb_per_s"] = 12.0;
+  value["links"][1]["bandwidth_gb_per_s"] = 12.0;
+  const Topology topology = Topology::from_json(value, {"pcie.json", ""});
+  constexpr double kBytes = 1e9;
+  const Price price = collective_model({{"name", "nccl"}}, topology)
+                          ->price({Collective::kAllToAll, kBytes, span(2, 4)});
+  EXPECT_GE(price.total.value(), kBytes * 7 / 8 / 12e3);
+}
+
 TEST(NcclTopologies, ADomainOfSeveralHostsIsOneToNccl) {
   const Topology gb200 = testing_support::domain_topology(72);
   const auto model = collective_model({{"name", "nccl"}}, gb200);
