@@ -91,14 +91,16 @@ void expect_domain(std::int64_t domain_devices, std::int64_t devices_per_host,
   }
 }
 
-// Whether a ring through the group enters and leaves each host on the same rail: it does if all
-// members have the same position on their hosts, or if the group fills its hosts.
+// Whether the rings through the group enter and leave each host on the same rail: they can if the
+// group has the same positions on all of its hosts, a ring for each. A span tells that of a group
+// with one member on each host, and of one that has every device of its hosts, or every second,
+// third and so on. Source: NCCL_CROSS_NIC of NCCL's user guide.
 bool stays_on_rails(const GroupSpan& group, std::int64_t devices_per_host) {
-  if (group.ranks == group.extent) {
-    return group.ranks_per_host == devices_per_host && group.ranks % devices_per_host == 0;
-  }
-  return group.ranks_per_host == 1 && group.ranks == group.hosts &&
-         (group.extent - 1) % devices_per_host == 0;
+  if (group.ranks != group.hosts * group.ranks_per_host) return false;
+  if (group.ranks_per_host == 1) return (group.extent - 1) % devices_per_host == 0;
+  const std::int64_t stride = devices_per_host / group.ranks_per_host;
+  return stride * group.ranks_per_host == devices_per_host &&
+         group.extent - 1 == (group.ranks - 1) * stride;
 }
 
 }  // namespace

@@ -151,6 +151,9 @@ TEST(LayeredTopology, DevicesInTheSamePlaceOfTheirHostsShareARail) {
   EXPECT_EQ(level(8, 8, 57), "spine");  // on more hosts than a rail joins
   EXPECT_EQ(level(16, 2, 16), "rail");  // whole hosts, so that a ring stays on its rails
   EXPECT_EQ(level(64, 8, 64), "spine");
+  EXPECT_EQ(level(4, 2, 13), "rail");   // devices 0 and 4 of two hosts
+  EXPECT_EQ(level(16, 4, 31), "rail");  // every second device of four hosts
+  EXPECT_EQ(level(4, 2, 10), "spine");  // devices 0 and 1, so far as a span tells
   EXPECT_EQ(level(8, 2, 12), "spine");  // the same four devices of two hosts
   EXPECT_EQ(level(2, 2, 10), "spine");  // another position on the second host
 }
