@@ -82,6 +82,13 @@ class RecordedChoices final : public RuleSource, public DecisionSource {
     const auto found = plans_.find(plan_key(mesh, meta, from, to));
     return found == plans_.end() ? std::nullopt : std::optional(found->second);
   }
+  void expect_plan(const DeviceMesh& mesh, const TensorMeta& meta, const Layout& from,
+                   const Layout& to) const override {
+    if (plans_.contains(plan_key(mesh, meta, from, to))) return;
+    throw ConfigError(name_, "",
+                      "holds no plan for " + meta.text() + " " + from.text() + " to " + to.text() +
+                          " on " + mesh.text());
+  }
 
  private:
   static std::string plan_key(const DeviceMesh& mesh, const TensorMeta& meta, const Layout& from,

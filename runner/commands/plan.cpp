@@ -221,7 +221,7 @@ OtherPlan other_plan(const std::string& name, const RedistributionQuestion& ques
   PlanOptions other_options = options;
   if (const auto planner = from_name<PlannerKind>(name)) {
     other_options.planner = planner;
-    other.plan = asked.plan(mesh, meta, from, to, other_options);
+    other.plan = asked.asked_plan(mesh, meta, from, to, other_options);
   } else {
     const Stack stack = [&] {
       try {
@@ -366,7 +366,7 @@ void run_plan(const PlanArguments& arguments, Session& session) {
   const auto& [mesh, meta, from, to, options] = question;
   const Topology topology = store.topology(session.topology);
   StackEvaluator evaluator(store.stack(arguments.redistribution.stack), topology);
-  const Plan plan = evaluator.plan(mesh, meta, from, to, options);
+  const Plan plan = evaluator.asked_plan(mesh, meta, from, to, options);
   const PlanBounds bounds = bounds_of(plan, mesh, topology);
   std::vector<std::vector<Alternative>> alternatives;
   for (const PlanStep& step : plan.steps) {

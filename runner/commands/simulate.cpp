@@ -70,7 +70,7 @@ void note_unpriced(Simulation& simulation, std::span<const Plan> plans,
 void simulate_redistribution(const SimulateArguments& arguments, StackEvaluator& evaluator,
                              Session& session) {
   const auto& [mesh, meta, from, to, options] = arguments.redistribution.read();
-  const Plan plan = evaluator.plan(mesh, meta, from, to, options);
+  const Plan plan = evaluator.asked_plan(mesh, meta, from, to, options);
   Simulation simulation(arguments.simulation, mesh, evaluator, session);
   simulation.note_subject(meta.text() + " " + plan.path());
   simulation.refuse(plan.refusal());

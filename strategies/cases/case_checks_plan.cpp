@@ -130,7 +130,7 @@ class PlanCheck final : public Check {
                                     const std::set<std::string>& asked) const override {
     PlanOptions options = options_;
     options.count_optimal_paths = asked.contains("optimal_paths");
-    const Plan plan = bench.evaluator().plan(mesh_, meta_, from_, to_, options);
+    const Plan plan = bench.evaluator().asked_plan(mesh_, meta_, from_, to_, options);
     bench.plans.push_back({label(), bench.stack(), plan.path(), price_of(plan)});
     return observation_of(plan);
   }

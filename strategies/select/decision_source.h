@@ -62,6 +62,10 @@ class DecisionSource {
                                                       const Topology& topology,
                                                       const TensorMeta& meta, const Layout& from,
                                                       const Layout& to) = 0;
+  // Called before a plan that is a question of its own, and not a part of a decision about an op.
+  // Throws ConfigError where the source answers only some such questions, and this is not one.
+  virtual void expect_plan(const DeviceMesh& /*mesh*/, const TensorMeta& /*meta*/,
+                           const Layout& /*from*/, const Layout& /*to*/) const {}
 };
 
 }  // namespace shardlab

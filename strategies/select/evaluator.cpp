@@ -383,6 +383,12 @@ Plan StackEvaluator::plan(const DeviceMesh& mesh, const TensorMeta& meta, const 
   return plan;
 }
 
+Plan StackEvaluator::asked_plan(const DeviceMesh& mesh, const TensorMeta& meta, const Layout& from,
+                                const Layout& to, const PlanOptions& options) {
+  if (plans_elsewhere() && !options.planner) stack_.decisions->expect_plan(mesh, meta, from, to);
+  return plan(mesh, meta, from, to, options);
+}
+
 // The prices that the source of the decision gives to the same candidates, which it may list in
 // another order.
 Pricing StackEvaluator::given_prices(const Expansion& expansion, const OpCall& call,

@@ -120,6 +120,10 @@ class StackEvaluator {
   // options makes the plan here, as on(mesh) does.
   [[nodiscard]] Plan plan(const DeviceMesh& mesh, const TensorMeta& meta, const Layout& from,
                           const Layout& to, const PlanOptions& options = {});
+  // The same for a question of its own, which a file of recorded choices may not hold. Throws
+  // ConfigError then.
+  [[nodiscard]] Plan asked_plan(const DeviceMesh& mesh, const TensorMeta& meta, const Layout& from,
+                                const Layout& to, const PlanOptions& options = {});
   [[nodiscard]] const CostModel& collective_model() const { return *collectives_; }
   [[nodiscard]] const ComputeModel& compute_model() const { return *kernels_; }
 

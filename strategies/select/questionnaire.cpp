@@ -211,7 +211,7 @@ void Questionnaire::ask_plan(const Question& question, QuestionResult& result) {
     result.best.basis = basis_of(best);
   }
   for (const auto& stack : stacks_) {
-    const Plan plan = stack->plan(question.mesh, question.tensor, question.from, question.to);
+    const Plan plan = stack->asked_plan(question.mesh, question.tensor, question.from, question.to);
     Answer answer;
     answer.choice = plan.path();
     answer.path = {plan.path()};
