@@ -9,8 +9,12 @@
 // it fast without changing any result. States are codes of 128 bits. Prices of edges are kept by
 // kind of edge, mesh dim and level of local bytes. And a state is dropped when its cost plus a
 // lower bound on the rest exceeds the optimum. That bound is the exact answer of a relaxed problem
-// that forgets tensor dims and shard order, so it holds for any cost model; A* with the same bound
-// finds the optimum first.
+// that forgets tensor dims and shard order; A* with the same bound finds the optimum first.
+//
+// One example is priced for each kind of edge (EdgePrices). So the result is exact for cost models
+// that price all partial ops alike and tell tensor dim 0 from the others at most, as the models of
+// shardlab do. A cost function of the user's own may tell more apart; then the path need not be the
+// cheapest, although its price is that of the path.
 //
 // Exact means by the prices of edges, which depend on the layouts before and after each edge alone.
 // Where a stack prices a whole path by another rule, the path found need not be the cheapest by

@@ -23,7 +23,7 @@ namespace shardlab::graph_search {
 // two bits for each. A state still says which mesh dims shard, so edges keep their prices; where
 // these differ by tensor dim, the least one counts. Every real edge either changes one place along
 // an edge of this problem that costs no more, or changes nothing here. No real path can therefore
-// cost less than the one found here, whatever the cost model.
+// cost less than the one found here, under every cost model for which EdgePrices is exact.
 class RelaxedProblem {
  public:
   enum Place : std::uint32_t { kReplicated, kAstray, kPartial, kDone };
