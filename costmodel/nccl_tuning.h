@@ -8,8 +8,11 @@
 // Source: NCCL's public repository, versions 2.27 and 2.28.3: src/graph/tuning.cc (constants),
 // src/graph/topo.h (NVLink rates), src/graph/search.cc (speeds tried, doubling of channels). The
 // search is reimplemented for hosts whose devices and network interfaces are all alike; it finds
-// the channels behind the tuning table of NCCL 2.27.5 (tests/golden/nccl). Status: derived, unless
-// a line says otherwise.
+// the channels behind the tuning table of NCCL 2.27.5 (tests/golden/nccl). In one place it departs
+// from NCCL's: a tree's `intra` is at most twice what the network carries, since a tree on two
+// hosts sends half of it over the network. NCCL's table of speeds is so coarse for networks below
+// 2.4 GB/s that its own estimate may be more than twice as fast as the links. Status: derived,
+// unless a line says otherwise.
 #pragma once
 
 #include <array>

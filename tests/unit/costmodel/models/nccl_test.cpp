@@ -322,6 +322,33 @@ TEST(NcclSearch, FindsTheChannelsOfKnownHosts) {
   EXPECT_EQ(graphs(80, 300, 25, false).nvls.channels, 0);
 }
 
+// Each of n ranks sends at least 2 (n - 1) / n of the buffer if it is alone on its host, and the
+// ranks of each of two hosts send at least one buffer together. The speeds that NCCL's search tries
+// for a channel are so far apart for slow networks that its own estimate breaks this.
+TEST(NcclTopologies, NoAlternativeBeatsTheNetwork) {
+  constexpr double kBytes = 4e9;
+  for (const std::int64_t capability : {80, 90, 100}) {
+    for (double gbps = 0.13; gbps < 100; gbps *= 1.07) {
+      json value = topology_json(8);
+      value["device"]["compute_capability"] = capability;
+      value["links"][1]["bandwidth_gb_per_s"] = gbps;
+      const auto model =
+          collective_model({{"name", "nccl"}}, Topology::from_json(value, {"slow.json", ""}));
+      const auto expect_at_least = [&](const GroupSpan& group, double least_us) {
+        for (const Alternative& a : model->alternatives({Collective::kAllReduce, kBytes, group})) {
+          EXPECT_GE(a.price.transfer.value(), least_us * (1 - 1e-9))
+              << a.algorithm << " " << a.protocol << " at " << gbps << " GB/s, " << capability;
+        }
+      };
+      for (const std::int64_t hosts : {2, 3, 8}) {
+        const auto n = static_cast<double>(hosts);
+        expect_at_least(span(hosts, 1), 2 * (n - 1) / n * kBytes / (gbps * 1e3));
+      }
+      expect_at_least(span(2, 8), kBytes / (8 * gbps * 1e3));
+    }
+  }
+}
+
 TEST(NcclTopologies, APcieHostHasNeitherLL128NorNvlsAndPciLatencies) {
   json value = topology_json(8);
   value["links"][0]["kind"] = "pcie";
