@@ -225,8 +225,9 @@ class StepPredictor {
     }
     const double elements = *std::max_element(by_rank.begin(), by_rank.end());
     const double kernels = prices_.memory_us((8.0 + run_.update_bytes) * elements);
-    const double norm = prices_.collective_us(Collective::kAllReduce, 4.0,
-                                              span_of(run_.spread.ranks(), 1, model_.topology));
+    const double norm = prices_.collective_us(
+        Collective::kAllReduce, 4.0,
+        span_of({run_.spread.ranks(), 1}, run_.spread.ranks(), model_.topology));
     breakdown.other_us += kernels;
     breakdown.exposed_us["all_reduce"] += norm;
     return kernels + norm;

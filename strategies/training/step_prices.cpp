@@ -9,41 +9,38 @@ namespace {
 
 bool leaves_domain(const GroupSpan& span) { return span.domains > 1; }
 
+// Sets the NVLink domains of a group as if as many of its ranks as a domain has room for were in
+// each, and the other devices of the domain were idle. The last domain has the fewest ranks.
+void fill_domains(const LayoutMode& group, const Topology& topology, GroupSpan& span) {
+  const std::int64_t in_each =
+      std::max<std::int64_t>(1, std::min(group.size, topology.domain_devices() / group.stride));
+  span.domains = (group.size + in_each - 1) / in_each;
+  span.ranks_per_domain = group.size - (span.domains - 1) * in_each;
+}
+
 }  // namespace
 
-GroupSpan span_of(std::int64_t ranks, std::int64_t stride, const Topology& topology) {
-  // The group fills one block of ranks after the other, so that the last one has the fewest.
-  const auto in_block = [&](std::int64_t block) {
-    return std::max<std::int64_t>(1, std::min(ranks, block / stride));
-  };
-  const auto touched = [&](std::int64_t block) {
-    return (ranks + in_block(block) - 1) / in_block(block);
-  };
-  const auto in_last = [&](std::int64_t block) {
-    return ranks - (touched(block) - 1) * in_block(block);
-  };
-  const std::int64_t host = topology.devices_per_host();
-  const std::int64_t domain = topology.domain_devices();
-  return {.ranks = ranks,
-          .hosts = touched(host),
-          .domains = touched(domain),
-          .ranks_per_host = in_last(host),
-          .ranks_per_domain = in_last(domain),
-          .extent = (ranks - 1) * stride + 1,
-          .walk = ranks * stride};
+GroupSpan span_of(const LayoutMode& group, std::int64_t world, const Topology& topology) {
+  GroupSpan span =
+      DeviceMesh::make({world}).span(MeshLayout({group}), group.size * group.stride, topology);
+  if (topology.domain_devices() > topology.devices_per_host()) fill_domains(group, topology, span);
+  return span;
 }
 
 StepGroups::StepGroups(const TrainingRun& run, const Topology& topology) {
   const Spread& spread = run.spread;
   const DataGroups data = data_groups(run);
-  tensor = span_of(spread.tp, 1, topology);
-  context = span_of(spread.cp, spread.tp, topology);
-  experts = span_of(spread.ep, 1, topology);
-  shards = span_of(data.shards, spread.tp, topology);
-  replicas = span_of(data.replicas, spread.tp * data.shards, topology);
-  expert_shards = span_of(data.expert_shards, spread.ep, topology);
-  expert_replicas = span_of(data.expert_replicas, spread.ep * data.expert_shards, topology);
-  neighbours = span_of(2, spread.tp * spread.cp * run.data_ranks(), topology);
+  const auto groups = [&](std::int64_t ranks, std::int64_t stride) {
+    return span_of({ranks, stride}, spread.ranks(), topology);
+  };
+  tensor = groups(spread.tp, 1);
+  context = groups(spread.cp, spread.tp);
+  experts = groups(spread.ep, 1);
+  shards = groups(data.shards, spread.tp);
+  replicas = groups(data.replicas, spread.tp * data.shards);
+  expert_shards = groups(data.expert_shards, spread.ep);
+  expert_replicas = groups(data.expert_replicas, spread.ep * data.expert_shards);
+  neighbours = groups(2, spread.tp * spread.cp * run.data_ranks());
 }
 
 StepPrices::StepPrices(const TrainingRun& run, const StepModel& model)

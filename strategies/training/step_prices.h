@@ -17,6 +17,7 @@
 #include "costmodel/cost_model.h"
 #include "costmodel/topology.h"
 #include "sim/flows/fluid_streams.h"
+#include "sim/mesh.h"
 #include "strategies/training/rank_work.h"
 #include "strategies/training/training_run.h"
 
@@ -68,10 +69,15 @@ struct StepResource {
   static constexpr int kCount = 4;
 };
 
-// What a group of `ranks` ranks, `stride` apart, spans.
-[[nodiscard]] GroupSpan span_of(std::int64_t ranks, std::int64_t stride, const Topology& topology);
+// What the worst group spans if a step's `world` ranks form groups of this many ranks, this far
+// apart (DeviceMesh::span). NVLink domains of several hosts are filled with whole groups alone.
+[[nodiscard]] GroupSpan span_of(const LayoutMode& group, std::int64_t world,
+                                const Topology& topology);
 
-// The groups that a rank belongs to.
+// The groups that a rank belongs to. Rank r sits on host r / devices_per_host, and the worst group
+// of a kind is priced, since ranks wait for each other. A run takes as many devices of a domain as
+// whole groups fill, as published runs do with ep=64: 64 of NVL72's 72. The neighbours are those in
+// the pairs of stages 0 and 1, 2 and 3, and so on.
 struct StepGroups {
   GroupSpan tensor;
   GroupSpan context;

@@ -456,8 +456,36 @@ TEST(StepPrediction, APipelineReducesTheSumOfItsGradientsOnce) {
   const StepPrediction step = of(Sharding::kFull, 8);
   const double elements = step.memory.parameters / 4.0 * 8.0;
   const Price least = models.collectives->price(
-      {Collective::kReduceScatter, 4.0 * elements, span_of(8, 1, models.topology)});
+      {Collective::kReduceScatter, 4.0 * elements, span_of({8, 1}, 8, models.topology)});
   EXPECT_GT(step.breakdown.exposed_us.at("reduce_scatter"), 0.9 * least.transfer.value());
+}
+
+// On hosts of 6 devices, every other group of four consecutive ranks straddles two hosts.
+TEST(StepPrediction, GroupsThatStraddleHostsArePricedOnTheNetwork) {
+  const TrainingRun run = run_of("llama3-8b", "fsdp=4,tp=4");
+  const auto on = [&](std::int64_t devices) {
+    const Models models(topology_json(devices));
+    const DeviceMesh mesh = DeviceMesh::parse("fsdp=4,tp=4");
+    const StepGroups groups(run, models.topology);
+    EXPECT_EQ(groups.tensor, mesh.span(1, models.topology)) << devices;
+    EXPECT_EQ(groups.shards, mesh.span(0, models.topology)) << devices;
+    return predict_step(run, models.with()).step_us;
+  };
+  const double whole = on(4);
+  EXPECT_EQ(StepGroups(run, Models(topology_json(6)).topology).tensor.hosts, 2);
+  EXPECT_GT(on(6), 1.2 * whole);
+  EXPECT_GT(on(2), 1.2 * whole);
+  EXPECT_LT(on(8), whole);  // The shards of 8 devices a host are on two hosts, not on four.
+}
+
+// Of an NVLink domain of 72 devices, a run with groups of 64 ranks takes 64.
+TEST(StepPrediction, DomainsAreFilledWithWholeGroups) {
+  const Topology nvl72 = testing_support::domain_topology(72);
+  EXPECT_EQ(span_of({64, 1}, 256, nvl72).domains, 1);
+  EXPECT_EQ(span_of({16, 4}, 256, nvl72).domains, 1);
+  EXPECT_EQ(span_of({256, 1}, 256, nvl72).domains, 4);
+  EXPECT_EQ(span_of({4, 64}, 256, nvl72).domains, 4);
+  EXPECT_EQ(span_of({64, 1}, 256, nvl72).hosts, 16);
 }
 
 // A later micro-batch gathers its first weights when the kernels before it are done.
