@@ -275,7 +275,8 @@ PredictedStep predict_model(const StepArguments& arguments, const Stack& stack,
   const TrainingRun run = run_of(arguments);
   expect_precision(run.precision, topology);
   expect_attention(arguments.attention, topology);
-  const auto collectives = make_collective_model(stack.collective_model, topology);
+  const auto collectives =
+      stack.straggler.decorate(make_collective_model(stack.collective_model, topology));
   const auto kernels = make_compute_model(stack.compute_model, topology);
   const RunTraits traits = traits_of(arguments, run, topology);
   expect_fitted(step_terms_of(stack), "--source", "source", traits);
@@ -374,10 +375,22 @@ std::string groups_note(const PredictedStep& step) {
   return "  note: prices of collectives are " + carried_over_text(step.not_measured) + "\n";
 }
 
-// Says which changes of the topology leave the whole answer as it is: `predict` predicts the step
-// on a topology. Without its change a topology may be refused, so that the change matters.
-std::string unread_changes_note(const Session& session, const PredictedStep& step,
-                                const std::function<PredictedStep(const Topology&)>& predict) {
+// Why a change may change nothing of a step.
+std::string unread_reason(const Override& change, const std::string& stack) {
+  if (change.target == "stack") {
+    return "nothing that the step consists of reads it, or it is what the stack says already";
+  }
+  return "its ranks do not use it, or the models of the stack " + printable(stack) +
+         " do not read it";
+}
+
+using Predictor = std::function<PredictedStep(const Stack&, const Topology&)>;
+
+// Says which changes of the topology and of the stack leave the whole answer as it is: `predict`
+// predicts the step under a stack and on a topology. Without its change one of them may be refused,
+// so that the change matters.
+std::string unread_changes_note(const Session& session, const std::string& stack,
+                                const PredictedStep& step, const Predictor& predict) {
   const ConfigStore store = session.store();
   const nlohmann::json with_all =
       step_json(step.subject, step.prediction, store.topology(session.topology));
@@ -385,11 +398,13 @@ std::string unread_changes_note(const Session& session, const PredictedStep& ste
   for (std::size_t i = 0; i < store.overrides().size(); ++i) {
     std::vector<Override> others = store.overrides();
     const Override change = others[i];
-    if (change.target != "topology") continue;
     others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
     try {
-      const Topology topology = ConfigStore(configs_root(), others).topology(session.topology);
-      const PredictedStep without = predict(topology);
+      const ConfigStore unchanged(configs_root(), others);
+      const Stack by = unchanged.stack(stack);
+      expect_step_prices(by, stack);
+      const Topology topology = unchanged.topology(session.topology);
+      const PredictedStep without = predict(by, topology);
       if (step_json(without.subject, without.prediction, topology) != with_all) continue;
     } catch (const ConfigError&) {
       continue;  // without the change there is no step, so that it is read
@@ -397,8 +412,8 @@ std::string unread_changes_note(const Session& session, const PredictedStep& ste
       continue;
     }
     note += "  note: --set " + printable(change.text) +
-            " changes nothing of this step: its ranks do not use it, or the models of the stack " +
-            printable(step.assumed.stack.name) + " do not read it\n";
+            " changes nothing of this step: " + unread_reason(change, step.assumed.stack.name) +
+            "\n";
   }
   return note;
 }
@@ -422,11 +437,11 @@ void run_step(const StepArguments& arguments, Session& session) {
   expect_step_prices(stack, arguments.stack);
   const Topology topology = store.topology(session.topology);
   const bool with_timeline = !arguments.trace.empty() || writes_report(session);
-  const auto predict = [&](const Topology& on) {
-    return is_program(arguments) ? predict_program(arguments, store, stack, on, with_timeline)
-                                 : predict_model(arguments, stack, on, with_timeline);
+  const Predictor predict = [&](const Stack& by, const Topology& on) {
+    return is_program(arguments) ? predict_program(arguments, store, by, on, with_timeline)
+                                 : predict_model(arguments, by, on, with_timeline);
   };
-  const PredictedStep step = predict(topology);
+  const PredictedStep step = predict(stack, topology);
   if (!arguments.trace.empty()) {
     write_file(arguments.trace,
                [&](std::ostream& out) { write_step_trace(out, step.subject, step.prediction); });
@@ -461,7 +476,7 @@ void run_step(const StepArguments& arguments, Session& session) {
     }
     session.print(text + step.notes + terms_note(step.assumed) +
                   fitted_gpus_note(step.assumed, is_known) + kernels_note(arguments) +
-                  groups_note(step) + unread_changes_note(session, step, predict) +
+                  groups_note(step) + unread_changes_note(session, arguments.stack, step, predict) +
                   report_line(session));
   }
 }

@@ -28,7 +28,8 @@ ExpressedSteps express_steps(std::span<const StepRow> rows, const StepModelChoic
       if (made.topology == nullptr) {
         made.topology = std::make_shared<const Topology>(
             topology_of(step.published.topology, step.published.devices_per_host));
-        made.collectives = make_collective_model(choices.collectives, *made.topology);
+        made.collectives =
+            choices.straggler.decorate(make_collective_model(choices.collectives, *made.topology));
         made.kernels = make_compute_model(choices.kernels, *made.topology);
       }
       step.topology = made.topology;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "costmodel/registry.h"
+#include "costmodel/straggler.h"
 #include "runner/steps/published_run.h"
 #include "strategies/training/step_prediction.h"
 
@@ -44,6 +45,7 @@ using StepTopologies =
 struct StepModelChoices {
   const ModelChoice& collectives;
   const ModelChoice& kernels;
+  const Straggler& straggler;  // The wait of each collective for its slowest rank.
 };
 [[nodiscard]] ExpressedSteps express_steps(std::span<const StepRow> rows,
                                            const StepModelChoices& models,

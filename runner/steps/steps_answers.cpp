@@ -173,8 +173,9 @@ LoadedSteps load_steps(const std::string& file, const std::string& stack,
     Topology whole = store.topology(name);
     return whole.devices_per_host() == devices ? whole : store.topology(name, devices);
   };
-  loaded.steps = express_steps(rows, {loaded.stack.collective_model, loaded.stack.compute_model},
-                               topology_of, read_recipe_book(configs_root()));
+  loaded.steps = express_steps(
+      rows, {loaded.stack.collective_model, loaded.stack.compute_model, loaded.stack.straggler},
+      topology_of, read_recipe_book(configs_root()));
   return loaded;
 }
 

@@ -156,6 +156,38 @@ TEST(StepCommand, ChangesOfTheTopologyThatChangeNothingAreNoted) {
   EXPECT_EQ(out.find(note("links.nvlink.bandwidth_gb_per_s=200")), std::string::npos);
 }
 
+TEST(StepCommand, AStragglerDelaysEachCollective) {
+  const Words percent =
+      with(kSmall, {"--set", R"(stack.straggler={"name":"percent","percent":100})"});
+  const Words fixed = with(kSmall, {"--set", R"(stack.straggler={"name":"fixed","fixed_us":500})"});
+  const double plain = json_of(kSmall)["step_ms"].get<double>();
+  EXPECT_GT(json_of(percent)["step_ms"].get<double>(), plain);
+  // Each block's weights are gathered twice and its gradients are reduced once, but gathers run
+  // beside kernels.
+  EXPECT_GT(json_of(fixed)["step_ms"].get<double>(), plain + 0.5);
+  EXPECT_EQ(run_shardlab(percent).out.find("note:"), std::string::npos);
+  const auto tokens = [](const Words& more) {
+    const json out = json_of(with({"validate", "--steps", "published"}, more));
+    return out["predictions"][0]["tokens_per_s_per_gpu"].get<double>();
+  };
+  EXPECT_LT(tokens({"--set", R"(stack.straggler={"name":"percent","percent":100})"}), tokens({}));
+}
+
+TEST(StepCommand, ChangesOfTheStackThatChangeNothingAreNoted) {
+  const auto note = [](const std::string& change) {
+    return "  note: --set stack." + change +
+           " changes nothing of this step: nothing that the step consists of reads it, or it is "
+           "what the stack says already\n";
+  };
+  const std::string out =
+      run_shardlab(with(kSmall, {"--set", "stack.transition_us=50", "--set", "stack.planner=greedy",
+                                 "--set", "stack.collective_model.params.ring_simple_base_us=90"}))
+          .out;
+  EXPECT_NE(out.find(note("transition_us=50")), std::string::npos) << out;
+  EXPECT_NE(out.find(note("planner=greedy")), std::string::npos) << out;
+  EXPECT_EQ(out.find("ring_simple_base_us"), std::string::npos) << out;
+}
+
 TEST(StepCommand, ShardingOverReplicasAloneIsNoted) {
   const Words words = {"step", "llama3-8b", "--layers", "2", "--mesh", "dp=8"};
   const std::string note =

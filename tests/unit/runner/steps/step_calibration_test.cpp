@@ -48,7 +48,7 @@ ExpressedSteps express(const std::vector<StepRow>& rows) {
   static const Stack stack = shipped().stack("steps");
   const RecipeBook book = read_csv("source_repo,model\n", "recipes.csv");
   return express_steps(
-      rows, {stack.collective_model, stack.compute_model},
+      rows, {stack.collective_model, stack.compute_model, stack.straggler},
       [](const std::string& name, std::int64_t devices) {
         return shipped().topology(name, devices);
       },
