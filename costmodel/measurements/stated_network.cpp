@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdint>
 #include <set>
 #include <span>
 #include <string>
@@ -86,12 +87,35 @@ bool states_sharp(std::string_view inter) {
   return false;
 }
 
+// What has the rate of a text: one link, unless the text says otherwise.
+enum class RateOf : std::uint8_t { kLink, kDevice, kHost };
+
+// Reads what stands behind the number and the unit of a rate: " a GPU", " per node" or "/host".
+RateOf rate_of(std::string_view after) {
+  constexpr std::array<std::string_view, 4> kPer = {"per ", "a ", "each ", "/"};
+  constexpr std::array<std::string_view, 4> kDevices = {"GPU", "gpu", "device", "rank"};
+  constexpr std::array<std::string_view, 4> kHosts = {"node", "host", "server", "machine"};
+  after.remove_prefix(std::min(after.find_first_not_of(' '), after.size()));
+  const auto per = std::find_if(kPer.begin(), kPer.end(),
+                                [&](std::string_view word) { return after.starts_with(word); });
+  if (per == kPer.end()) return RateOf::kLink;
+  const std::string_view what = first_word(after.substr(per->size()));
+  const auto is_what = [&](std::string_view word) { return word == what; };
+  if (std::any_of(kDevices.begin(), kDevices.end(), is_what)) return RateOf::kDevice;
+  if (std::any_of(kHosts.begin(), kHosts.end(), is_what)) return RateOf::kHost;
+  return RateOf::kLink;
+}
+
+// The number of links that have the rate: "8 x" before it.
+std::optional<double> links_before(std::string_view before_rate) {
+  if (!before_rate.ends_with('x')) return std::nullopt;
+  before_rate.remove_suffix(1);
+  return take_number(before_rate);
+}
+
 // The number of links of a host: "8 x" before the rate, or "8 NICs/node" anywhere.
 std::optional<double> stated_links(std::string_view inter, std::string_view before_rate) {
-  if (before_rate.ends_with('x')) {
-    before_rate.remove_suffix(1);
-    if (const auto count = take_number(before_rate)) return count;
-  }
+  if (const auto count = links_before(before_rate)) return count;
   for (const std::string_view word : {"NICs/node", "NIC/node", "active ports/node"}) {
     const std::size_t at = inter.find(word);
     if (at == std::string_view::npos) continue;
@@ -149,9 +173,12 @@ StatedNetwork stated_network(std::string_view inter, std::int64_t devices_per_ho
   const std::optional<StatedRate> rate = stated_rate(inter);
   std::optional<double> gigabits;
   std::string_view before;
+  auto of = RateOf::kLink;
   if (rate) {
-    gigabits = rate->gigabits;
     before = inter.substr(0, rate->begin);
+    if (last_word(before) == "below") return network;
+    gigabits = rate->gigabits;
+    of = rate_of(inter.substr(rate->end));
   } else {
     for (const PortRate& port : kPortRates) {
       if (!gigabits && holds(port.word)) gigabits = port.gigabits;
@@ -160,13 +187,15 @@ StatedNetwork stated_network(std::string_view inter, std::int64_t devices_per_ho
   if (!gigabits) return network;
   const double port = *gigabits / kBitsPerByte;
   const auto devices = static_cast<double>(std::max<std::int64_t>(1, devices_per_host));
-  if (const auto links = stated_links(inter, before)) {
+  if (of == RateOf::kDevice) {
+    network.bandwidth_of_device = GBps(port * links_before(before).value_or(1.0));
+  } else if (const auto links = stated_links(inter, before)) {
     constexpr double kUsualDevices = 8.0;
     network.bandwidth_of_device =
         GBps(port * *links / std::max(devices, std::min(*links, kUsualDevices)));
   } else if (holds("NIC per GPU") || devices_per_host == 1) {
     network.bandwidth_of_device = GBps(port);
-  } else if (rate && inter.substr(rate->end).starts_with(" per node")) {
+  } else if (of == RateOf::kHost) {
     network.bandwidth_of_device = GBps(port / devices);
   }
   return network;

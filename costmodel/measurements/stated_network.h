@@ -5,12 +5,13 @@
 //   network.delay                    // 2.2
 //
 // Bandwidths are read from texts such as "8 x 400 Gb/s per node", "HDR 200 Gb/s, 8 NICs/node", "one
-// 400 Gb/s NIC per GPU" and "1.6 Tb/s per node"; Gbit/s and Gbps are Gb/s too. Slingshot-11 and
-// ConnectX-8 without a rate have 200 and 400 Gb/s a port (their data sheets). All links of a host
-// count, also where there are more than devices; a device that runs alone on its host uses one of
-// up to eight. The network adds up if the text names SHARP, as in "SHARP manifest", but not as in
-// "no SHARP", "without SHARP", "SHARP off" or "NVLink SHARP". CollNet alone does not count: NCCL
-// falls back where SHARP is not set up.
+// 400 Gb/s NIC per GPU", "400 Gb/s a GPU" and "1.6 Tb/s per node"; Gbit/s and Gbps are Gb/s too,
+// and hosts are nodes too. "Below 400 Gb/s" states no rate. Slingshot-11 and ConnectX-8 without a
+// rate have 200 and 400 Gb/s a port (their data sheets). All links of a host count, also where
+// there are more than devices; a device that runs alone on its host uses one of up to eight. The
+// network adds up if the text names SHARP, as in "SHARP manifest", but not as in "no SHARP",
+// "without SHARP", "SHARP off" or "NVLink SHARP". CollNet alone does not count: NCCL falls back
+// where SHARP is not set up.
 #pragma once
 
 #include <cstddef>

@@ -50,6 +50,12 @@ std::size_t displayed_columns(std::string_view text) {
   return columns;
 }
 
+void print_warnings(std::span<const std::string> warnings) {
+  for (const std::string& warning : warnings) {
+    std::cerr << "shardlab: " << printable(warning) << "\n";
+  }
+}
+
 bool is_terminal(OutputStream stream) {
   return isatty(stream == OutputStream::kResults ? STDOUT_FILENO : STDERR_FILENO) != 0;
 }

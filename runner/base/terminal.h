@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -24,6 +25,9 @@ enum class OutputStream { kResults, kErrors };  // stdout and stderr
 // The width of the terminal on stdout: COLUMNS, or what the terminal says. 0 if stdout is no
 // terminal or its width is not known, so that nothing has to fit.
 [[nodiscard]] std::size_t terminal_columns();
+
+// Writes each warning as a line of its own to stderr, behind the program's name.
+void print_warnings(std::span<const std::string> warnings);
 
 // Progress as one line on stderr, which is rewritten in place once a command takes longer than a
 // second. It shows how much is done, the rate, and the time left at that rate ("questions 120 of

@@ -1,7 +1,6 @@
 // shardlab calibrate: fits a stack to measured times.
 #include <algorithm>
 #include <cctype>
-#include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -578,6 +577,7 @@ void fit_steps(const CalibrateArguments& arguments, Session& session) {
   if (loaded.steps.steps.empty()) {
     throw InputError(arguments.steps + ": no row can be expressed, so there is nothing to fit");
   }
+  if (!session.json()) print_warnings(loaded.warnings);
   StepCalibration fit;
   std::vector<StepResult> results;
   run_unstoppable(
@@ -607,11 +607,7 @@ void run_calibrate(const CalibrateArguments& arguments, Session& session) {
         "calibrate: no FILE is given; valid: FILEs of measured times, --gpu or --steps");
   }
   const Result result = calibrate_files(arguments, session);
-  if (!session.json()) {
-    for (const std::string& warning : result.warnings) {
-      std::cerr << "shardlab: " << printable(warning) << "\n";
-    }
-  }
+  if (!session.json()) print_warnings(result.warnings);
   if (!arguments.out.empty()) {
     const std::string name = std::filesystem::path(arguments.out).stem().string();
     write_file(arguments.out, stack_text(stack_json(result, name)));

@@ -1,7 +1,6 @@
 // shardlab list and shardlab describe: show what the registries hold.
 #include <algorithm>
 #include <filesystem>
-#include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -281,11 +280,7 @@ void describe_measurement_with(const SourceHints& hints, const std::string& name
   const std::vector<MeasurementSet> sets = read_measurements(session.store(), files, hints);
   std::string text;
   for (const MeasurementSet& set : sets) {
-    if (!session.quiet) {
-      for (const std::string& remark : left_out_of(set)) {
-        std::cerr << "shardlab: " << printable(remark) << "\n";
-      }
-    }
+    if (!session.quiet) print_warnings(left_out_of(set));
     std::string one = measurement_text(set);
     while (one.ends_with('\n')) one.pop_back();
     text += (text.empty() ? "" : ",\n") + one;

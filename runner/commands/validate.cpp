@@ -1,6 +1,5 @@
 // shardlab validate: compares predicted with measured times.
 #include <algorithm>
-#include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -614,6 +613,7 @@ void print_steps(const ValidateArguments& arguments, Session& session) {
   const LoadedSteps loaded = load_steps(
       arguments.steps, arguments.stack.empty() ? std::string(kStepStack) : arguments.stack,
       session.store());
+  if (!session.quiet && !session.json()) print_warnings(loaded.warnings);
   if (arguments.scoreboard) {
     if (session.json() || arguments.max_median_ape_percent) {
       throw InputError(
@@ -663,11 +663,7 @@ void run_validate(const ValidateArguments& arguments, Session& session) {
         "without it, or --format json");
   }
   write_validation(result, arguments, watch, session);
-  if (!session.json()) {
-    for (const std::string& warning : result.warnings) {
-      std::cerr << "shardlab: " << printable(warning) << "\n";
-    }
-  }
+  if (!session.json()) print_warnings(result.warnings);
   if (session.json()) {
     nlohmann::json document = validation_json(result, arguments, arguments.rows);
     document["by"]["kernel"] = kernels_json(result);

@@ -330,16 +330,18 @@ nlohmann::json ConfigStore::read_topology(const fs::path& path) const {
   return topology_of_nccl_xml(read_text_file(path), path.string(), known).to_json();
 }
 
-Topology ConfigStore::topology(const std::string& name) const {
+Topology ConfigStore::topology(const std::string& name, const JsonChange& change) const {
   const fs::path path = find(ConfigKind::kTopology, name);
-  const nlohmann::json json = read_topology(path);
+  nlohmann::json json = read_topology(path);
+  if (change) change(json);
   return read_changed(json, with_overrides(json, "topology"), overrides_of("topology"),
                       [&](const nlohmann::json& j) {
                         return Topology::from_json(j, {path.string(), ""});
                       });
 }
 
-Topology ConfigStore::topology(const std::string& name, std::int64_t devices_per_host) const {
+Topology ConfigStore::topology(const std::string& name, std::int64_t devices_per_host,
+                               const JsonChange& change) const {
   const fs::path path = find(ConfigKind::kTopology, name);
   nlohmann::json json = read_topology(path);
   if (json.is_object()) {
@@ -347,6 +349,7 @@ Topology ConfigStore::topology(const std::string& name, std::int64_t devices_per
     json.erase("domain_devices");
     fit_blocks(json, devices_per_host);
   }
+  if (change) change(json);
   return Topology::from_json(with_overrides(json, "topology"), {path.string(), ""});
 }
 

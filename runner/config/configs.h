@@ -9,6 +9,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
@@ -105,6 +106,9 @@ class StackSource {
   [[nodiscard]] virtual nlohmann::json provenance() const = 0;
 };
 
+// Changes the JSON of a file, whose form was not checked yet.
+using JsonChange = std::function<void(nlohmann::json&)>;
+
 class ConfigStore {
  public:
   explicit ConfigStore(std::filesystem::path root, std::vector<Override> overrides = {})
@@ -132,10 +136,12 @@ class ConfigStore {
   // A stack that is written inside another file, at `place` in the file `path`.
   [[nodiscard]] Stack stack(const nlohmann::json& json, const std::filesystem::path& path,
                             const JsonPlace& place) const;
-  // A file that ends in .xml is NCCL's topology XML (costmodel/measurements/topology_xml.h).
-  [[nodiscard]] Topology topology(const std::string& name) const;
+  // A file that ends in .xml is NCCL's topology XML (costmodel/measurements/topology_xml.h). A
+  // `change` is made to what the file says, before those of --set.
+  [[nodiscard]] Topology topology(const std::string& name, const JsonChange& change = {}) const;
   // The same with this many devices per host, whatever the file says.
-  [[nodiscard]] Topology topology(const std::string& name, std::int64_t devices_per_host) const;
+  [[nodiscard]] Topology topology(const std::string& name, std::int64_t devices_per_host,
+                                  const JsonChange& change = {}) const;
   // A `seed` replaces that of the suite's generator, if the suite has one.
   [[nodiscard]] Suite suite(const std::string& name, std::optional<std::uint64_t> seed = {}) const;
   [[nodiscard]] nlohmann::json experiment_json(const std::filesystem::path& path) const;

@@ -8,7 +8,6 @@
 #include "costmodel/base/text.h"
 #include "costmodel/calibrate/kernel_calibration.h"
 #include "costmodel/measurements/health.h"
-#include "costmodel/measurements/stated_network.h"
 #include "costmodel/registry.h"
 #include "reports/statistics.h"
 #include "runner/config/configs.h"
@@ -25,8 +24,9 @@ struct GpuName {
 };
 // The first entry that fits is taken, so longer names come first: "GH200" contains "H200" but is
 // another machine. PCIe cards and NVL pairs lack the NVSwitch of the machines that are shipped, and
-// MI325X and MI350X have other memory or clocks than MI300X and MI355X.
-constexpr std::array<GpuName, 18> kGpus = {{{"gb200", "gb200"},
+// MI325X and MI350X have other memory or clocks than MI300X and MI355X. H800 has fewer NVLinks than
+// H100.
+constexpr std::array<GpuName, 24> kGpus = {{{"gb200", "gb200"},
                                             {"gb300", "gb300"},
                                             {"gh200", ""},
                                             {"b200", "b200"},
@@ -37,8 +37,14 @@ constexpr std::array<GpuName, 18> kGpus = {{{"gb200", "gb200"},
                                             {"h100 nvl", "h100", "", false},
                                             {"h100", "h100", "pcie", false},
                                             {"h100", "h100"},
+                                            {"h800", "h100", "", false},
+                                            {"a100 pcie 40", "a100-40", "", false},
+                                            {"a100 40", "a100-40", "pcie", false},
                                             {"a100", "a100", "pcie", false},
                                             {"a100", "a100-40", "40gb"},
+                                            {"a100", "a100-40", "40 gb"},
+                                            {"a100 40", "a100-40"},
+                                            {"a100 sxm4 40", "a100-40"},
                                             {"a100", "a100"},
                                             {"mi300x", "mi300x"},
                                             {"mi325x", "mi300x", "", false},
@@ -66,15 +72,12 @@ std::string until(std::string_view text, std::string_view ends) {
   return out;
 }
 
-// The topology with the network that the source of the set states, if it states one.
-Topology with_stated_network(const Topology& topology, const MeasurementSet& set) {
-  const std::int64_t per_host = (set.ranks + set.hosts - 1) / set.hosts;
-  const StatedNetwork network = stated_network(set.inter, per_host);
+// Gives the file of a shipped topology the network that a text states, if it states one.
+void state_network(const StatedNetwork& network, nlohmann::json& topology) {
   const bool says_nothing =
       !network.bandwidth_of_device && network.delay == 1.0 && !network.reduces;
-  if (set.hosts < 2 || says_nothing) return topology;
-  nlohmann::json json = topology.to_json();
-  for (nlohmann::json& link : json["links"]) {
+  if (says_nothing) return;
+  for (nlohmann::json& link : topology["links"]) {
     if (link["joins"] != name_of(LinkScope::kAll)) continue;
     if (network.bandwidth_of_device) {
       link["bandwidth_gb_per_s"] = network.bandwidth_of_device->value();
@@ -82,7 +85,6 @@ Topology with_stated_network(const Topology& topology, const MeasurementSet& set
     link["latency_us"] = network.delay * link["latency_us"].get<double>();
     if (network.reduces) link["reduces"] = true;
   }
-  return Topology::from_json(json, {topology.name(), ""});
 }
 
 }  // namespace
@@ -153,6 +155,21 @@ bool is_topology_of(const Topology& topology, std::string_view gpu) {
   return !has_own_entry && topology.gpu().starts_with(std::string(entry.topology) + "-");
 }
 
+std::string stand_in_warning(std::string_view gpu, std::string_view topology) {
+  return "no topology of the GPU \"" + std::string(gpu) + "\" is shipped; " +
+         std::string(topology) + " is used instead";
+}
+
+Topology topology_on(const ConfigStore& store, const std::string& name,
+                     std::int64_t devices_per_host, const StatedNetwork& network) {
+  const JsonChange states = [&](nlohmann::json& json) { state_network(network, json); };
+  // If the hosts of the shipped topology have as many devices, the topology is used unchanged:
+  // setting that number would remove an NVLink domain that is larger than a host.
+  Topology whole = store.topology(name, states);
+  if (whole.devices_per_host() == devices_per_host) return whole;
+  return store.topology(name, devices_per_host, states);
+}
+
 TopologyChoice topology_for(const ConfigStore& store, const std::string& named,
                             const MeasurementSet& set) {
   std::string name = named;
@@ -160,18 +177,13 @@ TopologyChoice topology_for(const ConfigStore& store, const std::string& named,
   if (name.empty()) {
     const GpuName entry = entry_of(set.gpu);
     name = entry.topology.empty() ? kFallback : entry.topology;
-    if (!has_own_topology(set.gpu)) {
-      warning =
-          "no topology of the GPU \"" + set.gpu + "\" is shipped; " + name + " is used instead";
-    }
+    if (!has_own_topology(set.gpu)) warning = stand_in_warning(set.gpu, name);
   }
-  // If the hosts of the shipped topology have as many devices as the set's, the topology is used
-  // unchanged: setting that number would remove an NVLink domain that is larger than a host.
-  Topology whole = store.topology(name);
   const std::int64_t per_host = (set.ranks + set.hosts - 1) / set.hosts;
-  if (whole.devices_per_host() != per_host) whole = store.topology(name, per_host);
-  if (named.empty()) whole = with_stated_network(whole, set);
-  return {std::move(whole), std::move(warning)};
+  const bool takes_network = named.empty() && set.hosts > 1;
+  const StatedNetwork network =
+      takes_network ? stated_network(set.inter, per_host) : StatedNetwork();
+  return {topology_on(store, name, per_host, network), std::move(warning)};
 }
 
 GroupSpan span_on(const MeasurementSet& set, const Topology& topology) {

@@ -20,6 +20,7 @@
 
 #include "costmodel/cost_model.h"
 #include "costmodel/measurements/measurement_set.h"
+#include "costmodel/measurements/stated_network.h"
 #include "runner/config/configs.h"
 #include "strategies/select/stack.h"
 
@@ -104,13 +105,18 @@ inline constexpr std::string_view kSizeBands[] = {"<1MB", "1-64MB", ">=64MB"};
 // topology of the set's GPU. If no topology is shipped for that GPU, as for H100 PCIe and MI325X,
 // that of the most similar GPU is taken, or else h100, with a warning. The topology gets as many
 // devices per host as the set has and, unless it was named, the network that the set's source
-// states (stated_network.h).
+// states (stated_network.h). The changes of --set come last.
 struct TopologyChoice {
   Topology topology;
   std::string warning;
 };
 [[nodiscard]] TopologyChoice topology_for(const ConfigStore& store, const std::string& named,
                                           const MeasurementSet& set);
+// A shipped topology with so many devices in a host and with what a text states of its network.
+[[nodiscard]] Topology topology_on(const ConfigStore& store, const std::string& name,
+                                   std::int64_t devices_per_host, const StatedNetwork& network);
+// Says that a GPU is priced on the topology of another one.
+[[nodiscard]] std::string stand_in_warning(std::string_view gpu, std::string_view topology);
 // The shipped topology for a GPU's name, or that of the most similar GPU; "" if there is neither.
 [[nodiscard]] std::string_view topology_of_gpu(std::string_view gpu);
 // Whether that topology describes this very GPU, rather than the most similar one.

@@ -7,6 +7,7 @@
 #include "costmodel/base/text.h"
 #include "runner/base/read_file.h"
 #include "runner/config/read_json.h"
+#include "runner/evaluation/validation.h"
 
 namespace shardlab {
 namespace {
@@ -21,28 +22,31 @@ bool has(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
 }
 
-// A GPU as rows spell it, with its topology and the name under which terms know it.
-struct GpuRow {
-  std::string_view part;  // a part of the GPU's name, in lower case
-  std::string_view topology;
-  std::string_view trait;
+// The topology of a row's GPU, and the name under which terms know the GPU.
+struct RowGpu {
+  std::string topology;
+  std::string trait;
 };
-// The first row that matches counts.
-constexpr GpuRow kGpus[] = {
-    {"gb300", "gb300", "gb300"},
-    {"gb200", "gb200", "gb200"},
-    {"b300", "b300", "b300"},
-    {"b200 power", "b200", "b200-limited"},
-    {"b200", "b200", "b200"},
-    {"h200", "h200", "h200"},
-    {"hbm2e", "h100-hbm2e", "h100-hbm2e"},
-    {"h100", "h100", "h100"},
-    {"h800", "h100", "h100"},
-    {"a100-sxm4-40", "a100-40", "a100-40"},
-    {"a100 40", "a100-40", "a100-40"},
-    {"a100-40", "a100-40", "a100-40"},
-    {"a100", "a100", "a100"},
-};
+
+// The GPUs to which the terms of `steps` are fitted.
+constexpr std::string_view kGpus[] = {"a100",  "a100-40", "b200", "b300",
+                                      "gb200", "gb300",   "h100", "h200"};
+
+RowGpu gpu_of(const StepRow& row) {
+  const std::string topology(topology_of_gpu(row.gpu));
+  if (std::find(std::begin(kGpus), std::end(kGpus), topology) == std::end(kGpus)) {
+    throw InputError(
+        "the GPU \"" + row.gpu +
+        "\" is not known; valid: names with A100, H100, H200, B200, B300, GB200 or GB300");
+  }
+  const std::string text = lower(row.gpu);
+  // PCIe cards have HBM2e too, but H100 PCIe is not the GPU of that topology.
+  if (topology == "h100" && has_own_topology(row.gpu) && has(text, "hbm2e")) {
+    return {"h100-hbm2e", "h100-hbm2e"};
+  }
+  if (topology == "b200" && has(text, "b200 power")) return {topology, "b200-limited"};
+  return {topology, topology};
+}
 
 Precision precision_of(const StepRow& row) {
   const std::string text = lower(row.precision);
@@ -286,17 +290,14 @@ PublishedRun published_run(const StepRow& row, const RecipeBook& book) {
   if (!row.tokens_per_s_per_gpu) throw InputError("tokens_per_s_per_gpu is not given");
   if (!row.seq) throw InputError("the length of the sequence (seq) is not given");
   if (!row.micro_batch) throw InputError("micro_batch is not given");
-  const std::string gpu = lower(row.gpu);
-  const auto* found = std::find_if(std::begin(kGpus), std::end(kGpus),
-                                   [&](const GpuRow& each) { return has(gpu, each.part); });
-  if (found == std::end(kGpus)) {
-    throw InputError(
-        "the GPU \"" + row.gpu +
-        "\" is not known; valid: names with A100, H100, H200, B200, B300, GB200 or GB300");
-  }
-  out.topology = found->topology;
-  if (found->topology == "h100" && has(lower(row.inter_host), "roce")) out.topology = "h100-roce";
+  const RowGpu gpu = gpu_of(row);
+  out.topology = gpu.topology;
   out.devices_per_host = row.gpus_per_host.value_or(8);
+  out.network = stated_network(row.inter_host, out.devices_per_host);
+  const bool has_unknown_rate = !out.network.bandwidth_of_device;
+  if (has_unknown_rate && gpu.topology == "h100" && has(lower(row.inter_host), "roce")) {
+    out.topology = "h100-roce";
+  }
 
   TrainingRun& run = out.run;
   run.shape = shape_of(row);
@@ -319,7 +320,7 @@ PublishedRun published_run(const StepRow& row, const RecipeBook& book) {
   run.sends_once = !recipe["dispatcher"].empty() && recipe["dispatcher"] != "alltoall";
   if (recipe["mtp"] == "1") run.shape.predicted_tokens = 1;
   out.traits = {
-      {"gpu", std::string(found->trait)},
+      {"gpu", gpu.trait},
       {"source", row.source},
       {"software", row.software},
       {"execution", std::string(name_of(run.execution))},

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "costmodel/base/csv.h"
+#include "costmodel/measurements/stated_network.h"
 #include "costmodel/measurements/step_rows.h"
 #include "costmodel/topology.h"
 #include "strategies/training/step_terms.h"
@@ -28,8 +29,9 @@ using RecipeBook = CsvTable;
 
 struct PublishedRun {
   TrainingRun run;
-  std::string topology;  // a shipped name
+  std::string topology;  // a shipped name, of the row's GPU or of the most similar one
   std::int64_t devices_per_host = 8;
+  StatedNetwork network;  // what inter_host states
   RunTraits traits;
 };
 

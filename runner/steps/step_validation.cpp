@@ -1,6 +1,7 @@
 #include "runner/steps/step_validation.h"
 
 #include <map>
+#include <tuple>
 
 #include "costmodel/base/error.h"
 
@@ -17,17 +18,17 @@ ExpressedSteps express_steps(std::span<const StepRow> rows, const StepModelChoic
     std::shared_ptr<const CostModel> collectives;
     std::shared_ptr<const ComputeModel> kernels;
   };
-  std::map<std::pair<std::string, std::int64_t>, Models> models;
+  std::map<std::tuple<std::string, std::int64_t, std::string>, Models> models;
   ExpressedSteps out;
   for (const StepRow& row : rows) {
     try {
       ExpressedStep step;
       step.row = row;
       step.published = published_run(row, book);
-      Models& made = models[{step.published.topology, step.published.devices_per_host}];
+      Models& made =
+          models[{step.published.topology, step.published.devices_per_host, row.inter_host}];
       if (made.topology == nullptr) {
-        made.topology = std::make_shared<const Topology>(
-            topology_of(step.published.topology, step.published.devices_per_host));
+        made.topology = std::make_shared<const Topology>(topology_of(step.published));
         made.collectives =
             choices.straggler.decorate(make_collective_model(choices.collectives, *made.topology));
         made.kernels = make_compute_model(choices.kernels, *made.topology);

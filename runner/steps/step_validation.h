@@ -39,9 +39,8 @@ struct ExpressedSteps {
   std::vector<ExpressedStep> steps;
   std::vector<NotExpressed> not_expressed;
 };
-// The topology of this name with so many devices in a host.
-using StepTopologies =
-    std::function<Topology(const std::string& name, std::int64_t devices_per_host)>;
+// The topology of a run, with its devices in a host and its network.
+using StepTopologies = std::function<Topology(const PublishedRun&)>;
 struct StepModelChoices {
   const ModelChoice& collectives;
   const ModelChoice& kernels;

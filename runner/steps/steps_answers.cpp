@@ -12,6 +12,7 @@
 #include "runner/base/text_table.h"
 #include "runner/config/read_json.h"
 #include "runner/evaluation/validation.h"
+#include "runner/steps/row_warnings.h"
 
 namespace shardlab {
 namespace {
@@ -167,21 +168,21 @@ LoadedSteps load_steps(const std::string& file, const std::string& stack,
   loaded.stack = store.stack(stack);
   loaded.terms = step_terms_of(loaded.stack);
   expect_step_prices(loaded.stack, stack);
-  const StepTopologies topology_of = [&](const std::string& name, std::int64_t devices) {
-    // A topology that is given another number of devices in a host loses its scale-up domain, so
-    // that the number is given only where it differs.
-    Topology whole = store.topology(name);
-    return whole.devices_per_host() == devices ? whole : store.topology(name, devices);
+  const StepTopologies topology_of = [&](const PublishedRun& run) {
+    return topology_on(store, run.topology, run.devices_per_host, run.network);
   };
   loaded.steps = express_steps(
       rows, {loaded.stack.collective_model, loaded.stack.compute_model, loaded.stack.straggler},
       topology_of, read_recipe_book(configs_root()));
+  // The texts of the shipped rows are known (configs/steptimes/README.md).
+  if (path != shipped) loaded.warnings = row_warnings(loaded.steps.steps);
   return loaded;
 }
 
 nlohmann::json steps_json(const LoadedSteps& loaded, const std::vector<StepResult>& results) {
   nlohmann::json out = summary_json(pointers_to(results));
   out["stack"] = loaded.stack.name;
+  out["warnings"] = loaded.warnings;
   out["rows"] = loaded.steps.steps.size() + loaded.steps.not_expressed.size();
   out["expressed"] = results.size();
   out["not_expressed"] = nlohmann::json::array();
@@ -258,6 +259,7 @@ nlohmann::json step_calibration_json(const LoadedSteps& loaded, const StepCalibr
                                      const std::vector<StepResult>& results) {
   const ErrorSummary summary = summarize_errors(errors_of(pointers_to(results)));
   nlohmann::json out = {{"model", "steps"},
+                        {"warnings", loaded.warnings},
                         {"rows_used", fit.rows},
                         {"residuals",
                          {{"median_ape_percent", or_null(summary.median_ape_percent)},

@@ -25,6 +25,7 @@ struct LoadedSteps {
   Stack stack;
   StepTerms terms;
   ExpressedSteps steps;
+  std::vector<std::string> warnings;  // Which rows are priced on other hardware than they name.
 };
 
 // The terms of a stack. Throws ConfigError.

@@ -492,8 +492,62 @@ TEST(ValidateSteps, SaysTheSameInWords) {
             std::string::npos);
 }
 
+constexpr const char* kRowsOfNetworks =
+    "id,source_repo,framework,model,gpu,gpus_per_host,inter_host,gpus,fsdp,seq,micro_batch,compile,"
+    "act_ckpt,tokens_per_s_per_gpu\n";
+std::string row_on(const std::string& id, const std::string& gpu, const std::string& inter_host,
+                   int gpus = 16) {
+  const std::string ranks = std::to_string(gpus);
+  return id + ",x/y,torchtitan,llama3-8b," + gpu + ",8,\"" + inter_host + "\"," + ranks + "," +
+         ranks + ",4096,1,yes,selective,5000\n";
+}
+
+// A row is predicted on the network that it states, as `--set` would say it.
+TEST(ValidateSteps, RowsHaveTheNetworkThatTheyState) {
+  const TemporaryFolder folder;
+  const auto tokens = [&](const std::string& inter_host, const Words& more = {}) {
+    folder.write("rows.csv", kRowsOfNetworks + row_on("a", "H100", inter_host));
+    const json out = json_of(with({"validate", "--steps", "rows.csv"}, more), folder.path());
+    return out["predictions"][0]["tokens_per_s_per_gpu"].get<double>();
+  };
+  const double usual = tokens("InfiniBand NDR 400 Gb/s a GPU");
+  EXPECT_EQ(tokens(""), usual);
+  EXPECT_EQ(tokens("RoCE 400 Gb/s a GPU"), usual);
+  const double quarter = tokens("InfiniBand, 200 Gb/s a host");
+  EXPECT_LT(quarter, 0.9 * usual);
+  EXPECT_EQ(tokens("", {"--set", "links.network.bandwidth_gb_per_s=3.125"}), quarter);
+  EXPECT_EQ(tokens("RoCE 100 Gb/s a GPU", {"--set", "links.network.bandwidth_gb_per_s=3.125"}),
+            quarter);
+  EXPECT_LT(tokens("Ethernet 25 Gb/s a host"), 0.5 * quarter);
+  EXPECT_LT(tokens("EFA, 4 x 100 Gb/s per node"), 0.9 * usual);
+}
+
+TEST(ValidateSteps, SaysWhichHardwareIsAssumed) {
+  const TemporaryFolder folder;
+  folder.write("rows.csv", kRowsOfNetworks + row_on("a", "H100", "carrier pigeons") +
+                               row_on("b", "H100", "") + row_on("c", "NVIDIA H100 PCIe", "", 8) +
+                               row_on("d", "GH200 96GB", "400 Gb/s a GPU") +
+                               row_on("e", "A100-SXM4 40 GB", "200 Gb/s a GPU"));
+  const std::vector<std::string> warnings = {
+      "no topology of the GPU \"NVIDIA H100 PCIe\" is shipped; h100 is used instead, for 1 row",
+      "column inter_host: found no rate of the network in 2 rows (\"\", \"carrier pigeons\"), so "
+      "that of the topology h100 is assumed, 50 GB/s a GPU; valid: a rate such as \"400 Gb/s a "
+      "GPU\", \"1600 Gb/s a host\" or \"8 x 200 Gb/s per node\""};
+  for (const char* command : {"validate", "calibrate"}) {
+    const Words words = {command, "--steps", "rows.csv"};
+    const ProcessResult text = run_shardlab(words, folder.path());
+    EXPECT_EQ(text.err, "shardlab: " + warnings[0] + "\nshardlab: " + warnings[1] + "\n");
+    EXPECT_EQ(json_of(words, folder.path())["warnings"], json(warnings));
+  }
+  const json out = json_of({"validate", "--steps", "rows.csv"}, folder.path());
+  ASSERT_EQ(out["not_expressed"].size(), 1U);
+  EXPECT_EQ(out["not_expressed"][0]["id"], "d");
+  EXPECT_LT(out["predictions"][3]["device_memory_gib"].get<double>(), 40.0);
+}
+
 TEST(ValidateSteps, ThePublishedRowsAreShipped) {
   const json out = json_of({"validate", "--steps", "published"});
+  EXPECT_EQ(out["warnings"], json::array());
   EXPECT_EQ(out["rows"], 347);
   EXPECT_EQ(out["expressed"].get<std::size_t>() + out["not_expressed"].size(), 347U);
   EXPECT_GE(out["expressed"], 340);

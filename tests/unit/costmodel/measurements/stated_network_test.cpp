@@ -23,6 +23,19 @@ TEST(StatedNetwork, BandwidthIsADevicesShareOfItsHost) {
   EXPECT_EQ(gb_per_s("InfiniBand, 100 Gb/s", 1), 12.5);
 }
 
+// The texts are those of step times, in configs/steptimes and of users.
+TEST(StatedNetwork, RatesAreThoseOfAGpuOrOfAHost) {
+  EXPECT_EQ(gb_per_s("RoCE 1600 Gb/s a host", 8), 25);
+  EXPECT_EQ(gb_per_s("RDMA 400 Gb/s a GPU", 8), 50);
+  EXPECT_EQ(gb_per_s("DGX H100 (400 Gb/s a GPU)", 8), 50);
+  EXPECT_EQ(gb_per_s("Ethernet 25 Gb/s a host", 8), 0.390625);
+  EXPECT_EQ(gb_per_s("2 x 200 Gb/s per GPU", 8), 50);
+  EXPECT_EQ(gb_per_s("100Gbps/node", 4), 3.125);
+  EXPECT_EQ(gb_per_s("Ethernet, 100 Gbit/s per server", 4), 3.125);
+  EXPECT_EQ(gb_per_s("400 Gb/s a rack", 8), -1);
+  EXPECT_EQ(gb_per_s("far below 400 Gb/s per GPU", 8), -1);
+}
+
 TEST(StatedNetwork, WhatIsNotStatedIsNotGuessed) {
   EXPECT_FALSE(stated_network("", 8).bandwidth_of_device.has_value());
   EXPECT_FALSE(stated_network("none (single node)", 8).bandwidth_of_device.has_value());

@@ -152,7 +152,8 @@ TEST(Validation, AGpuThatOnlyResemblesAShippedOneIsNamed) {
                                                            {"NVIDIA H100 NVL", "h100"},
                                                            {"H200-NVL", "h200"},
                                                            {"A100-PCIe-80GB", "a100"},
-                                                           {"NVIDIA A100-PCIE-40GB", "a100"},
+                                                           {"H800", "h100"},
+                                                           {"NVIDIA A100-PCIE-40GB", "a100-40"},
                                                            {"AMD Instinct MI325X", "mi300x"},
                                                            {"AMD Instinct MI350X", "mi355x"}};
   for (const auto& [gpu, topology] : kStandIns) {
@@ -166,6 +167,20 @@ TEST(Validation, AGpuThatOnlyResemblesAShippedOneIsNamed) {
                           "H100-SXM5 (NVLink)"}) {
     EXPECT_EQ(topology_for(store, "", set_of(gpu, 1, 4)).warning, "") << gpu;
   }
+}
+
+// What a user sets replaces what the source states.
+TEST(Validation, ChangesOfTheNetworkComeAfterWhatTheSourceStates) {
+  MeasurementSet set = set_of("H100-SXM5-80GB", 2, 16);
+  set.inter = "EFA, 32 x 100 Gb/s per node";
+  const auto network_under = [&](std::vector<Override> changes) {
+    const ConfigStore store(configs_root(), std::move(changes));
+    return topology_for(store, "", set).topology.links().back();
+  };
+  EXPECT_EQ(network_under({}).bandwidth.value(), 50);
+  const LinkLevel changed = network_under({Override::parse("links.network.bandwidth_gb_per_s=5")});
+  EXPECT_EQ(changed.bandwidth.value(), 5);
+  EXPECT_EQ(changed.latency.value(), network_under({}).latency.value());
 }
 
 TEST(Validation, ASourceThatNamesSharpHasANetworkThatReduces) {

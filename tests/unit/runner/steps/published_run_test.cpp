@@ -79,19 +79,44 @@ TEST(PublishedRun, GpusHaveTheirTopologies) {
       {"A100-SXM4-40GB", "a100-40", "a100-40"},
       {"A100-SXM4-80GB", "a100", "a100"},
       {"GB200 NVL72", "gb200", "gb200"},
-      {"B200", "b200", "b200"}};
+      {"B200", "b200", "b200"},
+      {"B200 power limited", "b200", "b200-limited"},
+      // GPUs that no topology is of have that of the most similar one.
+      {"NVIDIA H100 PCIe", "h100", "h100"},
+      {"H100 PCIe 80GB HBM2e", "h100", "h100"},
+      {"NVIDIA H100 NVL", "h100", "h100"},
+      {"H800", "h100", "h100"},
+      {"NVIDIA A100-PCIE-40GB", "a100-40", "a100-40"},
+      {"A100-SXM4 40 GB", "a100-40", "a100-40"}};
   for (const auto& [gpu, topology, trait] : rows) {
     StepRow row = row_of();
     row.gpu = gpu;
     EXPECT_EQ(run_of(row).topology, topology) << gpu;
     EXPECT_EQ(run_of(row).traits.at("gpu"), trait) << gpu;
   }
+  for (const std::string gpu : {"MI300X", "GH200 96GB", "V100", ""}) {
+    StepRow row = row_of();
+    row.gpu = gpu;
+    EXPECT_EQ(error_of(row), "the GPU \"" + gpu +
+                                 "\" is not known; valid: names with A100, H100, H200, B200, "
+                                 "B300, GB200 or GB300");
+  }
+}
+
+TEST(PublishedRun, RowsStateTheirNetwork) {
   StepRow row = row_of();
-  row.gpu = "MI300X";
-  EXPECT_EQ(
-      error_of(row),
-      "the GPU \"MI300X\" is not known; valid: names with A100, H100, H200, B200, B300, GB200 "
-      "or GB300");
+  const auto gb_per_s = [&](const char* inter_host) {
+    row.inter_host = inter_host;
+    return run_of(row).network.bandwidth_of_device.value_or(GBps(-1)).value();
+  };
+  EXPECT_EQ(gb_per_s("RoCE 100 Gb/s a GPU"), 12.5);
+  EXPECT_EQ(run_of(row).topology, "h100");
+  EXPECT_EQ(gb_per_s("RoCE"), -1);
+  EXPECT_EQ(run_of(row).topology, "h100-roce");
+  EXPECT_EQ(gb_per_s("EFA, 4 x 100 Gb/s per node"), 6.25);
+  EXPECT_EQ(run_of(row).network.delay, 2.2);
+  row.gpus_per_host = 4;
+  EXPECT_EQ(gb_per_s("EFA, 4 x 100 Gb/s per node"), 12.5);
 }
 
 TEST(PublishedRun, PrecisionsAreReadInTheirSpellings) {

@@ -49,8 +49,8 @@ ExpressedSteps express(const std::vector<StepRow>& rows) {
   const RecipeBook book = read_csv("source_repo,model\n", "recipes.csv");
   return express_steps(
       rows, {stack.collective_model, stack.compute_model, stack.straggler},
-      [](const std::string& name, std::int64_t devices) {
-        return shipped().topology(name, devices);
+      [](const PublishedRun& run) {
+        return shipped().topology(run.topology, run.devices_per_host);
       },
       book);
 }
