@@ -613,7 +613,7 @@ void print_steps(const ValidateArguments& arguments, Session& session) {
   const LoadedSteps loaded = load_steps(
       arguments.steps, arguments.stack.empty() ? std::string(kStepStack) : arguments.stack,
       session.store());
-  if (!session.quiet && !session.json()) print_warnings(loaded.warnings);
+  if (!session.json()) print_warnings(loaded.warnings);
   if (arguments.scoreboard) {
     if (session.json() || arguments.max_median_ape_percent) {
       throw InputError(

@@ -611,13 +611,13 @@ TEST(StepPrediction, SizesThatDoNotFitAreRefused) {
 
 TEST(StepPrices, AGroupThatDoesNotFillItsLastHostHasTheFewestRanksThere) {
   const Topology h100 = testing_support::topology_with(8);
-  EXPECT_EQ(span_of(12, 1, h100).ranks_per_host, 4);
-  EXPECT_EQ(span_of(9, 1, h100).ranks_per_domain, 1);
-  EXPECT_EQ(span_of(16, 1, h100).ranks_per_host, 8);
-  EXPECT_EQ(span_of(16, 2, h100).ranks_per_host, 4);
+  EXPECT_EQ(span_of({12, 1}, 12, h100).ranks_per_host, 4);
+  EXPECT_EQ(span_of({9, 1}, 9, h100).ranks_per_domain, 1);
+  EXPECT_EQ(span_of({16, 1}, 16, h100).ranks_per_host, 8);
+  EXPECT_EQ(span_of({16, 2}, 32, h100).ranks_per_host, 4);
   const Topology racks = testing_support::domain_topology(72);
-  EXPECT_EQ(span_of(80, 1, racks).ranks_per_domain, 8);
-  EXPECT_EQ(span_of(80, 1, racks).ranks_per_host, 4);
+  EXPECT_EQ(span_of({80, 1}, 80, racks).ranks_per_domain, 8);
+  EXPECT_EQ(span_of({80, 1}, 80, racks).ranks_per_host, 4);
 }
 
 }  // namespace step_prediction_test
