@@ -134,6 +134,13 @@ std::string network_text(const CfnProblem& problem, const ExactSolution& solutio
   return out;
 }
 
+// Leaves out the margins of values with which no assignment costs less than the limit.
+void keep_margins_below(double below, ExactSolution& solution) {
+  for (double& margin : solution.margins) {
+    if (!(solution.objective + margin < below)) margin = kForbidden;
+  }
+}
+
 }  // namespace
 
 void solve_network(const SolveNetworkArguments& arguments, Session& session) {
@@ -147,7 +154,8 @@ void solve_network(const SolveNetworkArguments& arguments, Session& session) {
   options.jobs = session.threads();
   options.margins = arguments.margins;
   options.best = arguments.best;
-  const ExactSolution solution = ExactSolver(problem.network).solve(options);
+  ExactSolution solution = ExactSolver(problem.network).solve(options);
+  keep_margins_below(problem.below, solution);
   times.solve_ms = solving.ms();
   const bool solved = solution.feasible && solution.objective < problem.below;
   if (!solved) session.exit_code = kGateSaidNo;

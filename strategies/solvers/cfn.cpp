@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "costmodel/base/error.h"
@@ -43,8 +44,9 @@ class Reader {
     problem.finish();
     read_variables();
     const json& functions = reader_.value("functions");
-    if (!functions.is_object()) {
-      reader_.place("functions").fail("found " + describe_json(functions) + "; valid: an object");
+    if (!functions.is_object() && !functions.is_array()) {
+      reader_.place("functions")
+          .fail("found " + describe_json(functions) + "; valid: an object, or an array");
     }
     // Functions that share the costs of another one are read last.
     for (const bool sharing : {false, true}) {
@@ -296,6 +298,38 @@ CfnProblem read_cfn(const json& document, const JsonPlace& place) {
   return Reader(document, place).read();
 }
 
+namespace {
+
+// A name as toulbar2 reads it. It ends a name at white space and at the format's own marks, even
+// within quotes, and refuses names that begin with a digit.
+std::string name_for_toulbar2(std::string_view name) {
+  std::string out;
+  for (const char c : name) {
+    constexpr std::string_view kMarks = ",[]{}:\"\\";
+    constexpr std::string_view kInstead = ";()()=__";
+    const std::size_t mark = kMarks.find(c);
+    const bool is_blank = static_cast<unsigned char>(c) <= ' ';
+    out += mark != std::string_view::npos ? kInstead[mark] : is_blank ? '_' : c;
+  }
+  const bool begins_well = !out.empty() && (out[0] < '0' || out[0] > '9');
+  return begins_well ? out : "_" + out;
+}
+
+// The names as toulbar2 reads them, in order; names that would become equal are numbered.
+std::vector<std::string> names_for_toulbar2(const std::vector<std::string>& names) {
+  std::set<std::string> taken;
+  std::vector<std::string> out;
+  for (const std::string& name : names) {
+    const std::string wanted = name_for_toulbar2(name);
+    std::string given = wanted;
+    for (int i = 2; !taken.insert(given).second; ++i) given = wanted + "_" + std::to_string(i);
+    out.push_back(std::move(given));
+  }
+  return out;
+}
+
+}  // namespace
+
 std::string write_cfn(const CostNetwork& network, const std::string& name) {
   if (!network.budgets().empty()) {
     throw InputError("toulbar2's format can't express the network's budgets");
@@ -326,28 +360,36 @@ std::string write_cfn(const CostNetwork& network, const std::string& name) {
     }
     return out;
   };
-  std::string out = "{\"problem\":{\"name\":" + quoted(name) + ",\"mustbe\":\"<" +
-                    format_fixed(limit, kDigits) + "\"},\n\"variables\":{";
+  std::vector<std::string> variables;
+  for (int v = 0; v < network.variables(); ++v) variables.push_back(network.name(v));
+  variables = names_for_toulbar2(variables);
+  std::vector<std::vector<std::string>> values;
+  for (const std::vector<std::string>& domain : network.domains()) {
+    values.push_back(names_for_toulbar2(domain));
+  }
+  std::string out = "{\"problem\":{\"name\":" + quoted(name_for_toulbar2(name)) +
+                    ",\"mustbe\":\"<" + format_fixed(limit, kDigits) + "\"},\n\"variables\":{";
   for (int v = 0; v < network.variables(); ++v) {
-    out += (v == 0 ? "\n" : ",\n") + quoted(network.name(v)) + ":[";
+    out += (v == 0 ? "\n" : ",\n") + quoted(variables[to_index(v)]) + ":[";
     for (int x = 0; x < network.values(v); ++x) {
-      out += (x == 0 ? "" : ",") + quoted(network.value_name(v, x));
+      out += (x == 0 ? "" : ",") + quoted(values[to_index(network.domain(v))][to_index(x)]);
     }
     out += "]";
   }
   out += "},\n\"functions\":{\n\"constant\":{\"scope\":[],\"costs\":[" +
          format_fixed(network.constant(), kDigits) + "]}";
   for (int v = 0; v < network.variables(); ++v) {
-    out += ",\n\"v" + std::to_string(v) + "\":{\"scope\":[" + quoted(network.name(v)) +
+    out += ",\n\"v" + std::to_string(v) + "\":{\"scope\":[" + quoted(variables[to_index(v)]) +
            "],\"costs\":[" + numbers(network.costs(v)) + "]}";
   }
   std::vector<std::string> texts;
   for (const CostTable& table : network.tables()) texts.push_back(numbers(table.costs));
   for (std::size_t e = 0; e < network.edges().size(); ++e) {
     const CostEdge& edge = network.edges()[e];
-    out += ",\n\"e" + std::to_string(e) + "\":{\"scope\":[" + quoted(network.name(edge.first)) +
-           "," + quoted(network.name(edge.second)) + "],\"costs\":[" + texts[to_index(edge.table)] +
-           "]}";
+    out += ",\n\"e" + std::to_string(e) + "\":{\"scope\":[" +
+           quoted(variables[to_index(edge.first)]) + "," +
+           quoted(variables[to_index(edge.second)]) + "],\"costs\":[" +
+           texts[to_index(edge.table)] + "]}";
   }
   return out + "}}\n";
 }

@@ -122,6 +122,36 @@ TEST(SolveNetworkCommand, CostsBelowTheLimitOrNothing) {
   EXPECT_NE(result.out.find("infeasible: "), std::string::npos) << result.out;
 }
 
+// A value with which no assignment costs less than the limit is no other value.
+TEST(SolveNetworkCommand, MarginsKeepToTheLimit) {
+  const std::string problem = R"({"problem":{"name":"p","mustbe":"<5.0"},
+      "variables":{"x":["a","b"],"y":["a","b"]},"functions":{
+          "f":{"scope":["x"],"costs":[0.0,3.0]},
+          "h":{"scope":["x","y"],"costs":[0.0,0.0,3.0,3.0]}}})";
+  const auto margins = [&](const std::string& text) {
+    const json found =
+        json::parse(solve(text, {"--margins", "--format", "json", "--no-timing"}).out);
+    return json{found["assignment"][0]["margin_us"], found["assignment"][1]["margin_us"]};
+  };
+  EXPECT_EQ(margins(problem), (json{nullptr, 0.0}));
+  EXPECT_EQ(margins(replaced(problem, "<5.0", "<6.0")), (json{nullptr, 0.0}));
+  EXPECT_EQ(margins(replaced(problem, "<5.0", "<6.1")), (json{6.0, 0.0}));
+  const ProcessResult text = solve(problem, {"--margins", "--no-timing"});
+  EXPECT_NE(text.out.find("  x         a            0  no other value\n"), std::string::npos)
+      << text.out;
+}
+
+// toulbar2 takes functions without names.
+TEST(SolveNetworkCommand, FunctionsMayBeAnArray) {
+  const std::string problem = R"({"problem":{"name":"p"},"variables":{"x":["a","b"]},
+      "functions":[{"scope":["x"],"costs":[2.0,0.5]},{"scope":[],"costs":[1.0]}]})";
+  const ProcessResult result = solve(problem, {"--format", "json", "--no-timing"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(json::parse(result.out)["objective_us"], 1.5);
+  EXPECT_EQ(error_of(replaced(problem, R"("scope":[],"costs":[1.0])", R"("scope":["z"])")),
+            "shardlab: p.cfn:/functions/1/scope/0: found \"z\"; valid: the name of a variable\n");
+}
+
 TEST(SolveNetworkCommand, MessagesNameThePlaceAndWhatIsValid) {
   const auto with = [](const std::string& from, const std::string& to) {
     return error_of(replaced(kProblem, from, to));

@@ -6,12 +6,17 @@
 #include <filesystem>
 #include <sstream>
 
+#include "runner/config/configs.h"
 #include "runner/config/read_json.h"
+#include "strategies/programs/program_prices.h"
+#include "strategies/programs/program_strategies.h"
+#include "strategies/programs/sharding_network.h"
 #include "strategies/solvers/cfn.h"
 #include "strategies/solvers/exact.h"
 #include "tests/support/autoparallel_instance.h"
 #include "tests/support/process.h"
 #include "tests/support/random_networks.h"
+#include "tests/support/shipped.h"
 
 namespace shardlab {
 namespace toulbar2_test {
@@ -136,6 +141,54 @@ TEST(Toulbar2, AgreesOnAnInfeasibleNetwork) {
   network.add_variable("y", domain, std::vector<double>{kForbidden, 0});
   network.add_edge(0, 1, network.add_table(2, 2, {0, kForbidden, kForbidden, 0}));
   expect_equal(network);
+}
+
+// Programs have names of layouts with commas and brackets, and nodes that are called as they like.
+TEST(Toulbar2, ReadsTheNamesOfPrograms) {
+  if (!has_toulbar2()) GTEST_SKIP() << "toulbar2 is not installed: scripts/setup";
+  CostNetwork odd;
+  const int domain = odd.add_domain({"RR<-RR,R", "RR<-RR,RR", "RR<-RR;RR",
+                                     "_S(0,32000)R<-S(0)[1]S(0)[0]", "_S(0,32000)R<-S(0)(1)S(0)(0)",
+                                     "32000", "_32000", "a b", "a_b", "{x}:\"y\\"});
+  std::vector<double> costs(10);
+  for (std::size_t x = 0; x < costs.size(); ++x) costs[x] = static_cast<double>(x % 7) + 0.5;
+  for (const char* name : {"0", "_0", "w[0]", "w(0)", "w 0", "layers.0:w,1"}) {
+    odd.add_variable(name, domain, costs);
+  }
+  expect_equal(odd);
+
+  const ConfigStore store = testing_support::shipped();
+  const Topology topology = store.topology("h100");
+  const Stack stack = store.stack("alpha-beta");
+  const DeviceMesh mesh = DeviceMesh::parse("2x2");
+  StackEvaluator evaluator(stack, topology);
+  const Program program = store.program("mlp");
+  const ProgramStrategies strategies =
+      enumerate_strategies(program, mesh,
+                           {.rules = stack.rules.set_for("solve"),
+                            .strided = false,
+                            .links = links_of(evaluator.on(mesh))});
+  const ProgramPrices prices(program, strategies, evaluator, mesh, 1);
+  const CostNetwork network = network_of(make_problem(program, mesh, strategies, prices));
+  const std::string text = write_cfn(network, program.name);
+  ASSERT_NE(text.find("RR<-RR;RR"), std::string::npos);
+  expect_equal(network);
+}
+
+// Names that toulbar2 would read as one stay different.
+TEST(Cfn, NamesStayDifferent) {
+  CostNetwork network;
+  const int domain = network.add_domain({"a,b", "a;b", "a;b_2", "1", "_1"});
+  network.add_variable("x[0]", domain, std::vector<double>{3, 2, 1, 4, 5});
+  network.add_variable("x(0)", domain, std::vector<double>{3, 2, 4, 1, 5});
+  const CfnProblem read =
+      read_cfn(parse_json(strict_cfn(write_cfn(network, "a,b")), "g.cfn"), {"g.cfn", ""});
+  EXPECT_EQ(read.name, "a;b");
+  EXPECT_EQ(read.network.name(0), "x(0)");
+  EXPECT_EQ(read.network.name(1), "x(0)_2");
+  EXPECT_EQ(read.network.domain_names(0),
+            (std::vector<std::string>{"a;b", "a;b_2", "a;b_2_2", "_1", "_1_2"}));
+  EXPECT_EQ(ExactSolver(read.network).solve().objective, 2.0);
 }
 
 TEST(Cfn, WhatIsWrittenReadsBack) {
