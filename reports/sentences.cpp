@@ -70,7 +70,7 @@ std::string validation_sentence(const ValidationRecord& record) {
 std::string solution_sentence(const SolutionRecord& record) {
   const std::string what = code(record.program) + " on " + code(record.mesh);
   if (!record.objective_us) {
-    return what + " has no plan under " + code(record.stack) + ": " + record.infeasible + ".";
+    return what + " got no plan under " + code(record.stack) + ": " + record.infeasible + ".";
   }
   const std::string proof = (record.optimal ? ", proved optimal" : ", not proved optimal") +
                             constraints_text(record.constraints);

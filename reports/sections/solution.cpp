@@ -34,7 +34,7 @@ Figures figures_of(const SolutionRecord& record) {
         record.objective_us ? duration_text(total) : "none",
         is_step ? parts_text : "all nodes, one step"},
        {"Proof", record.optimal ? "optimal" : "not proved",
-        record.objective_us ? "lower bound " + duration_text(total - gap) : "infeasible"}}};
+        record.objective_us ? "lower bound " + duration_text(total - gap) : "no plan"}}};
   if (is_step) {
     const std::string interval = interval_text(record.step_low_us, record.step_high_us);
     figures.figures.push_back(
@@ -325,7 +325,7 @@ SectionContent render(const SolutionRecord& record) {
   content.blocks.emplace_back(figures_of(record));
   for (const std::string& note : record.notes) content.blocks.emplace_back(Paragraph{note});
   if (!record.objective_us) {
-    content.answer = "There is no plan: " + record.infeasible + ".";
+    content.answer = "The search ended without a plan: " + record.infeasible + ".";
     return content;
   }
   if (const std::string text = executed_text(record); !text.empty()) {

@@ -119,8 +119,9 @@ void add_constraints(const Command& command, SolveProgramArguments& program) {
   program.replicas.add(command);
   command
       .option("--time-limit", program.time_limit_s,
-              "seconds for bounds and search, after which the best plan so far is taken, with a "
-              "proved bound on what an optimum could save; pricing is not counted")
+              "seconds for bounds, search and margins, after which the best plan so far is taken, "
+              "with a proved bound on what an optimum could save, and margins that are not known "
+              "are left out; pricing is not counted")
       .check(number_from(0.0, 1e6));
 }
 

@@ -6,71 +6,62 @@
 #include <utility>
 
 #include "costmodel/base/index.h"
+#include "costmodel/base/text.h"
 #include "reports/number_text.h"
+#include "runner/solve/fit_branching.h"
+#include "runner/solve/held_bytes.h"
 #include "runner/solve/solution_text.h"
 #include "strategies/programs/sharding_network.h"
+#include "strategies/solvers/greedy_walk.h"
 
 namespace shardlab {
 namespace {
 
-// Bytes by node and value.
-using Weights = std::vector<std::vector<double>>;
-
-// The bytes that each value of a node holds at least while a task runs, whatever the values of the
-// other nodes are.
-Weights weights_at(const PricedProgram& priced, const ModelBlocks& blocks, const TrainingStep& step,
-                   int task) {
-  const ProgramStrategies& strategies = priced.strategies;
-  Weights weights(priced.program.nodes.size());
-  for (const StepBuffer& buffer : step.buffers) {
-    const bool lives = buffer.made_by >= 0 && buffer.made_by <= task && task <= buffer.last_use;
-    if (!lives || !buffer.read_as) continue;
-    const auto [n, output] = *buffer.read_as;
-    // Once the backward pass may gather a weight, some assignments no longer need it as it was.
-    if (blocks.is_weight[n] && task >= step.gathered_again[n]) continue;
-    const NodeClass& own = strategies.of(n);
-    std::vector<double>& bytes = weights[n];
-    bytes.resize(own.strategies, 0.0);
-    const TensorMeta& meta = priced.program.nodes[n].outputs[output];
-    for (std::size_t v = 0; v < own.strategies; ++v) {
-      const Placements& layout = strategies.layouts[strategies.layout(own, v, output)];
-      bytes[v] += itemsize(meta.dtype) *
-                  element_count(largest_local_shape(meta.shape, layout, priced.mesh));
-    }
-  }
-  // Parameters, buffers and the optimizer's state.
-  std::vector<double> per_element(priced.program.nodes.size(), 0.0);
-  for (std::size_t n = 0; n < per_element.size(); ++n) {
-    const ProgramNode& node = priced.program.nodes[n];
-    if (node.kind != NodeKind::kParameter && node.kind != NodeKind::kBuffer) continue;
-    per_element[n] = itemsize(node.outputs[0].dtype);
-  }
-  for (const auto& [source, gradient] : priced.program.pairs) {
-    const bool learns = priced.program.nodes[source].kind == NodeKind::kParameter &&
-                        priced.program.nodes[gradient].kind == NodeKind::kGradient;
-    if (!learns) continue;
-    per_element[source] += adam_bytes_per_element(priced.program.nodes[source].outputs[0].dtype);
-  }
-  for (std::size_t n = 0; n < per_element.size(); ++n) {
-    if (per_element[n] <= 0.0) continue;
-    const NodeClass& own = strategies.of(n);
-    const Shape& shape = priced.program.nodes[n].outputs[0].shape;
-    weights[n].resize(own.strategies, 0.0);
-    for (std::size_t v = 0; v < own.strategies; ++v) {
-      const Placements& layout = strategies.layouts[strategies.layout(own, v, 0)];
-      weights[n][v] +=
-          per_element[n] * element_count(largest_local_shape(shape, layout, priced.mesh));
-    }
-  }
-  return weights;
-}
-
-void add(Weights& sum, const Weights& more) {
+void add(BytesByValue& sum, const BytesByValue& more) {
   sum.resize(more.size());
   for (std::size_t n = 0; n < more.size(); ++n) {
     sum[n].resize(std::max(sum[n].size(), more[n].size()), 0.0);
     for (std::size_t v = 0; v < more[n].size(); ++v) sum[n][v] += more[n][v];
   }
+}
+
+// Why no plan fits. Where the device's memory and the smallest peak would read alike, both are told
+// to the byte.
+std::string misfit_text(bool is_proved, double most, double least_peak) {
+  const bool read_alike = reports::bytes_text(most) == reports::bytes_text(least_peak);
+  const auto text = [&](double bytes) {
+    return read_alike ? format_fixed(bytes, 0) + " bytes" : reports::bytes_text(bytes);
+  };
+  return (is_proved
+              ? "no plan fits into " + text(most)
+              : "no plan was found that fits into " + text(most) + ", though there may be one") +
+         "; the smallest peak of those that were tried is " + text(least_peak);
+}
+
+// The optimum's problem and network, with a plan that fits and a bound on all such plans.
+FoundPlan with_plan(FoundPlan optimum, const TriedPlan& plan, double bound) {
+  ExactSolution& solution = optimum.solution;
+  solution.assignment = plan.assignment;
+  solution.objective = plan.objective;
+  solution.lower_bound = std::min(bound, plan.objective);
+  solution.optimal = solution.objective - solution.lower_bound <= 1e-9 * solution.objective;
+  solution.best = {{plan.assignment, plan.objective}};
+  optimum.step = plan.step;
+  optimum.is_optimum_of_network = false;
+  return optimum;
+}
+
+FoundPlan without_plan(FoundPlan optimum, bool is_proved, double most, const TriedPlans& tried) {
+  optimum.misfit = misfit_text(is_proved, most, tried.least_peak_bytes());
+  optimum.is_misfit_proved = is_proved;
+  optimum.solution.feasible = false;
+  return optimum;
+}
+
+// The cheapest of the plans in a network with other costs.
+const Assignment& cheapest_in(const CostNetwork& network, const std::vector<TriedPlan>& plans) {
+  const auto cost = [&](const TriedPlan& plan) { return network.cost(plan.assignment); };
+  return std::ranges::min_element(plans, {}, cost)->assignment;
 }
 
 }  // namespace
@@ -87,46 +78,88 @@ FoundPlan PlanSearch::best(ProblemOptions options, const StepOptions& step_optio
   found.solution =
       ExactSolver(*found.network)
           .solve({.jobs = options_.jobs, .patience = options_.patience, .known = options_.known});
-  if (found.solution.feasible) found.step = figures(found.solution.assignment, step_options);
+  if (found.solution.feasible)
+    found.step = figures_if_it_runs(planner_, found.solution.assignment, step_options);
   return found;
-}
-
-std::optional<StepFigures> PlanSearch::figures(const Assignment& assignment,
-                                               const StepOptions& step_options) const {
-  try {
-    return planner_.figures(assignment, step_options);
-  } catch (const LimitError&) {
-    throw;
-  } catch (const InputError&) {
-    return std::nullopt;
-  }
 }
 
 FoundPlan PlanSearch::best_that_fits(const ProblemOptions& options,
                                      const StepOptions& step_options) {
   FoundPlan optimum = best(options, step_options);
   if (!optimum.step || optimum.fits()) return optimum;
-  if (!options_.has_all_strategies) return by_charges(std::move(optimum));
-  ProblemOptions with_budget = options;
-  with_budget.memory_budget_bytes = planner_.most_bytes();
-  try {
-    FoundPlan state_fits = best(with_budget, step_options);
-    if (!state_fits.solution.feasible || state_fits.fits()) return state_fits;
-    optimum.solution.lower_bound =
-        std::max(optimum.solution.lower_bound, state_fits.solution.lower_bound);
-  } catch (const LimitError&) {  // too entangled; charges do without
+  TriedPlans tried(*optimum.network, planner_, step_options);
+  tried.add(optimum.solution.assignment);
+  if (options_.has_all_strategies && !is_time_up()) {
+    ProblemOptions with_budget = options;
+    with_budget.memory_budget_bytes = planner_.most_bytes();
+    try {
+      FoundPlan state_fits = best(with_budget, step_options);
+      if (!state_fits.solution.feasible || state_fits.fits()) return state_fits;
+      optimum.solution.lower_bound =
+          std::max(optimum.solution.lower_bound, state_fits.solution.lower_bound);
+      tried.add(state_fits.solution.assignment);
+    } catch (const LimitError&) {  // too entangled; the other searches do without
+    }
   }
-  return by_charges(std::move(optimum));
+  try_small_plans(options, step_options, tried);
+  if (options_.has_all_strategies && ends_by_branching(optimum, tried)) return optimum;
+  return by_charges(std::move(optimum), tried);
 }
 
-FoundPlan PlanSearch::by_charges(FoundPlan optimum) const {
+void PlanSearch::try_small_plans(const ProblemOptions& options, const StepOptions& step_options,
+                                 TriedPlans& tried) const {
+  const GreedyWalk walk =
+      greedy_walk(tried.network(), sources_of(priced_.program, tried.all().front().assignment));
+  if (!walk.stuck && tried.network().is_feasible(walk.assignment)) tried.add(walk.assignment);
+  std::vector<ProblemOptions> small;
+  if (options_.has_all_strategies && !options.parameter_budget) {
+    small.push_back(options);
+    small.back().parameter_budget = 1.0 / static_cast<double>(priced_.mesh.size());
+  }
+  if (options_.recipes) {
+    for (const std::vector<LayoutMask>& masks : options_.recipes()) {
+      small.push_back(options);
+      small.back().masks.insert(small.back().masks.end(), masks.begin(), masks.end());
+    }
+  }
+  for (const ProblemOptions& own : small) {
+    // Each takes little time, so that they are tried until one fits even where there is none left.
+    const bool is_stopped = options_.patience.stop != nullptr && *options_.patience.stop;
+    if (is_stopped || (is_time_up() && tried.best() != nullptr)) return;
+    try {
+      const FoundPlan found = best(own, step_options);
+      if (found.solution.feasible) tried.add(found.solution.assignment);
+    } catch (const InputError&) {  // the masks contradict a pin, or it is too entangled
+    }
+  }
+}
+
+bool PlanSearch::ends_by_branching(FoundPlan& optimum, TriedPlans& tried) const {
+  // Status: assumed; each solve of a program of 100 nodes takes some milliseconds.
+  constexpr int kMostNodesInAll = 20'000;
+  constexpr int kFewestSolves = 100;
+  const int most_solves = kMostNodesInAll / std::max(optimum.network->variables(), 1);
+  if (most_solves < kFewestSolves || is_time_up()) return false;
+  FitBranching branching(
+      priced_, planner_, *optimum.network, optimum.step_options,
+      {.jobs = options_.jobs, .most_solves = most_solves, .patience = options_.patience});
+  const FitBranching::Result result = branching.run(tried);
+  if (result.is_complete) {
+    optimum =
+        tried.best() != nullptr
+            ? with_plan(std::move(optimum), *tried.best(), result.lower_bound)
+            : without_plan(std::move(optimum), !tries_recomputation_, planner_.most_bytes(), tried);
+    return true;
+  }
+  optimum.solution.lower_bound = std::max(optimum.solution.lower_bound, result.lower_bound);
+  return false;
+}
+
+FoundPlan PlanSearch::by_charges(FoundPlan optimum, TriedPlans& tried) const {
   const double most = planner_.most_bytes();
   double bound = optimum.solution.lower_bound;
-  double least_peak = optimum.step->memory.peak_bytes;
-  std::optional<ExactSolution> best;
-  StepFigures best_figures;
   // The charge is for the bytes at a few points of the step, each of which has room for `most`.
-  Weights charged;
+  BytesByValue charged;
   int points = 0;
   std::vector<int> charged_tasks;
   const auto charge_peak_of = [&](const Assignment& assignment, const StepFigures& figures) {
@@ -134,8 +167,8 @@ FoundPlan PlanSearch::by_charges(FoundPlan optimum) const {
     if (std::ranges::find(charged_tasks, task) != charged_tasks.end()) return;
     charged_tasks.push_back(task);
     ++points;
-    add(charged, weights_at(priced_, planner_.blocks(),
-                            planner_.step(assignment, optimum.step_options), task));
+    add(charged, bytes_held_at(priced_, planner_.blocks(),
+                               planner_.step(assignment, optimum.step_options), task));
   };
   const auto attempt = [&](double lambda) {
     ShardingProblem with_charges = *optimum.problem;
@@ -149,53 +182,39 @@ FoundPlan PlanSearch::by_charges(FoundPlan optimum) const {
     constexpr double kGap = 1e-3;
     Patience patience = options_.patience;
     patience.gap = kGap;
-    ExactSolution solution =
-        ExactSolver(network).solve({.jobs = options_.jobs, .explain = false, .patience = patience});
+    const ExactSolution solution =
+        ExactSolver(network).solve({.jobs = options_.jobs,
+                                    .explain = false,
+                                    .patience = patience,
+                                    .known = cheapest_in(network, tried.all())});
     bound = std::max(bound, solution.lower_bound - lambda * points * most);
-    // A plan that can't run counts as one that does not fit, as the optimum.
-    StepFigures figures =
-        this->figures(solution.assignment, optimum.step_options).value_or(*optimum.step);
-    least_peak = std::min(least_peak, figures.memory.peak_bytes);
-    solution.objective = optimum.network->cost(solution.assignment);
-    if (figures.fits() && (!best || solution.objective < best->objective)) {
-      best = solution;
-      best_figures = figures;
-    }
-    return std::pair(std::move(solution.assignment), std::move(figures));
+    return tried.add(solution.assignment);
   };
   charge_peak_of(optimum.solution.assignment, *optimum.step);
   // From a charge of a hundredth of the objective for what is too much, up by factors of four.
-  double above = 0.01 * optimum.solution.objective / (optimum.step->memory.peak_bytes - most);
+  // What is too much counts as a thousandth of the memory at least, so that a charge is in
+  // proportion where a few bytes are too much.
+  const double too_much = std::max(optimum.step->memory.peak_bytes - most, 1e-3 * most);
+  double above = 0.01 * optimum.solution.objective / too_much;
   double below = 0.0;  // the highest charge under which a plan was too large
   constexpr int kRaises = 14;
   bool found = false;
   for (int i = 0; i < kRaises && !found && !is_time_up(); ++i) {
-    const auto [assignment, figures] = attempt(above);
-    found = figures.fits();
+    const TriedPlan plan = attempt(above);
+    found = plan.fits();
     if (found) break;
-    charge_peak_of(assignment, figures);
+    // A plan that can't run counts as one that does not fit, as the optimum.
+    charge_peak_of(plan.assignment, plan.step.value_or(*optimum.step));
     below = above;
     above *= 4.0;
   }
   constexpr int kSteps = 6;
   for (int i = 0; found && i < kSteps && !is_time_up(); ++i) {
     const double middle = below > 0.0 ? std::sqrt(below * above) : above / 4.0;
-    (attempt(middle).second.fits() ? above : below) = middle;
+    (attempt(middle).fits() ? above : below) = middle;
   }
-  if (!best) {
-    optimum.misfit = "no plan was found that fits into " + reports::bytes_text(most) +
-                     "; the smallest peak of those that were tried is " +
-                     reports::bytes_text(least_peak);
-    optimum.solution.feasible = false;
-    return optimum;
-  }
-  best->lower_bound = std::min(bound, best->objective);
-  best->optimal = best->objective - best->lower_bound <= 1e-9 * best->objective;
-  best->best = {{best->assignment, best->objective}};
-  optimum.solution = std::move(*best);
-  optimum.step = std::move(best_figures);
-  optimum.is_optimum_of_network = false;
-  return optimum;
+  return tried.best() != nullptr ? with_plan(std::move(optimum), *tried.best(), bound)
+                                 : without_plan(std::move(optimum), false, most, tried);
 }
 
 FoundPlan PlanSearch::with_fewest_blocks(const ProblemOptions& options, StepOptions step,
@@ -224,6 +243,7 @@ FoundPlan PlanSearch::with_fewest_blocks(const ProblemOptions& options, StepOpti
 
 FoundPlan PlanSearch::best_recomputation(const ProblemOptions& options,
                                          const StepOptions& step_options) {
+  tries_recomputation_ = true;
   std::optional<FoundPlan> cheapest;
   std::optional<FoundPlan> smallest;  // the smallest plan of those that do not fit
   const auto offer = [&](FoundPlan found) {
@@ -279,7 +299,8 @@ PlanSearch::StepSearch PlanSearch::shortest_step(FoundPlan start, const ProblemO
           ExactSolver(*search.found.network).solve({.jobs = options_.jobs, .best = kBest});
       for (const RankedAssignment& ranked : best.best) {
         if (is_time_up()) break;
-        const std::optional<StepFigures> step = figures(ranked.assignment, step_options);
+        const std::optional<StepFigures> step =
+            figures_if_it_runs(planner_, ranked.assignment, step_options);
         if (!step) continue;
         ++search.plans;
         if (fits && !step->fits()) continue;

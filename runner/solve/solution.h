@@ -26,6 +26,7 @@ struct ProgramSolution {
   const CostNetwork& network;
   const ExactSolution& solution;
   std::string misfit = {};  // why there is no plan although assignments satisfy all constraints
+  bool is_misfit_proved = false;  // whether it is known that there is none
 };
 
 // A program and its prices, before it is solved.

@@ -117,8 +117,10 @@ std::string margins_text(const ProgramSolution& solved, const LayoutNames& names
   if (margins.empty()) return "";
   std::vector<std::size_t> order;
   int tied = 0;
+  std::vector<std::size_t> unknown;
   for (std::size_t n = 0; n < margins.size(); ++n) {
     if (margins[n] < kForbidden) order.push_back(n);
+    if (std::isnan(margins[n])) unknown.push_back(n);
     tied += margins[n] <= 0.0 ? 1 : 0;
   }
   std::ranges::stable_sort(order,
@@ -131,8 +133,16 @@ std::string margins_text(const ProgramSolution& solved, const LayoutNames& names
                names.of_texts(chosen_layouts(solved, order[i]).out),
                style.figure(margins[order[i]])});
   }
-  return table.text() + "  " + std::to_string(tied) + " of " + std::to_string(margins.size()) +
-         " nodes could have another value at no cost\n";
+  for (std::size_t i = 0; all_nodes && i < unknown.size(); ++i) {
+    table.add({solved.program.nodes[unknown[i]].name,
+               names.of_texts(chosen_layouts(solved, unknown[i]).out), "-"});
+  }
+  const std::string known = unknown.empty()
+                                ? std::to_string(margins.size()) + " nodes"
+                                : "the " + std::to_string(margins.size() - unknown.size()) +
+                                      " nodes whose margins are known";
+  return table.text() + "  " + std::to_string(tied) + " of " + known +
+         " could have another value at no cost\n";
 }
 
 // "at most 0.12 % above the optimum".
@@ -170,7 +180,8 @@ std::string solution_text(const ProgramSolution& solved, const SolutionHeadline&
   for (const std::string& note : solved.strategies.notes)
     out += "  note: " + printable(note) + "\n";
   if (!solution.feasible) {
-    return out + "  " + style.painted(Tone::kBad, "infeasible:") + " " +
+    const bool is_proved = solved.misfit.empty() || solved.is_misfit_proved;
+    return out + "  " + (is_proved ? style.painted(Tone::kBad, "infeasible:") + " " : "") +
            printable(why_infeasible(solved)) + "\n";
   }
   const Breakdown parts =

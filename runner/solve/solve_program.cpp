@@ -366,12 +366,26 @@ std::string plan_text(const PrintedPlan& plan, const LayoutNames& names, const T
                        style, all_nodes);
 }
 
+// What --time-limit left out of the margins: "" if nothing.
+std::string unknown_margins_text(const ExactSolution& solution) {
+  const auto unknown =
+      std::ranges::count_if(solution.margins, [](double margin) { return std::isnan(margin); });
+  std::vector<std::string> missing;
+  if (unknown > 0) {
+    missing.push_back("the margins of " + std::to_string(unknown) + " of " +
+                      std::to_string(solution.margins.size()) + " nodes");
+  }
+  if (!solution.margins.empty() && !solution.optima) missing.emplace_back("the number of optima");
+  return missing.empty() ? "" : "not known within the time limit: " + join(missing, ", and ");
+}
+
 // Answers everything that is asked besides the plan. What takes too long or too much memory becomes
-// a note: it never costs the plan. Each text is printed as soon as it is there.
+// a note: it never costs the plan. Each text is printed as soon as it is there. `patience` is for
+// margins.
 template <class Print>
 void answer_all(PrintedPlan& plan, ExactSolution& solution, ExactSolver& solver,
                 const SolveQuestions& asked, std::span<const FurtherQuestion> questions,
-                const Session& session, const Print& print) {
+                const Patience& patience, const Session& session, const Print& print) {
   const auto note = [&](const std::string& text) {
     plan.notes.push_back(text);
     print("  note: " + text + "\n");
@@ -388,13 +402,17 @@ void answer_all(PrintedPlan& plan, ExactSolution& solution, ExactSolver& solver,
           "not worked out");
     } else if (solution.feasible) {
       try {
-        ExactSolution all =
-            solver.solve({.jobs = session.threads(), .margins = asked.margins, .best = asked.best});
+        ExactSolution all = solver.solve({.jobs = session.threads(),
+                                          .margins = asked.margins,
+                                          .best = asked.best,
+                                          .patience = patience,
+                                          .known = solution.assignment});
         solution.margins = std::move(all.margins);
         solution.optima = all.optima;
         solution.best = std::move(all.best);
         print(margins_and_plans_text(plan.solved, LayoutNames(session), session.style(),
                                      asked.all_nodes));
+        if (const std::string text = unknown_margins_text(solution); !text.empty()) note(text);
       } catch (const LimitError& error) {
         note(std::string("margins and further plans are not worked out: ") + error.what());
       }
@@ -582,6 +600,10 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
   const StopWatch solving;
   PlanSearchOptions search_options{
       .jobs = session.threads(), .has_all_strategies = !pruned.strategies, .known = pruned.best};
+  // A plan around one recipe is not searched for among those of the others.
+  if (arguments.recipe.empty()) {
+    search_options.recipes = [&] { return recipe_masks(priced, store); };
+  }
   bool interrupted = false;
   std::optional<Searched> searched;
   FoundPlan found = [&] {
@@ -612,8 +634,9 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
   }
   times.solve_ms = solving.ms();
   ExactSolver solver(*found.network);
-  const ProgramSolution solved{program,        strategies,     prices,      *found.problem,
-                               *found.network, found.solution, found.misfit};
+  const ProgramSolution solved{
+      program,        strategies,     prices,       *found.problem,
+      *found.network, found.solution, found.misfit, found.is_misfit_proved};
   DoubtedPrices doubted(evaluator);
   ReplicaGate gate(arguments.replicas, mesh, evaluator.topology());
   PrintedPlan plan{arguments,
@@ -654,7 +677,9 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
   for (const std::string& note : plan.notes) print("  note: " + note + "\n");
   for (const std::string& note : plan.price_notes) print("  note: " + note + "\n");
   print(gate.text());
-  answer_all(plan, found.solution, solver, asked, questions, session, print);
+  const Patience for_margins{.takes_gap = search_options.patience.until.has_value(),
+                             .until = search_options.patience.until};
+  answer_all(plan, found.solution, solver, asked, questions, for_margins, session, print);
   if (!found.solution.feasible || gate.says_no() ||
       std::ranges::any_of(plan.answers, &SolveAnswer::says_no)) {
     session.exit_code = kGateSaidNo;

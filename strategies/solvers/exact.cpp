@@ -123,11 +123,15 @@ void ExactSolver::keep(const CutNetwork& cut, const std::vector<double>& message
   }
 }
 
-double ExactSolver::minimum(const std::vector<Restriction>& restrictions) const {
+std::optional<double> ExactSolver::minimum(const std::vector<Restriction>& restrictions,
+                                           const Patience& patience) const {
   const CutNetwork cut(network_, restrictions);
   if (cut.wiped_out() >= 0) return kForbidden;
   BoundSearch search(cut, {});
-  search.run(start(cut));
+  // Without a time limit, what is too entangled throws.
+  const bool has_limit = patience.until.has_value() || patience.stop != nullptr;
+  search.run(start(cut), {.takes_gap = has_limit, .until = patience.until, .stop = patience.stop});
+  if (search.gave_up()) return std::nullopt;
   return search.minimum();
 }
 
@@ -141,7 +145,9 @@ void ExactSolver::solve_plain(const CutNetwork& cut, const ExactOptions& options
   keep(cut, search.messages());
   if (search.gave_up()) {
     if (options.margins || options.best > 1) {
-      throw LimitError("the optimum is not known, so that nothing can be compared with it");
+      throw LimitError(options.patience.seconds_left() > 0.0
+                           ? "the optimum is not known, so that nothing can be compared with it"
+                           : "there was no time left to prove again that the plan is the optimum");
     }
     solution.assignment = values_of(cut, search.best());
     solution.objective = network_.cost(solution.assignment);
@@ -162,7 +168,7 @@ void ExactSolver::solve_plain(const CutNetwork& cut, const ExactOptions& options
   }
   solution.best = {{solution.assignment, solution.objective}};
   if (options.margins || options.best > 1) {
-    const NearOptima near(network_, cut, search);
+    const NearOptima near(network_, cut, search, options.patience);
     if (options.margins) {
       solution.optima = near.optima();
       solution.margins = near.margins(
@@ -170,7 +176,7 @@ void ExactSolver::solve_plain(const CutNetwork& cut, const ExactOptions& options
           [&](const Restriction& others) {
             std::vector<Restriction> all = options.restrictions;
             all.push_back(others);
-            return minimum(all);
+            return minimum(all, options.patience);
           },
           options.jobs);
     }

@@ -8,8 +8,8 @@
 // Of several optima (within 1e-9 of the sum of the terms) the solver takes the one whose values'
 // texts are lexicographically lowest, in the order of the variables; with budgets it only
 // guarantees to take the same one every time. The result does not depend on `jobs`. Throws
-// LimitError if a network is too entangled, unless the caller takes an assignment with a gap, and
-// for margins and further assignments of a network that was left with one.
+// LimitError if a network is too entangled, unless the caller takes an assignment with a gap and one
+// is known or found, and for margins and further assignments of a network that was left with one.
 //
 // Whole programs are long and thin: their bounds are tight or nearly so, and what is left to go
 // through is small (a LLaMA3-8B of 2 layers takes some 10 ms). In a network of many equal layers, a
@@ -34,8 +34,8 @@ struct ExactOptions {
   // Whether to check the proof, which gives the lower bound and says whether the assignment is
   // optimal. It goes through all joint costs of the search once more, whatever time is left.
   bool proves = true;
-  // When to take the best assignment so far, with a gap to its lower bound. Without patience, a
-  // network that is too entangled throws.
+  // When to take the best assignment so far, with a gap to its lower bound. A network that is too
+  // entangled throws without patience, and while there is no assignment: neither `known` nor found.
   Patience patience = {};
   // An assignment that is known, from which the search starts; it may be empty, or break
   // restrictions. It does not change which optimum is found. Not used with budgets.
@@ -58,10 +58,11 @@ struct ExactSolution {
       0.0;               // from the check of the proof; at most the objective. 0 without a check
   bool optimal = false;  // whether bound and objective agree to 1e-9 of the terms' sum
   std::vector<RankedAssignment> best;  // cheapest first; the first is `assignment`
-  // How many optima there are, if margins were asked for; infinite beyond 1e308.
+  // How many optima there are, if margins were asked for and there was time to count them; infinite
+  // beyond 1e308.
   std::optional<double> optima;
   // For each variable: how much more the best assignment with another value costs; infinite if
-  // there is none.
+  // there is none, NaN if it was not known in time.
   std::vector<double> margins;
   std::vector<ConflictPart>
       conflict;                     // if any one of these is left out, the others can hold together
@@ -79,8 +80,10 @@ class ExactSolver {
  private:
   std::vector<double> start(const CutNetwork& cut) const;
   void keep(const CutNetwork& cut, const std::vector<double>& messages);
-  // The least cost, without the constant. Starts from the messages of earlier solves.
-  [[nodiscard]] double minimum(const std::vector<Restriction>& restrictions) const;
+  // The least cost, without the constant; nothing if time was up before it was known. Starts from
+  // the messages of earlier solves.
+  [[nodiscard]] std::optional<double> minimum(const std::vector<Restriction>& restrictions,
+                                              const Patience& patience) const;
   void solve_plain(const CutNetwork& cut, const ExactOptions& options, ExactSolution& solution);
 
   const CostNetwork& network_;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/index.h"
@@ -17,9 +18,11 @@ constexpr double kMostWork = 3e7;
 constexpr std::size_t kMostNearItems = 20'000'000;
 constexpr int kNearSweeps = 16;
 
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
 // The least cost with one of these values. If trying all of them at once is too much work, they are
-// tried one by one.
-double least_of(const NearOptima::Resolve& resolve, const Restriction& values) {
+// tried one by one. Nothing if time was up.
+std::optional<double> least_of(const NearOptima::Resolve& resolve, const Restriction& values) {
   try {
     return resolve(values);
   } catch (const LimitError&) {
@@ -27,15 +30,18 @@ double least_of(const NearOptima::Resolve& resolve, const Restriction& values) {
   }
   double least = kForbidden;
   for (const int value : values.allowed) {
-    least = std::min(least, resolve({.variable = values.variable, .allowed = {value}}));
+    const std::optional<double> cost = resolve({.variable = values.variable, .allowed = {value}});
+    if (!cost) return std::nullopt;
+    least = std::min(least, *cost);
   }
   return least;
 }
 
 }  // namespace
 
-NearOptima::NearOptima(const CostNetwork& network, const CutNetwork& cut, const BoundSearch& search)
-    : network_(network), cut_(cut), search_(search) {
+NearOptima::NearOptima(const CostNetwork& network, const CutNetwork& cut, const BoundSearch& search,
+                       const Patience& patience)
+    : network_(network), cut_(cut), search_(search), patience_(patience) {
   DualAscent dual(cut);
   dual.set_messages(search.messages());
   for (int i = 0; i < kNearSweeps; ++i) dual.sweep();
@@ -67,9 +73,11 @@ double NearOptima::first_tolerance() const {
   return std::max(search_.minimum() - costs_.bound, 0.0) + search_.tolerance();
 }
 
-double NearOptima::optima() const {
+std::optional<double> NearOptima::optima() const {
   const double tolerance = first_tolerance();
-  const std::unique_ptr<Level> near = level(tolerance, BoundSearch::kMostWork);
+  const double work_left = patience_.work_left();
+  const std::unique_ptr<Level> near = level(tolerance, std::min(BoundSearch::kMostWork, work_left));
+  if (near == nullptr && work_left < BoundSearch::kMostWork) return std::nullopt;
   if (near == nullptr)
     throw LimitError("too many assignments are near the optimum to count the optima");
   // Costs that differ only by rounding count as equal.
@@ -92,7 +100,8 @@ std::vector<double> NearOptima::margins(const Assignment& assignment, const Reso
   }
   double tolerance = std::max(4.0 * first_tolerance(), 1e-4 * all_);
   for (; !open.empty(); tolerance *= 3.0) {
-    const std::unique_ptr<Level> near = level(tolerance, kMostWork);
+    const std::unique_ptr<Level> near =
+        level(tolerance, std::min(kMostWork, patience_.work_left()));
     if (near == nullptr) break;
     const std::vector<double> least = near->tree.min_marginals();
     const SmallNetwork& small = near->part.network();
@@ -114,11 +123,14 @@ std::vector<double> NearOptima::margins(const Assignment& assignment, const Reso
       open.size(), jobs, [] { return std::make_unique<int>(); },
       [&](int&, std::size_t i) {
         const int v = open[i];
+        margins[to_index(v)] = kUnknown;
+        if (patience_.seconds_left() <= 0.0) return;
         Restriction others{.variable = v, .allowed = {}};
         for (const int x : cut_.values(v)) {
           if (x != assignment[to_index(v)]) others.allowed.push_back(x);
         }
-        margins[to_index(v)] = std::max(0.0, least_of(resolve, others) - minimum);
+        const std::optional<double> least = least_of(resolve, others);
+        if (least) margins[to_index(v)] = std::max(0.0, *least - minimum);
       });
   return margins;
 }

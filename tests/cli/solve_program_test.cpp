@@ -348,8 +348,70 @@ TEST(SolveProgram, ABudgetThatNoPlanFitsIntoIsStatedInItsUnit) {
                                             folder.path());
   EXPECT_EQ(result.exit_code, 1) << result.err;
   EXPECT_THAT(json::parse(result.out)["infeasible"].get<std::string>(),
-              testing::MatchesRegex("no plan was found that fits into 90.0 MB; the smallest peak "
+              testing::MatchesRegex("no plan was found that fits into 90.0 MB, though there may be "
+                                    "one; the smallest peak "
                                     "of those that were tried is 1[67][0-9] MB"));
+}
+
+// A program of few nodes is searched exactly: its plan is no dearer than one that pins make fit, and
+// nothing is called infeasible that is not.
+TEST(SolveProgram, SmallProgramsGetTheBestPlanThatFits) {
+  const TemporaryFolder folder;
+  const auto solve = [&](const std::string& budget, const Words& more, int exit_code) {
+    Words words = {"solve", "mlp", "--mesh", "2x2", "--memory-budget", budget, "--no-timing"};
+    words.insert(words.end(), more.begin(), more.end());
+    const ProcessResult result = run_shardlab(words, folder.path());
+    EXPECT_EQ(result.exit_code, exit_code) << result.err;
+    return result.out;
+  };
+  const Words json_form = {"--format", "json"};
+  const json pinned = json::parse(solve(
+      "250MB",
+      {"--format", "json", "--pin", "x=S(0)R", "--pin", "up=S(0)S(1)", "--pin", "down=RS(0)"}, 0));
+  for (const char* budget : {"250MB", "205MB"}) {
+    const json free = json::parse(solve(budget, json_form, 0));
+    EXPECT_EQ(free["optimal"], true);
+    EXPECT_LE(free["memory"]["peak_bytes"].get<double>(),
+              std::string(budget) == "250MB" ? 250e6 : 205e6);
+    if (std::string(budget) == "250MB") {
+      EXPECT_LE(free["objective_us"].get<double>(), pinned["objective_us"].get<double>() + 1e-9);
+    }
+  }
+  EXPECT_THAT(solve("100MB", {}, 1),
+              testing::HasSubstr("\n  infeasible: no plan fits into 100 MB; "));
+  EXPECT_THAT(solve("195MB", {}, 1),
+              testing::HasSubstr("\n  no plan was found that fits into 195 MB, though there may be "
+                                 "one; the smallest peak of those that were tried is 201 MB\n"));
+}
+
+// A budget that no charge meets ends with a recipe's plan and a bound, also where its networks are
+// too entangled to be solved.
+TEST(SolveProgram, RecipesAreTriedWhereTheOptimumDoesNotFit) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(run_shardlab(
+                {"program", "llama3-8b", "--layers", "12", "--batch", "16", "--out", "llama.json"},
+                folder.path())
+                .exit_code,
+            0);
+  const auto solved = [&](const Words& more) {
+    Words words = {"solve", "llama.json", "--mesh", "8x8", "--format", "json"};
+    words.insert(words.end(), more.begin(), more.end());
+    const ProcessResult result = run_shardlab(words, folder.path());
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return json::parse(result.out);
+  };
+  const json optimum = solved({});
+  const auto recipe =
+      solved({"--recipe", "fsdp-tp-sp", "--memory-budget", "10GB"})["objective_us"].get<double>();
+  // 10.486 GB is just below the optimum's peak.
+  for (const char* budget : {"10GB", "10.486GB"}) {
+    const json found = solved({"--memory-budget", budget});
+    EXPECT_EQ(found["memory"]["fits"], true);
+    EXPECT_LE(found["objective_us"].get<double>(), recipe * (1.0 + 1e-9));
+    EXPECT_GE(found["lower_bound_us"].get<double>(),
+              optimum["objective_us"].get<double>() * (1.0 - 1e-9));
+    EXPECT_LE(found["lower_bound_us"].get<double>(), found["objective_us"].get<double>());
+  }
 }
 
 // The parts of a step's memory sum to its peak, a plan that does not fit is none unless it is asked
@@ -794,6 +856,38 @@ TEST(SolveProgram, ATimeLimitLeavesAProvedGap) {
   const ProcessResult text = solve({"--time-limit", "0", "--margins"});
   EXPECT_EQ(text.exit_code, 0) << text.err;
   EXPECT_NE(text.out.find(", not proved optimal: at most "), std::string::npos) << text.out;
+}
+
+// Margins that are known within the time are those of a run without a limit; the others are said to
+// be unknown.
+TEST(SolveProgram, TheTimeLimitCoversMargins) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(
+      run_shardlab({"program", "llama3-8b", "--layers", "2", "--batch", "16", "--out", "p.json"},
+                   folder.path())
+          .exit_code,
+      0);
+  const auto solve = [&](const Words& more) {
+    Words words = {"solve", "p.json", "--mesh", "8x8", "--margins", "--no-timing"};
+    words.insert(words.end(), more.begin(), more.end());
+    const ProcessResult result = run_shardlab(words, folder.path());
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.out;
+  };
+  const json whole = json::parse(solve({"--format", "json"}));
+  const json cut = json::parse(solve({"--format", "json", "--time-limit", "0.2"}));
+  std::size_t unknown = 0;
+  for (std::size_t n = 0; n < whole["assignment"].size(); ++n) {
+    const json& known = cut["assignment"][n]["margin_us"];
+    if (known.is_null()) {
+      ++unknown;
+      continue;
+    }
+    const auto margin = whole["assignment"][n]["margin_us"].get<double>();
+    EXPECT_NEAR(known.get<double>(), margin, 1e-6 * margin + 1e-6);
+  }
+  ASSERT_GT(unknown, 0U);
+  EXPECT_THAT(cut["notes"].dump(), testing::HasSubstr("margins"));
 }
 
 // `simulate --plan` refuses such a plan with the same words.

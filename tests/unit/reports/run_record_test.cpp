@@ -782,7 +782,7 @@ TEST(RunRecord, SentencesTellTheWholeStory) {
   EXPECT_NE(without.find("66.7 % are kernels and 24.7 % communication."), std::string::npos)
       << without;
   EXPECT_EQ(rendered<SolutionRecord>(records()[7]).sentence,
-            "`net` on `2x4` has no plan under `old`: no assignment satisfies all of: the budget.");
+            "`net` on `2x4` got no plan under `old`: no assignment satisfies all of: the budget.");
   EXPECT_EQ(rendered<SimulationRecord>(records()[8]).sentence,
             "`f32[8] S(0)->R` on 4 ranks takes 7.500 us in the median under `old`; its data is "
             "right.");
