@@ -1,9 +1,13 @@
 #include "costmodel/measurements/topology_xml.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <map>
+#include <numeric>
+#include <optional>
+#include <tuple>
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/text.h"
@@ -174,13 +178,50 @@ class XmlReader {
 
 // -- NCCL's dialect
 
+// The GPUs whose figures a shipped topology has, by the device number of their PCI function. Where
+// `is_own` is false, the topology is that of the most similar GPU. Source of the numbers: the PCI
+// ID Repository (pci.ids), vendor 10de, of 2026-08-22.
+struct PciGpu {
+  std::string_view device;
+  std::string_view gpu;
+  std::string_view topology;
+  bool is_own = true;
+};
+constexpr std::array<PciGpu, 17> kPciGpus = {{{"0x20b0", "a100-40", "a100-40"},
+                                              {"0x20b1", "a100-40-pcie", "a100-40", false},
+                                              {"0x20f1", "a100-40-pcie", "a100-40", false},
+                                              {"0x20b2", "a100", "a100"},
+                                              {"0x20b5", "a100-pcie", "a100", false},
+                                              {"0x2330", "h100", "h100"},
+                                              {"0x2321", "h100-nvl", "h100", false},
+                                              {"0x2331", "h100-pcie", "h100", false},
+                                              {"0x2335", "h200", "h200"},
+                                              {"0x233b", "h200-nvl", "h200", false},
+                                              {"0x26b9", "l40s", "", false},
+                                              {"0x27b8", "l4", "", false},
+                                              {"0x2901", "b200", "b200"},
+                                              {"0x2941", "gb200", "gb200"},
+                                              {"0x3182", "b300", "b300"},
+                                              {"0x31c2", "gb300", "gb300"},
+                                              {"0x31c3", "gb300", "gb300"}}};
+
 struct Gpu {
   std::int64_t capability = 0;
-  double nvlinks = 0;
+  double device = 0.0;      // CUDA's number of the device on its host
+  std::string pci_device;   // "0x2330"; "" if the XML does not say
+  std::string bus;          // where its own NVLinks end
+  double shared_links = 0;  // NVLinks to a switch, or to an end that the XML does not name
   bool to_switch = false;
+  std::map<std::string, double> links_to;  // NVLinks by the bus of the device at their other end
   double pcie_gbps = 0.0;
   std::string host;
   std::size_t cpu = 0;
+};
+
+// The network interfaces that share a PCIe slot.
+struct Slot {
+  double gbps = 0.0;  // 0 if the XML does not say
+  std::vector<double> interfaces_mbps;
 };
 
 class NcclXml {
@@ -197,10 +238,13 @@ class NcclXml {
       const std::string* arch = cpu.attribute("arch");
       if (vendor != nullptr) cpu_vendor_ = *vendor;
       if (arch != nullptr) cpu_arch_ = *arch;
-      walk(cpu, hash == nullptr ? "" : *hash, 0.0);
+      walk(cpu, hash == nullptr ? "" : *hash, {});
       ++cpus_;
     }
     if (gpus_.empty()) fail(root, "found no <gpu> inside a <cpu>; valid: at least one");
+    std::ranges::stable_sort(gpus_, [](const Gpu& a, const Gpu& b) {
+      return std::tie(a.host, a.device) < std::tie(b.host, b.device);
+    });
     for (const Gpu& gpu : gpus_) ++by_host_[gpu.host];
     for (const auto& [host, count] : by_host_) {
       if (count != by_host_.begin()->second) {
@@ -211,25 +255,37 @@ class NcclXml {
     }
   }
 
-  [[nodiscard]] Topology topology(const std::string& name, std::span<const Topology> known) const {
-    std::int64_t capability = gpus_.front().capability;
-    for (const Gpu& gpu : gpus_) capability = std::min(capability, gpu.capability);
-    const Topology& nearest = nearest_of(known, capability);
+  [[nodiscard]] NcclTopology topology(const std::string& name,
+                                      std::span<const Topology> known) const {
+    const Gpu& gpu = *std::ranges::min_element(gpus_, {}, &Gpu::capability);
+    const std::int64_t capability = gpu.capability;
+    const PciGpu* named = named_gpu(gpu);
+    const Topology* own = named == nullptr ? nullptr : find_topology(known, named->topology);
+    const Topology& nearest = own == nullptr ? nearest_of(known, capability) : *own;
+    const bool is_own = own != nullptr && named->is_own;
+    std::vector<std::string> notes;
+    if (!is_own) notes.push_back(note_on_figures(gpu, named, nearest));
     const auto hosts = static_cast<std::int64_t>(by_host_.size());
     const auto devices = static_cast<std::int64_t>(gpus_.size()) / hosts;
 
     nlohmann::json topology_json = {{"schema", "shardlab/topology/1"}, {"name", name}};
     topology_json["source"] = "NCCL's topology XML " + file_ +
                               "; memory, peak rates and launch of the topology " + nearest.name() +
+                              (is_own ? "" : ", whose GPU is the most similar one") +
                               "; latencies: NCCL's tuning constants (ring, LL)" +
                               (best_net_mbps_ > 0 ? "" : "; network assumed: the XML has none");
     topology_json["devices_per_host"] = devices;
     if (hosts > 1) topology_json["domain_devices"] = static_cast<std::int64_t>(gpus_.size());
     if (nets_ > 0) topology_json["nics_per_host"] = std::max<std::int64_t>(1, nets_ / hosts);
-    topology_json["links"] = links(capability, devices, hosts);
+    topology_json["links"] = links(capability, devices, hosts, notes);
     topology_json["device"] = nearest.to_json()["device"];
     topology_json["device"]["compute_capability"] = capability;
-    return Topology::from_json(topology_json, {file_, ""});
+    if (named != nullptr) {
+      topology_json["device"]["gpu"] = named->gpu;
+    } else {
+      topology_json["device"].erase("gpu");
+    }
+    return {Topology::from_json(topology_json, {file_, ""}), std::move(notes)};
   }
 
  private:
@@ -269,38 +325,151 @@ class NcclXml {
     return transfers * lanes / 8 * (transfers <= 5.0 ? 0.8 : 128.0 / 130.0);
   }
 
-  void walk(const XmlElement& element, const std::string& host, double pcie) {
+  // Where an element is plugged in.
+  struct Seat {
+    double path_gbps = 0.0;           // the slowest PCIe link up to the CPU; 0 if none is known
+    const XmlElement* pci = nullptr;  // the PCI function that it is inside of; null if none
+    std::size_t slot = 0;             // in slots_, if `pci` is not null
+  };
+
+  void walk(const XmlElement& element, const std::string& host, Seat seat) {
     if (element.name == "pci") {
       const double own = pcie_gbps(element);
-      if (own > 0) pcie = pcie > 0 ? std::min(pcie, own) : own;
+      if (own > 0) seat.path_gbps = seat.path_gbps > 0 ? std::min(seat.path_gbps, own) : own;
+      seat.pci = &element;
+      seat.slot = slots_.size();
+      slots_.push_back({own, {}});
     }
-    if (element.name == "gpu") add_gpu(element, host, pcie);
-    if (element.name == "net") add_net(element);
-    for (const XmlElement& child : element.children) walk(child, host, pcie);
+    if (element.name == "gpu") add_gpu(element, host, seat);
+    if (element.name == "net") add_net(element, seat);
+    for (const XmlElement& child : element.children) walk(child, host, seat);
   }
 
-  void add_gpu(const XmlElement& element, const std::string& host, double pcie) {
+  static std::string lower_text(const std::string* text) {
+    std::string out = text == nullptr ? "" : *text;
+    for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    return out;
+  }
+
+  void add_gpu(const XmlElement& element, const std::string& host, const Seat& seat) {
     Gpu gpu;
     gpu.capability = static_cast<std::int64_t>(number(element, "sm", 10, 10000));
-    gpu.pcie_gbps = pcie;
+    gpu.device = element.attribute("dev") == nullptr ? static_cast<double>(gpus_.size())
+                                                     : number(element, "dev", -1e9, 1e9);
+    gpu.pcie_gbps = seat.path_gbps;
+    if (seat.pci != nullptr) {
+      gpu.pci_device = lower_text(seat.pci->attribute("device"));
+      gpu.bus = lower_text(seat.pci->attribute("busid"));
+    }
     gpu.host = host;
     gpu.cpu = cpus_;
     for (const XmlElement& link : element.children) {
       if (link.name != "nvlink") continue;
-      gpu.nvlinks += number(link, "count", 0, 1000);
-      const std::string* target = link.attribute("tclass");
-      gpu.to_switch = gpu.to_switch || (target != nullptr && target->starts_with("0x0680"));
+      const double count = number(link, "count", 0, 1000);
+      const std::string end = lower_text(link.attribute("target"));
+      const bool to_switch = lower_text(link.attribute("tclass")).starts_with("0x0680");
+      gpu.to_switch = gpu.to_switch || to_switch;
+      if (to_switch || end.empty()) {
+        gpu.shared_links += count;
+      } else {
+        gpu.links_to[end] += count;
+      }
     }
     gpus_.push_back(std::move(gpu));
   }
 
   // Where interfaces differ in speed, only the fastest ones are assumed to carry collectives.
-  void add_net(const XmlElement& element) {
+  void add_net(const XmlElement& element, const Seat& seat) {
     const double mbps = number(element, "speed", -1e9, 1e9);
     if (mbps <= 0 || mbps < best_net_mbps_) return;
-    if (mbps > best_net_mbps_) nets_ = 0;
+    if (mbps > best_net_mbps_) {
+      nets_ = 0;
+      for (Slot& slot : slots_) slot.interfaces_mbps.clear();
+    }
     best_net_mbps_ = mbps;
     ++nets_;
+    if (seat.pci == nullptr) slots_.push_back({});
+    slots_[seat.pci == nullptr ? slots_.size() - 1 : seat.slot].interfaces_mbps.push_back(mbps);
+  }
+
+  // The GB/s of all interfaces, in one direction: those of one slot share its PCIe link.
+  [[nodiscard]] double network_gbps() const {
+    double sum = 0.0;
+    for (const Slot& slot : slots_) {
+      double gbps = 0.0;
+      for (const double mbps : slot.interfaces_mbps) gbps += mbps / 8000.0;
+      sum += slot.gbps > 0 ? std::min(gbps, slot.gbps) : gbps;
+    }
+    return sum;
+  }
+
+  // The entry of a GPU's PCI device; null if it is not known.
+  static const PciGpu* named_gpu(const Gpu& gpu) {
+    const auto found = std::ranges::find(kPciGpus, gpu.pci_device, &PciGpu::device);
+    return found == kPciGpus.end() ? nullptr : &*found;
+  }
+
+  static const Topology* find_topology(std::span<const Topology> known, std::string_view name) {
+    const auto found = std::ranges::find(known, name, &Topology::name);
+    return found == known.end() ? nullptr : &*found;
+  }
+
+  [[nodiscard]] std::string note_on_figures(const Gpu& gpu, const PciGpu* named,
+                                            const Topology& nearest) const {
+    std::string what = "does not say which GPU it has";
+    if (named != nullptr) {
+      what = "has the GPU " + std::string(named->gpu) + ", of which no topology is shipped";
+    } else if (!gpu.pci_device.empty()) {
+      what = "has a GPU that is not known, of the PCI device " + gpu.pci_device.substr(0, 40);
+    }
+    return file_ + " " + what + ": memory, peak rates and launch are those of " + nearest.name() +
+           ", which is the most similar; set those of your GPU with --set device.memory_gib=..., "
+           "device.memory_bandwidth_gb_per_s, device.peak_tflops.bf16 and its other dtypes, and "
+           "device.multiprocessors" +
+           (named == nullptr ? ", and name it with device.gpu" : "");
+  }
+
+  // The NVLinks of a GPU that end at a switch or at a GPU of its host. Others, such as those to a
+  // CPU, join no GPUs.
+  [[nodiscard]] double links_of(const Gpu& gpu) const {
+    double links = gpu.shared_links;
+    for (const Gpu& other : gpus_) links += links_between(gpu, other);
+    return links;
+  }
+  static double links_between(const Gpu& gpu, const Gpu& other) {
+    if (&gpu == &other || gpu.host != other.host) return 0.0;
+    const auto found = gpu.links_to.find(other.bus);
+    return found == gpu.links_to.end() ? 0.0 : found->second;
+  }
+
+  // For each GPU, the first one that NVLinks join it to, over any others.
+  [[nodiscard]] std::vector<std::size_t> joined_parts() const {
+    std::vector<std::size_t> part(gpus_.size());
+    std::iota(part.begin(), part.end(), std::size_t{0});
+    const auto join_parts = [&](std::size_t a, std::size_t b) {
+      const auto [low, high] = std::minmax(part[a], part[b]);
+      std::ranges::replace(part, std::size_t{high}, std::size_t{low});
+    };
+    std::optional<std::size_t> shared;
+    for (std::size_t a = 0; a < gpus_.size(); ++a) {
+      if (gpus_[a].shared_links > 0) join_parts(shared.value_or(a), a);
+      if (gpus_[a].shared_links > 0 && !shared) shared = a;
+      for (std::size_t b = 0; b < gpus_.size(); ++b) {
+        if (part[a] != part[b] && links_between(gpus_[a], gpus_[b]) > 0) join_parts(a, b);
+      }
+    }
+    return part;
+  }
+
+  // How many GPUs in a row NVLinks join: all of a host or of the domain, blocks of them, or 1 if
+  // they join none or other parts than such blocks.
+  [[nodiscard]] std::int64_t joined_devices() const {
+    const std::vector<std::size_t> part = joined_parts();
+    const auto first = static_cast<std::size_t>(std::ranges::count(part, part.front()));
+    for (std::size_t i = 0; i < part.size(); ++i) {
+      if (part[i] != i - i % first) return 1;
+    }
+    return static_cast<std::int64_t>(first);
   }
 
   static const Topology& nearest_of(std::span<const Topology> known, std::int64_t capability) {
@@ -322,7 +491,7 @@ class NcclXml {
   }
 
   [[nodiscard]] nlohmann::json links(std::int64_t capability, std::int64_t devices,
-                                     std::int64_t hosts) const {
+                                     std::int64_t hosts, std::vector<std::string>& notes) const {
     const NcclConstants constants = nccl_constants(22705, nccl_architecture(capability));
     constexpr auto kRing = static_cast<std::size_t>(NcclAlgorithm::kRing);
     const auto level = [](const char* name, const char* joins, const char* kind, double latency,
@@ -333,38 +502,51 @@ class NcclXml {
                             {"latency_us", latency},
                             {"bandwidth_gb_per_s", gbps}};
     };
-    double nvlinks = gpus_.front().nvlinks;
+    double nvlinks = links_of(gpus_.front());
     double pcie = 0.0;
     bool to_switch = true;
     for (const Gpu& gpu : gpus_) {
-      nvlinks = std::min(nvlinks, gpu.nvlinks);
+      nvlinks = std::min(nvlinks, links_of(gpu));
       to_switch = to_switch && gpu.to_switch;
       if (gpu.pcie_gbps > 0) pcie = pcie > 0 ? std::min(pcie, gpu.pcie_gbps) : gpu.pcie_gbps;
     }
     if (pcie <= 0) pcie = 12.0;  // NCCL's PCI_BW
     nlohmann::json levels = nlohmann::json::array();
     const char* whole = hosts > 1 ? "domain" : "host";
-    if (nvlinks > 0) {
-      const double datasheet =
-          capability >= 100 ? 50.0 : 25.0;  // GB/s of one link in one direction
+    const std::int64_t joined = joined_devices();
+    const double nvlink_gbps =
+        nvlinks * (capability >= 100 ? 50.0 : 25.0);  // GB/s of one link in one direction
+    if (joined == static_cast<std::int64_t>(gpus_.size()) && nvlinks > 0) {
       levels.push_back(level("nvlink", whole, to_switch ? "nvswitch" : "nvlink",
-                             constants.nvlink[kRing][0], nvlinks * datasheet));
+                             constants.nvlink[kRing][0], nvlink_gbps));
     } else {
+      if (joined > 1) {
+        levels.push_back(
+            level("nvlink", "pcie", "nvlink", constants.nvlink[kRing][0], nvlink_gbps));
+        levels.back()["devices"] = joined;
+      } else if (has_nvlinks()) {
+        notes.push_back(file_ +
+                        ": NVLinks join some GPUs of a host that are no blocks of consecutive "
+                        "devices; they are left out, and all GPUs are joined by PCIe");
+      }
       const std::int64_t in_socket = devices_of_each_cpu();
-      if (in_socket > 0 && in_socket < devices) {
+      const bool has_sockets = in_socket > 0 && in_socket < devices;
+      if (has_sockets && in_socket > joined && in_socket % joined == 0) {
         levels.push_back(level("pcie", "socket", "pcie", constants.pci[kRing][0], pcie));
         levels.back()["devices"] = in_socket;
-        levels.push_back(level("sockets", whole, "pcie", constants.pci[kRing][0],
-                               std::min(pcie, socket_gbps())));
-      } else {
-        levels.push_back(level("pcie", whole, "pcie", constants.pci[kRing][0], pcie));
       }
+      levels.push_back(level(has_sockets ? "sockets" : "pcie", whole, "pcie",
+                             constants.pci[kRing][0],
+                             has_sockets ? std::min(pcie, socket_gbps()) : pcie));
     }
-    const double each =
-        best_net_mbps_ / 8000.0 * static_cast<double>(nets_) / static_cast<double>(gpus_.size());
+    const double each = network_gbps() / static_cast<double>(gpus_.size());
     levels.push_back(level("network", "all", "network", constants.network[kRing][0],
                            each > 0 ? std::clamp(each, 1e-6, 1e9) : 12.0));  // NCCL's NET_BW
     return levels;
+  }
+
+  [[nodiscard]] bool has_nvlinks() const {
+    return std::ranges::any_of(gpus_, [&](const Gpu& gpu) { return links_of(gpu) > 0; });
   }
 
   // The number of GPUs on each CPU that has GPUs; 0 if these numbers differ.
@@ -379,6 +561,7 @@ class NcclXml {
 
   std::string file_;
   std::vector<Gpu> gpus_;
+  std::vector<Slot> slots_;
   std::map<std::string, std::int64_t> by_host_;
   std::string cpu_vendor_;
   std::string cpu_arch_;
@@ -400,8 +583,8 @@ XmlElement parse_xml(std::string_view text, const std::string& file) {
   return XmlReader(text, file).document();
 }
 
-Topology topology_of_nccl_xml(std::string_view text, const std::string& file,
-                              std::span<const Topology> known) {
+NcclTopology topology_of_nccl_xml(std::string_view text, const std::string& file,
+                                  std::span<const Topology> known) {
   std::string name = file.substr(file.find_last_of('/') + 1);
   name = name.substr(0, name.find('.'));
   return NcclXml(text, file).topology(name.empty() ? "xml" : name, known);

@@ -1,15 +1,17 @@
 // NCCL's topology XML (what NCCL_TOPO_DUMP_FILE writes and NCCL_TOPO_FILE reads) as a topology.
 //
-//   const Topology host = topology_of_nccl_xml(text, "host.xml", shipped_topologies);
+//   const NcclTopology host = topology_of_nccl_xml(text, "host.xml", shipped_topologies);
 //
-// The reader uses the GPUs (compute capability), their NVLinks (how many, and whether they lead to
-// a switch), CPUs, PCIe speeds and widths, and network interfaces (speed in Mb/s). A dump of an
-// NVLink domain of several hosts holds all of these hosts, which differ in host_hash. Figures that
-// the XML does not hold (memory, peak rates, launch) are taken from the first known topology of the
-// nearest compute capability, which the source of the result names. Source of the format: NCCL's
-// user guide (NCCL_TOPO_DUMP_FILE) and its public files, src/graph/xml.cc and topo.h (link rates,
-// CPU links). Status: derived; the figures of the device have the status that they have in the
-// known topology.
+// The reader uses the GPUs (compute capability and PCI device), their NVLinks (how many, and where
+// they end), CPUs, PCIe speeds and widths, and network interfaces (speed in Mb/s, and the PCIe link
+// of their slot, which may be slower). Where NVLinks join only pairs or larger blocks of a host's
+// GPUs, these are a level of their own, and PCIe joins the host. A dump of an NVLink domain of
+// several hosts holds all of these hosts, which differ in host_hash. Figures that the XML does not
+// hold (memory, peak rates, launch) are those of the known topology of the GPU's PCI device, or
+// else of the first one of the nearest compute capability; the source of the result names it, and a
+// note says that it is another GPU. Source of the format: NCCL's user guide (NCCL_TOPO_DUMP_FILE)
+// and its public files, src/graph/xml.cc and topo.h (link rates, CPU links). Status: derived; the
+// figures of the device have the status that they have in the known topology.
 #pragma once
 
 #include <span>
@@ -37,9 +39,15 @@ struct XmlElement {
 // understood; other markup is an error. Throws ConfigError with the line.
 [[nodiscard]] XmlElement parse_xml(std::string_view text, const std::string& file);
 
+// A topology, and what its reader should know of it: whole sentences, which name the file.
+struct NcclTopology {
+  Topology topology;
+  std::vector<std::string> notes;
+};
+
 // Throws ConfigError if the text is not NCCL's dialect, has no GPU, or has hosts that differ.
 // Assumes that `known` is not empty.
-[[nodiscard]] Topology topology_of_nccl_xml(std::string_view text, const std::string& file,
-                                            std::span<const Topology> known);
+[[nodiscard]] NcclTopology topology_of_nccl_xml(std::string_view text, const std::string& file,
+                                                std::span<const Topology> known);
 
 }  // namespace shardlab

@@ -1,9 +1,13 @@
 #include "runner/config/configs.h"
 
 #include <algorithm>
+#include <iostream>
+#include <mutex>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/printable.h"
 #include "costmodel/base/text.h"
 #include "costmodel/measurements/topology_xml.h"
 #include "runner/base/env.h"
@@ -316,6 +320,20 @@ Stack ConfigStore::stack(const nlohmann::json& json, const fs::path& path,
                       [&](const nlohmann::json& j) { return Stack::from_json(j, place); });
 }
 
+namespace {
+
+// Writes notes to stderr, each once, however often its file is read.
+void say_once(const std::vector<std::string>& notes) {
+  static std::mutex mutex;
+  static std::set<std::string> said;
+  const std::lock_guard lock(mutex);
+  for (const std::string& note : notes) {
+    if (said.insert(note).second) std::cerr << "shardlab: " << printable(note) << "\n";
+  }
+}
+
+}  // namespace
+
 nlohmann::json ConfigStore::read_topology(const fs::path& path) const {
   if (path.extension() != ".xml") return read_json_file(path);
   std::vector<Topology> known;
@@ -327,7 +345,9 @@ nlohmann::json ConfigStore::read_topology(const fs::path& path) const {
     throw EnvironmentError(path.string() +
                            ": found no shipped topology to take device figures from");
   }
-  return topology_of_nccl_xml(read_text_file(path), path.string(), known).to_json();
+  const NcclTopology read = topology_of_nccl_xml(read_text_file(path), path.string(), known);
+  say_once(read.notes);
+  return read.topology.to_json();
 }
 
 Topology ConfigStore::topology(const std::string& name, const JsonChange& change) const {

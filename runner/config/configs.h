@@ -136,8 +136,8 @@ class ConfigStore {
   // A stack that is written inside another file, at `place` in the file `path`.
   [[nodiscard]] Stack stack(const nlohmann::json& json, const std::filesystem::path& path,
                             const JsonPlace& place) const;
-  // A file that ends in .xml is NCCL's topology XML (costmodel/measurements/topology_xml.h). A
-  // `change` is made to what the file says, before those of --set.
+  // A file that ends in .xml is NCCL's topology XML (costmodel/measurements/topology_xml.h). Its
+  // notes go to stderr, each once. A `change` is made to what the file says, before those of --set.
   [[nodiscard]] Topology topology(const std::string& name, const JsonChange& change = {}) const;
   // The same with this many devices per host, whatever the file says.
   [[nodiscard]] Topology topology(const std::string& name, std::int64_t devices_per_host,

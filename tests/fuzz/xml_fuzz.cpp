@@ -11,7 +11,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   static const std::vector<Topology> known = {topology_with(8)};
   try {
-    const Topology topology = topology_of_nccl_xml(text, "f.xml", known);
+    const Topology topology = topology_of_nccl_xml(text, "f.xml", known).topology;
     const nlohmann::json json = topology.to_json();
     FUZZ_CHECK(Topology::from_json(json, {"f.json", ""}).to_json() == json, json.dump());
     const auto model = collective_model("nccl", topology);

@@ -20,9 +20,30 @@ std::string seed(const std::string& name) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-Topology read(const std::string& text) {
-  const std::vector<Topology> known = {topology_with(8)};
+NcclTopology read_noted(const std::string& text) {
+  nlohmann::json h200 = testing_support::topology_json(8);
+  h200["name"] = "h200";
+  h200["device"]["memory_gib"] = 131.0;
+  const std::vector<Topology> known = {topology_with(8),
+                                       Topology::from_json(h200, {"h200.json", ""})};
   return topology_of_nccl_xml(text, "dumps/host.xml", known);
+}
+Topology read(const std::string& text) { return read_noted(text).topology; }
+
+// A host of GPUs, each on a CPU of its own: `gpus` holds what stands inside each <gpu>. GPU i is on
+// bus 0000:0i:00.0.
+std::string host_of(const std::vector<std::string>& gpus, const std::string& attributes = "") {
+  std::string text = "<system version=\"1\"><cpu vendor=\"AuthenticAMD\" arch=\"x86_64\">";
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    text += "<pci busid=\"0000:0" + std::to_string(i) +
+            ":00.0\" link_speed=\"16.0 GT/s PCIe\" link_width=\"16\"" + attributes +
+            "><gpu dev=\"" + std::to_string(i) + "\" sm=\"80\">" + gpus[i] + "</gpu></pci>";
+  }
+  return text + "</cpu></system>";
+}
+std::string bridge_to(int gpu) {
+  return "<nvlink target=\"0000:0" + std::to_string(gpu) +
+         ":00.0\" count=\"12\" tclass=\"0x030200\"/>";
 }
 
 TEST(NcclXml, AHostOfEightOnNvswitch) {
@@ -38,9 +59,97 @@ TEST(NcclXml, AHostOfEightOnNvswitch) {
   EXPECT_EQ(h100.links()[0].bandwidth.value(), 450.0);
   EXPECT_EQ(h100.links()[1].bandwidth.value(), 50.0);
   EXPECT_EQ(h100.device().memory_gib, 74.5);
-  EXPECT_EQ(h100.source(),
-            "NCCL's topology XML dumps/host.xml; memory, peak rates and launch of the topology "
-            "test; latencies: NCCL's tuning constants (ring, LL)");
+  EXPECT_EQ(
+      h100.source(),
+      "NCCL's topology XML dumps/host.xml; memory, peak rates and launch of the topology "
+      "test, whose GPU is the most similar one; latencies: NCCL's tuning constants (ring, LL)");
+}
+
+// Four A100-PCIe in two pairs, as Azure's NC96ads_A100_v4 has them.
+TEST(NcclXml, BridgesBetweenPairsAreALevelBelowTheHost) {
+  const Topology pairs = read(host_of({bridge_to(1), bridge_to(0), bridge_to(3), bridge_to(2)}));
+  ASSERT_EQ(pairs.links().size(), 3U);
+  EXPECT_EQ(pairs.links()[0].devices, 2);
+  EXPECT_EQ(pairs.links()[0].kind, LinkKind::kNvlink);
+  EXPECT_EQ(pairs.links()[0].bandwidth.value(), 300.0);
+  EXPECT_EQ(pairs.links()[1].joins, LinkScope::kHost);
+  EXPECT_EQ(pairs.links()[1].kind, LinkKind::kPcie);
+  EXPECT_NEAR(pairs.links()[1].bandwidth.value(), 16.0 * 16 / 8 * 128 / 130, 1e-9);
+}
+
+TEST(NcclXml, BridgesThatJoinNoBlocksAreLeftOutWithANote) {
+  const NcclTopology crossed =
+      read_noted(host_of({bridge_to(2), bridge_to(3), bridge_to(0), bridge_to(1)}));
+  ASSERT_EQ(crossed.topology.links().size(), 2U);
+  EXPECT_EQ(crossed.topology.links()[0].kind, LinkKind::kPcie);
+  ASSERT_EQ(crossed.notes.size(), 2U);
+  EXPECT_EQ(crossed.notes[1],
+            "dumps/host.xml: NVLinks join some GPUs of a host that are no blocks of consecutive "
+            "devices; they are left out, and all GPUs are joined by PCIe");
+}
+
+TEST(NcclXml, BridgesThatJoinAllGpusJoinTheHost) {
+  const Topology ring = read(host_of({bridge_to(1) + bridge_to(2), bridge_to(0) + bridge_to(3),
+                                      bridge_to(0) + bridge_to(3), bridge_to(1) + bridge_to(2)}));
+  ASSERT_EQ(ring.links().size(), 2U);
+  EXPECT_EQ(ring.links()[0].kind, LinkKind::kNvlink);
+  EXPECT_EQ(ring.links()[0].bandwidth.value(), 600.0);
+}
+
+TEST(NcclXml, NvlinksToACpuJoinNoGpus) {
+  const std::string to_cpu = R"(<nvlink target="0004:04:00.0" count="3" tclass="0x060400"/>)";
+  EXPECT_EQ(read(host_of({to_cpu, to_cpu})).links()[0].kind, LinkKind::kPcie);
+}
+
+TEST(NcclXml, ASlotThatIsSlowerThanItsInterfacesCounts) {
+  const auto network = [](const std::string& slot, const std::string& interfaces) {
+    return read("<system><cpu><gpu sm=\"90\"/><pci busid=\"0000:40:00.0\" " + slot + "><nic>" +
+                interfaces + "</nic></pci></cpu></system>")
+        .links()
+        .back()
+        .bandwidth.value();
+  };
+  const std::string net = R"(<net speed="400000"/>)";
+  EXPECT_NEAR(network(R"(link_speed="8.0 GT/s PCIe" link_width="16")", net),
+              8.0 * 16 / 8 * 128 / 130, 1e-9);
+  EXPECT_EQ(network(R"(link_speed="32.0 GT/s PCIe" link_width="16")", net), 50.0);
+  EXPECT_NEAR(network(R"(link_speed="32.0 GT/s PCIe" link_width="16")", net + net),
+              32.0 * 16 / 8 * 128 / 130, 1e-9)
+      << "two ports share a slot";
+  EXPECT_EQ(network("", net), 50.0) << "a slot of unknown speed";
+  EXPECT_EQ(network(R"(link_speed="8.0 GT/s PCIe" link_width="16")",
+                    R"(<net speed="10000"/><net speed="100000"/>)"),
+            12.5)
+      << "slow interfaces are left out";
+}
+
+TEST(NcclXml, TheDeviceOfAKnownGpuIsThatOfItsTopology) {
+  const NcclTopology h200 = read_noted(host_of({"", ""}, R"( device="0x2335")"));
+  EXPECT_EQ(h200.topology.device().memory_gib, 131.0);
+  EXPECT_EQ(h200.topology.gpu(), "h200");
+  EXPECT_TRUE(h200.notes.empty());
+  EXPECT_NE(h200.topology.source().find("launch of the topology h200;"), std::string::npos);
+}
+
+TEST(NcclXml, AGpuWithoutATopologyIsSaidToHaveFiguresOfAnother) {
+  const std::string figures =
+      ": memory, peak rates and launch are those of test, which is the most similar; set those of "
+      "your GPU with --set device.memory_gib=..., device.memory_bandwidth_gb_per_s, "
+      "device.peak_tflops.bf16 and its other dtypes, and device.multiprocessors";
+  const NcclTopology l40s = read_noted(host_of({""}, R"( device="0x26b9")"));
+  EXPECT_EQ(l40s.topology.gpu(), "l40s");
+  EXPECT_EQ(l40s.notes,
+            std::vector<std::string>{
+                "dumps/host.xml has the GPU l40s, of which no topology is shipped" + figures});
+  const NcclTopology unknown = read_noted(host_of({""}, R"( device="0xFFFF")"));
+  EXPECT_EQ(unknown.topology.gpu(), "host");
+  EXPECT_EQ(unknown.notes,
+            std::vector<std::string>{
+                "dumps/host.xml has a GPU that is not known, of the PCI device 0xffff" + figures +
+                ", and name it with device.gpu"});
+  EXPECT_EQ(read_noted(host_of({""})).notes,
+            std::vector<std::string>{"dumps/host.xml does not say which GPU it has" + figures +
+                                     ", and name it with device.gpu"});
 }
 
 // A topology from the XML of a DGX H100 has the same prices as one from the shipped figures.
