@@ -11,6 +11,7 @@ std::string MeasuredGap::text() const {
                      std::to_string(hosts) + (hosts == 1 ? " host" : " hosts");
   if (below) text += " below " + format_bytes(*below);
   if (above) text += " above " + format_bytes(*above);
+  if (!gpus.empty()) text += " (the rows are of " + gpus + ")";
   return text;
 }
 
@@ -35,6 +36,8 @@ std::optional<MeasuredGap> MeasuredRanges::gap(const CollectiveQuery& query) con
   if (range == nullptr) range = find(query.kind, group.ranks, MeasuredRange::kAnyHosts);
   MeasuredGap gap{.kind = query.kind, .ranks = group.ranks, .hosts = group.hosts};
   if (range == nullptr) return gap;
+  gap.gpus = range->gpus;
+  if (!gap.gpus.empty()) return gap;
   if (query.full_bytes < range->smallest) {
     gap.below = range->smallest;
   } else if (query.full_bytes > range->largest) {

@@ -10,7 +10,8 @@
 // two rows a model interpolates, and that counts as measured, however far apart the rows lie. A
 // query that needs no communication (a local change, a group of one rank) has no gap either; code
 // that counts measured steps must leave it out. How the ranks lie on their hosts, what else runs
-// beside them, and the dtype play no part, since rows do not record them.
+// beside them, and the dtype play no part, since rows do not record them. Nothing was measured on a
+// topology of another GPU than the rows are of (fitted_gpus.h).
 //
 // This file does not judge how good the rows are (measurements/health.h). Tested by
 // tests/unit/costmodel/measured_ranges_test.cpp.
@@ -33,23 +34,28 @@ struct MeasuredRange {
   std::int64_t hosts = 1;  // kAnyHosts if the rows do not say
   Bytes smallest = 0.0;
   Bytes largest = 0.0;
+  // The GPUs that were measured, "h100", if the topology's GPU is another one; "" otherwise.
+  std::string gpus = {};
 
   static constexpr std::int64_t kAnyHosts = 0;
   friend bool operator==(const MeasuredRange&, const MeasuredRange&) = default;
 };
 
-// What was not measured about a query. Queries of one group have one of three gaps, whatever their
-// size: the whole group, the sizes below its rows, or the sizes above them.
+// What was not measured about a query. Queries of one group have one of four gaps, whatever their
+// size: the whole group, the sizes below its rows, the sizes above them, or the GPU.
 struct MeasuredGap {
   Collective kind = Collective::kLocal;
   std::int64_t ranks = 1;
   std::int64_t hosts = 1;
   // The group was measured, but only from the size `below` on, or only up to the size `above`. If
-  // neither is set, the group was not measured at all.
+  // neither is set, and no `gpus` either, the group was not measured at all.
   std::optional<Bytes> below = {};
   std::optional<Bytes> above = {};
+  // The group was measured, but on these GPUs, none of which is the topology's; "" otherwise.
+  std::string gpus = {};
 
-  // "all_gather of 16 ranks on 2 hosts", "all_gather of 8 ranks on 1 host below 32 MiB".
+  // "all_gather of 16 ranks on 2 hosts", "all_gather of 8 ranks on 1 host below 32 MiB",
+  // "all_gather of 16 ranks on 2 hosts (the rows are of h100)".
   [[nodiscard]] std::string text() const;
   friend bool operator==(const MeasuredGap&, const MeasuredGap&) = default;
 };

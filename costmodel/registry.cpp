@@ -2,6 +2,8 @@
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/text.h"
+#include "costmodel/fitted_gpus.h"
+#include "costmodel/gpu_model.h"
 
 namespace shardlab {
 namespace {
@@ -24,6 +26,18 @@ class FunctionModel final : public CostModel {
  private:
   std::shared_ptr<const CollectiveFunction> function_;
 };
+
+std::vector<std::string> read_gpus(const nlohmann::json& json, const JsonPlace& place) {
+  std::vector<std::string> gpus;
+  for (const nlohmann::json& each : json_array(json, place)) {
+    const JsonPlace each_place = place.at(gpus.size());
+    gpus.push_back(json_text(each, each_place));
+    if (plain_gpu(gpus.back()).empty()) {
+      each_place.fail("found \"" + gpus.back() + "\"; valid: the name of a GPU, such as \"h100\"");
+    }
+  }
+  return gpus;
+}
 
 }  // namespace
 
@@ -65,6 +79,7 @@ nlohmann::json ModelChoice::to_json() const {
   nlohmann::json json = {{"name", entry->name},
                          {"params", Params(entry->params, params, place.at("params")).to_json()}};
   if (entry->reads_rows) json["rows"] = rows;
+  if (!fitted_gpus.empty()) json["fitted_gpus"] = fitted_gpus;
   return json;
 }
 
@@ -81,6 +96,9 @@ ModelChoice read_model_choice(const nlohmann::json& json, const JsonPlace& place
     if (const nlohmann::json* params = reader.find("params")) choice.params = *params;
     if (const nlohmann::json* rows = reader.find("rows")) {
       choice.rows = json_array(*rows, reader.place("rows"));
+    }
+    if (const nlohmann::json* gpus = reader.find("fitted_gpus")) {
+      choice.fitted_gpus = read_gpus(*gpus, reader.place("fitted_gpus"));
     }
     reader.finish();
   }
@@ -117,7 +135,9 @@ std::unique_ptr<CostModel> make_collective_model(const ModelChoice& choice,
                       "\" prices no collectives; valid: " + join(model_names(true)));
   }
   const Params params(choice.entry->params, choice.params, choice.place.at("params"));
-  return choice.entry->make_collective(input_of(params, choice, topology));
+  auto model = choice.entry->make_collective(input_of(params, choice, topology));
+  if (is_fitted_to(choice.fitted_gpus, topology)) return model;
+  return carried_over(std::move(model), choice.fitted_gpus);
 }
 
 std::unique_ptr<ComputeModel> make_compute_model(const ModelChoice& choice,

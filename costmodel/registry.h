@@ -71,13 +71,17 @@ struct ModelEntry {
 // Models that `calibrate` fits.
 [[nodiscard]] std::vector<std::string_view> fitted_model_names();
 
-// A model as a stack names it: {"name": ..., "params": {...}, "rows": [...]}, or just the name as a
-// text. A function of the user's stands in no table; its entry is function_entry().
+// A model as a stack names it: {"name": ..., "params": {...}, "rows": [...], "fitted_gpus": [...]},
+// or just the name as a text. A function of the user's stands in no table; its entry is
+// function_entry().
 struct ModelChoice {
   const ModelEntry* entry;
   nlohmann::json params = nlohmann::json::object();
   nlohmann::json rows = nlohmann::json::array();
   JsonPlace place;
+  // The GPUs whose runs the parameters and rows were fitted to, such as "h100"; empty if the file
+  // names none (fitted_gpus.h).
+  std::vector<std::string> fitted_gpus = {};
   std::shared_ptr<const CollectiveFunction> function = nullptr;
 
   [[nodiscard]] nlohmann::json to_json() const;
@@ -91,6 +95,8 @@ struct ModelChoice {
 // Throws ConfigError for an unknown model (and lists the valid ones), an unknown parameter, or a
 // value out of range.
 [[nodiscard]] ModelChoice read_model_choice(const nlohmann::json& json, const JsonPlace& place);
+// A model that was fitted to other GPUs than the topology's does not claim that its prices are
+// measured (fitted_gpus.h).
 [[nodiscard]] std::unique_ptr<CostModel> make_collective_model(const ModelChoice& choice,
                                                                const Topology& topology);
 [[nodiscard]] std::unique_ptr<ComputeModel> make_compute_model(const ModelChoice& choice,

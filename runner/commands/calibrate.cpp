@@ -10,6 +10,7 @@
 #include "costmodel/calibrate/contradictions.h"
 #include "costmodel/calibrate/kernel_calibration.h"
 #include "costmodel/calibrate/population_calibration.h"
+#include "costmodel/gpu_model.h"
 #include "costmodel/measurements/tuner_csv.h"
 #include "runner/base/optional_values.h"
 #include "runner/base/terminal.h"
@@ -261,27 +262,13 @@ std::optional<DeviceMesh> mesh_of(const CalibrateArguments& arguments, const Mod
   return parse_option("--mesh", [&] { return DeviceMesh::parse(arguments.mesh); });
 }
 
-// The GPU of a set as others write it too: its model, or what stands before a remark in brackets,
-// in lower case and without its maker; "" if the set names none.
-std::string plain_gpu(const MeasurementSet& set) {
-  if (std::string model = gpu_model(set.gpu); !model.empty()) return model;
-  std::string plain = set.gpu.substr(0, set.gpu.find('('));
-  std::ranges::transform(plain, plain.begin(), [](unsigned char c) { return std::tolower(c); });
-  for (const std::string_view maker : {"nvidia", "geforce", "amd", "instinct"}) {
-    const std::size_t at = plain.find(maker);
-    if (at != std::string::npos) plain.erase(at, maker.size());
-  }
-  std::erase(plain, ' ');
-  return plain;
-}
-
 // Throws InputError for sets of different GPUs, which no one stack fits.
 void expect_one_gpu(std::span<const MeasurementSet> sets) {
   const MeasurementSet* first = nullptr;
   for (const MeasurementSet& set : sets) {
-    if (plain_gpu(set).empty()) continue;
+    if (plain_gpu(set.gpu).empty()) continue;
     if (first == nullptr) first = &set;
-    if (plain_gpu(set) == plain_gpu(*first)) continue;
+    if (plain_gpu(set.gpu) == plain_gpu(first->gpu)) continue;
     throw InputError("calibrate: " + first->name + " is of " + first->gpu + ", and " + set.name +
                      " of " + set.gpu + "; valid: files of one GPU");
   }
@@ -481,14 +468,27 @@ std::string result_text(const Result& result, const TextStyle& style) {
   return text;
 }
 
-nlohmann::json stack_json(const Result& result, const std::string& name) {
-  return {{"schema", "shardlab/stack/1"},
-          {"base", "alpha-beta"},
-          {"name", name},
-          {"title", std::string(result.fit.model->name) + " fitted to measurements"},
-          {"source", fitted_source(result.sets)},
-          {result.fit.model->fits_kernels ? "compute_model" : "collective_model",
-           result.fit.choice().to_json()}};
+// The GPU that a stack is fitted to: the one of the logs, which expect_one_gpu() holds to be one, or
+// if they name none that of --topology; none if neither says it.
+std::vector<std::string> gpus_of(const Result& result, const CalibrateArguments& arguments) {
+  for (const MeasurementSet& set : result.sets) {
+    if (std::string gpu = plain_gpu(set.gpu); !gpu.empty()) return {std::move(gpu)};
+  }
+  if (arguments.topology.empty()) return {};
+  return {plain_gpu(result.topology->gpu())};
+}
+
+nlohmann::json stack_json(const Result& result, const std::string& name,
+                          std::vector<std::string> fitted_gpus) {
+  ModelChoice choice = result.fit.choice();
+  choice.fitted_gpus = std::move(fitted_gpus);
+  return {
+      {"schema", "shardlab/stack/1"},
+      {"base", "alpha-beta"},
+      {"name", name},
+      {"title", std::string(result.fit.model->name) + " fitted to measurements"},
+      {"source", fitted_source(result.sets)},
+      {result.fit.model->fits_kernels ? "compute_model" : "collective_model", choice.to_json()}};
 }
 
 // The stack's file. The rows of a population are long lists of numbers, so each has one line.
@@ -548,7 +548,7 @@ void fit_gpu(const CalibrateArguments& arguments, const Session& session) {
   for (const PopulationLog& log : logs) sources.insert(log.source);
   if (!arguments.out.empty()) {
     const std::string name = std::filesystem::path(arguments.out).stem().string();
-    nlohmann::json stack = stack_json(result, name);
+    nlohmann::json stack = stack_json(result, name, {plain_gpu(topology.gpu())});
     stack["source"] = shipped_source(result.sets);
     stack["title"] = "Collectives of " + gpu + ", as the shipped logs of all clusters predict them";
     write_file(arguments.out, stack_text(std::move(stack)));
@@ -610,7 +610,7 @@ void run_calibrate(const CalibrateArguments& arguments, Session& session) {
   if (!session.json()) print_warnings(result.warnings);
   if (!arguments.out.empty()) {
     const std::string name = std::filesystem::path(arguments.out).stem().string();
-    write_file(arguments.out, stack_text(stack_json(result, name)));
+    write_file(arguments.out, stack_text(stack_json(result, name, gpus_of(result, arguments))));
   }
   if (!arguments.tuner_csv.empty()) write_file(arguments.tuner_csv, result.tuner_csv);
   if (session.json()) {

@@ -400,7 +400,7 @@ void run_plan(const PlanArguments& arguments, Session& session) {
   }
   if (session.json()) {
     if (arguments.draws) document["drawing"] = drawing_json(drawn, plan, mesh);
-    if (nlohmann::json doubts = doubted.json(); !doubts.empty()) document["doubtful"] = doubts;
+    doubted.add_to(document);
     gate.add_to(document);
     session.print(document);
     return;

@@ -228,10 +228,7 @@ nlohmann::json selection_json(const Selection& selection, bool from_queue, const
                          {"margin_us", or_null(selection.margin_us)},
                          {"flips_with_order", selection.flips_with_order}};
   if (intervals.of(selection.choice)) json["undecided"] = intervals.is_undecided(selection);
-  if (const nlohmann::json doubtful = intervals.doubts_of(selection.choice).json();
-      !doubtful.empty()) {
-    json["doubtful"] = doubtful;
-  }
+  intervals.doubts_of(selection.choice).add_to(json);
   if (selection.effort) {
     json["search"] = {{"method", name_of(selection.effort->method)},
                       {"states_visited", selection.effort->states_visited},

@@ -5,6 +5,8 @@
 #include <tuple>
 #include <vector>
 
+#include "costmodel/base/text.h"
+#include "costmodel/fitted_gpus.h"
 #include "costmodel/registry.h"
 
 namespace shardlab {
@@ -37,8 +39,16 @@ std::string_view reason_of(DoubtKind kind) {
 
 }  // namespace
 
-DoubtedPrices::DoubtedPrices(const StackEvaluator& evaluator) {
+DoubtedPrices::DoubtedPrices(const StackEvaluator& evaluator)
+    : stack_(evaluator.stack().name),
+      topology_(evaluator.topology().name()),
+      gpu_(evaluator.topology().gpu()) {
   const Stack& stack = evaluator.stack();
+  const auto note_gpus = [&](const std::string& prices, const std::vector<std::string>& gpus) {
+    if (!is_fitted_to(gpus, evaluator.topology())) other_gpus_.push_back({prices, gpus});
+  };
+  note_gpus("collectives", stack.collective_model.fitted_gpus);
+  note_gpus("kernels", stack.compute_model.fitted_gpus);
   if (is_constant(stack)) return;
   const ConfigStore store(configs_root(), {});
   const std::string name = measured_stack(evaluator.topology());
@@ -79,17 +89,19 @@ std::vector<const PriceDoubt*> DoubtedPrices::worst_first() const {
 std::vector<std::string> DoubtedPrices::lines() const {
   const std::vector<const PriceDoubt*> doubts = worst_first();
   std::vector<std::string> lines;
+  for (const OtherGpu& other : other_gpus_) lines.push_back(text_of(other));
+  const std::size_t most = lines.size() + kShown;
+  std::size_t untold = doubts.size();
   // Sizes that differ little are doubted alike: the worst stands for its collective and group.
   std::set<std::tuple<Collective, std::int64_t, std::int64_t>> told;
   for (const PriceDoubt* doubt : doubts) {
     const CollectiveQuery& query = doubt->query;
-    if (lines.size() == kShown) break;
+    if (lines.size() == most) break;
     if (!told.emplace(query.kind, query.group.ranks, query.group.hosts).second) continue;
     lines.push_back("doubtful price: " + doubt->text());
+    --untold;
   }
-  if (doubts.size() > lines.size()) {
-    lines.push_back(std::to_string(doubts.size() - lines.size()) + " more prices are doubtful");
-  }
+  if (untold > 0) lines.push_back(std::to_string(untold) + " more prices are doubtful");
   return lines;
 }
 
@@ -99,18 +111,29 @@ std::string DoubtedPrices::text() const {
   return text;
 }
 
-nlohmann::json DoubtedPrices::json() const {
-  nlohmann::json list = nlohmann::json::array();
-  for (const PriceDoubt* doubt : worst_first()) {
-    list.push_back({{"collective", to_string(doubt->query.kind)},
-                    {"ranks", doubt->query.group.ranks},
-                    {"hosts", doubt->query.group.hosts},
-                    {"full_bytes", doubt->query.full_bytes},
-                    {"price_us", doubt->price_us},
-                    {"other_us", doubt->other_us},
-                    {"reason", reason_of(doubt->kind)}});
+std::string DoubtedPrices::text_of(const OtherGpu& other) const {
+  const std::string gpus = join(other.fitted_gpus);
+  return stack_ + "'s prices of " + other.prices + " were fitted to runs on " + gpus +
+         ", and the topology " + topology_ + " is of the GPU " + gpu_ +
+         ": they are carried over from one GPU to another, and how far they are off is not known; "
+         "if it is the same GPU, say so with --set device.gpu=" +
+         other.fitted_gpus.front();
+}
+
+void DoubtedPrices::add_to(nlohmann::json& document) const {
+  for (const OtherGpu& other : other_gpus_) {
+    document["other_gpu"].push_back(
+        {{"prices", other.prices}, {"fitted_gpus", other.fitted_gpus}, {"gpu", gpu_}});
   }
-  return list;
+  for (const PriceDoubt* doubt : worst_first()) {
+    document["doubtful"].push_back({{"collective", to_string(doubt->query.kind)},
+                                    {"ranks", doubt->query.group.ranks},
+                                    {"hosts", doubt->query.group.hosts},
+                                    {"full_bytes", doubt->query.full_bytes},
+                                    {"price_us", doubt->price_us},
+                                    {"other_us", doubt->other_us},
+                                    {"reason", reason_of(doubt->kind)}});
+  }
 }
 
 }  // namespace shardlab

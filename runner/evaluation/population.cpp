@@ -1,7 +1,6 @@
 #include "runner/evaluation/population.h"
 
 #include <algorithm>
-#include <array>
 
 #include "costmodel/base/text.h"
 #include "costmodel/calibrate/next_sizes.h"
@@ -10,21 +9,6 @@
 #include "runner/evaluation/validation.h"
 
 namespace shardlab {
-namespace {
-
-// Longer names come first: "GH200" contains "H200" but is another machine.
-// Only those of AMD's GPUs are listed whose topology is shipped.
-constexpr std::array<std::string_view, 13> kModels = {"gb200",  "gb300",  "gh200", "b200", "b300",
-                                                      "h200",   "h100",   "a100",  "v100", "mi300x",
-                                                      "mi325x", "mi350x", "mi355x"};
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return out;
-}
-
-}  // namespace
 
 std::string source_of(const MeasurementSet& set) {
   std::string_view text = set.source;
@@ -40,15 +24,6 @@ std::string source_of(const MeasurementSet& set) {
     return std::string(trimmed(text.substr(0, std::min(end, text.find_first_of(" ,(")))));
   }
   return std::string(trimmed(text.substr(0, text.find_first_of(",("))));
-}
-
-std::string gpu_model(std::string_view name) {
-  const std::string plain = lower(name);
-  for (const std::string_view model : kModels) {
-    if (plain.find(model) == std::string::npos) continue;
-    return std::string(model) + (plain.find("pcie") != std::string::npos ? "-pcie" : "");
-  }
-  return "";
 }
 
 bool is_in_population(const MeasurementSet& set) {

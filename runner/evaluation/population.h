@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "costmodel/calibrate/population_fit.h"
+#include "costmodel/gpu_model.h"
 #include "costmodel/measurements/measurement_set.h"
 #include "runner/config/configs.h"
 
@@ -24,11 +25,6 @@ namespace shardlab {
 // source up to its first comma or parenthesis; the set's name if its source names no repository.
 // All sets of one source are left out together.
 [[nodiscard]] std::string source_of(const MeasurementSet& set);
-
-// The model of GPU in the name of a GPU or a topology: "h100" for "H100-SXM5-80GB" and "h100-roce",
-// "a100-pcie" for "A100-PCIE-40GB"; "" for others than NVIDIA's data-centre GPUs from V100 on and
-// AMD's from MI300X on whose topology is shipped.
-[[nodiscard]] std::string gpu_model(std::string_view name);
 
 // Whether the population has logs of that GPU, so that it can be a prior for it.
 [[nodiscard]] bool is_in_population(const MeasurementSet& set);

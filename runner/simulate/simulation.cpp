@@ -290,9 +290,7 @@ nlohmann::json Simulation::json(nlohmann::json document) const {
                    {"steps", steps},
                    {"notes", notes_}});
   add_interval(document, time_interval_);
-  if (const nlohmann::json doubtful = doubted_.json(); !doubtful.empty()) {
-    document["doubtful"] = doubtful;
-  }
+  doubted_.add_to(document);
   replica_gate_.add_to(document);
   if (arguments_.contention) document["contention"] = true;
   if (!session_.no_timing) {

@@ -289,9 +289,9 @@ struct PrintedPlan {
   std::optional<PriceInterval> step_interval = {};
   std::optional<Searched> searched = {};  // with --objective step
   std::vector<std::string> notes = {};
-  // What a reader should know of the prices; in JSON, not_measured and doubtful.
+  // What a reader should know of the prices; in JSON, not_measured and what DoubtedPrices adds.
   std::vector<std::string> price_notes = {};
-  nlohmann::json doubtful = nlohmann::json::array();
+  nlohmann::json doubts = nlohmann::json::object();
   const ReplicaGate* replica_gate = nullptr;
   std::vector<SolveAnswer> answers = {};
 };
@@ -326,7 +326,7 @@ void print_json(const PrintedPlan& plan, nlohmann::json json, const Times& times
                 const Session& session) {
   for (const SolveAnswer& answer : plan.answers) json[answer.key] = answer.json;
   if (!plan.executed.not_measured.empty()) json["not_measured"] = plan.executed.not_measured;
-  if (!plan.doubtful.empty()) json["doubtful"] = plan.doubtful;
+  json.update(plan.doubts);
   plan.replica_gate->add_to(json);
   json["stack"] = plan.priced.stack.name;
   json["topology"] = plan.priced.topology.name();
@@ -665,7 +665,7 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
     plan.notes.emplace_back("--advise-flattened is not answered, because the plan can't run");
   }
   std::ranges::copy(doubted.lines(), std::back_inserter(plan.price_notes));
-  plan.doubtful = doubted.json();
+  doubted.add_to(plan.doubts);
   plan.replica_gate = &gate;
   const std::vector<FurtherQuestion> questions =
       questions_of(solved, priced, found, options, asked, solver, session);

@@ -445,6 +445,44 @@ TEST(CalibrateCommand, FitsTheConstantsOfEveryModelThatHasSome) {
   }
 }
 
+// A stack keeps the GPU of its log, and claims nothing on another one.
+TEST(CalibrateCommand, AStackIsOfTheGpuOfItsLog) {
+  const TemporaryFolder folder;
+  const ProcessResult fitted =
+      run_shardlab({"calibrate", kSample, "--out", "mine.json"}, folder.path());
+  ASSERT_EQ(fitted.exit_code, 0) << fitted.err;
+  EXPECT_EQ(json::parse(read_file(folder.path() / "mine.json"))["collective_model"]["fitted_gpus"],
+            json::array({"h100"}));
+  const auto planned = [&](const std::string& topology, bool as_json) {
+    Words words = {"plan",   "--mesh",  "16",        "--tensor",   "f32[4096,4096]",
+                   "--from", "P(sum)",  "--to",      "R",          "--planner",
+                   "greedy", "--stack", "mine.json", "--topology", topology};
+    if (as_json) words.insert(words.end(), {"--format", "json"});
+    const ProcessResult result = run_shardlab(words, folder.path());
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.out;
+  };
+  for (const char* of_h100 : {"h100", "h100-roce"}) {
+    EXPECT_EQ(planned(of_h100, false).find("carried over"), std::string::npos) << of_h100;
+    EXPECT_NE(planned(of_h100, false).find("clusters like those measured"), std::string::npos);
+    EXPECT_FALSE(json::parse(planned(of_h100, true)).contains("other_gpu"));
+  }
+  const std::string text = planned("a100", false);
+  EXPECT_EQ(text.find("clusters like those measured"), std::string::npos) << text;
+  EXPECT_NE(text.find("because these were not measured: all_reduce of 16 ranks on 2 hosts (the "
+                      "rows are of h100)\n"
+                      "  note: mine's prices of collectives were fitted to runs on h100, and the "
+                      "topology a100 is of the GPU a100: they are carried over from one GPU to "
+                      "another, and how far they are off is not known; if it is the same GPU, say "
+                      "so with --set device.gpu=h100\n"),
+            std::string::npos)
+      << text;
+  const json plan = json::parse(planned("a100", true));
+  EXPECT_FALSE(plan.contains("low_us"));
+  EXPECT_EQ(plan["other_gpu"],
+            json::parse(R"([{"prices": "collectives", "fitted_gpus": ["h100"], "gpu": "a100"}])"));
+}
+
 TEST(CalibrateCommand, NamesWhatIsValid) {
   const ProcessResult model =
       run_shardlab({"calibrate", "h100_1x8_all_reduce_dgxc", "--model", "dtensor"});

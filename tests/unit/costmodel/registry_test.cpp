@@ -138,7 +138,7 @@ TEST(ModelChoice, OtherMistakesInItsObjectAreErrors) {
                    "s.json:/collective_model: missing key \"name\"");
   EXPECT_THROW_MSG(read_model_choice({{"name", "dtensor"}, {"parms", 1}}, kPlace), ConfigError,
                    "s.json:/collective_model/parms: unknown key (did you mean \"params\"?); valid: "
-                   "name, params, rows");
+                   "name, params, rows, fitted_gpus");
   EXPECT_THROW_MSG(read_model_choice(5, kPlace), ConfigError,
                    "s.json:/collective_model: found 5; valid: an object");
 }

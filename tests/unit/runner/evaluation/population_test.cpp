@@ -31,17 +31,6 @@ TEST(PopulationLogs, ASourceIsWhoPublishes) {
   EXPECT_EQ(source_of(from("")), "the set");
 }
 
-TEST(PopulationLogs, GpusAreToldApart) {
-  EXPECT_EQ(gpu_model("H100-SXM5-80GB"), "h100");
-  EXPECT_EQ(gpu_model("h100-roce"), "h100");
-  EXPECT_EQ(gpu_model("GH200-96GB"), "gh200");
-  EXPECT_EQ(gpu_model("A100-PCIE-40GB"), "a100-pcie");
-  EXPECT_EQ(gpu_model("GeForce RTX 2080 Ti"), "");
-  EXPECT_EQ(gpu_model("MI300X (virtual function)"), "mi300x");
-  EXPECT_EQ(gpu_model("mi355x"), "mi355x");
-  EXPECT_EQ(gpu_model("MI250X (each GCD a GPU)"), "");
-}
-
 TEST(PopulationLogs, AGpuWithoutATopologyIsLeftOut) {
   MeasurementSet set;
   set.gpu = "GeForce RTX 2080 Ti";
