@@ -57,7 +57,8 @@ struct Result {
   Observations observations;
   Calibration fit;
   std::optional<Topology> topology;
-  std::optional<DeviceMesh> mesh;  // --mesh, with its groups
+  std::optional<DeviceMesh> mesh;  // --mesh, with its groups and the topology that it lies on
+  std::optional<Topology> mesh_topology;
   std::vector<MeshGroup> groups;
   std::vector<RefusedPlace>
       refused;  // first the rows that the reader refused, then those that the fit refused
@@ -275,7 +276,14 @@ void expect_one_gpu(std::span<const MeasurementSet> sets) {
 }
 
 Result calibrate_files(const CalibrateArguments& arguments, const Session& session) {
-  const ConfigStore store = session.topology_store();
+  const ConfigStore of_mesh = session.topology_store();
+  const ConfigStore store = of_mesh.with_devices_per_host_as_written();
+  if (of_mesh.changes_devices_per_host() && arguments.mesh.empty()) {
+    throw InputError(
+        "--set devices_per_host: the hosts of the ranks are those of the measurements; valid: with "
+        "--mesh, whose hosts it sets, or --hosts and --gpus-per-host for files that do not say "
+        "them");
+  }
   SourceHints hints;
   hints.hosts = arguments.hosts;
   hints.gpus_per_host = arguments.gpus_per_host;
@@ -345,7 +353,8 @@ Result calibrate_files(const CalibrateArguments& arguments, const Session& sessi
     result.refused.push_back({result.observations.labels[refused.row], refused.reason});
   }
   if (result.mesh) {
-    result.groups = mesh_groups(*result.mesh, choice.topology, fitted_ranges(result));
+    result.mesh_topology = topology_for(of_mesh, arguments.topology, result.sets.front()).topology;
+    result.groups = mesh_groups(*result.mesh, *result.mesh_topology, fitted_ranges(result));
   }
   return result;
 }
@@ -392,7 +401,7 @@ nlohmann::json result_json(const Result& result) {
   for (const NextSize& next : fit.next_sizes) out["next_sizes"].push_back(next_json(next));
   if (result.mesh) {
     out["mesh"] = result.mesh->text();
-    out["devices_per_host"] = result.topology->devices_per_host();
+    out["devices_per_host"] = result.mesh_topology->devices_per_host();
     out["mesh_groups"] = mesh_groups_json(result.groups);
   }
   return out;
@@ -463,7 +472,7 @@ std::string result_text(const Result& result, const TextStyle& style) {
     }
   }
   if (result.mesh) {
-    text += mesh_groups_text(result.groups, *result.mesh, *result.topology, style);
+    text += mesh_groups_text(result.groups, *result.mesh, *result.mesh_topology, style);
   }
   return text;
 }

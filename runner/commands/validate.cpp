@@ -652,6 +652,11 @@ std::optional<double> median_of(const Validation& result) {
 }
 
 void run_validate(const ValidateArguments& arguments, Session& session) {
+  if (session.store().changes_devices_per_host()) {
+    throw InputError(
+        "--set devices_per_host: the hosts of the ranks are those of the measurements; valid: "
+        "without it, or --hosts and --gpus-per-host for files that do not say them");
+  }
   if (arguments.nccl_table) return print_tables(arguments, session);
   if (arguments.scoreboard) return print_scoreboard(arguments, session);
   const StopWatch watch;

@@ -211,6 +211,24 @@ ConfigStore ConfigStore::with_stacks_as_written() const {
   return written;
 }
 
+namespace {
+
+bool is_of_devices_per_host(const Override& change) {
+  return change.target == "topology" && change.keys == std::vector<std::string>{"devices_per_host"};
+}
+
+}  // namespace
+
+ConfigStore ConfigStore::with_devices_per_host_as_written() const {
+  ConfigStore written = *this;
+  std::erase_if(written.overrides_, is_of_devices_per_host);
+  return written;
+}
+
+bool ConfigStore::changes_devices_per_host() const {
+  return std::ranges::any_of(overrides_, is_of_devices_per_host);
+}
+
 std::string ConfigStore::overrides_of(std::string_view target) const {
   std::string text;
   for (const Override& change : overrides_) {

@@ -121,6 +121,10 @@ class ConfigStore {
   // --set of stacks does not change.
   [[nodiscard]] ConfigStore with_stacks_as_written() const;
   [[nodiscard]] bool changes_stacks() const { return !overrides_of("stack").empty(); }
+  // The same store without a --set of devices_per_host, for topologies whose hosts are those of a
+  // measurement.
+  [[nodiscard]] ConfigStore with_devices_per_host_as_written() const;
+  [[nodiscard]] bool changes_devices_per_host() const;
 
   // Names of the shipped files of a kind, sorted.
   [[nodiscard]] std::vector<std::string> names(ConfigKind kind) const;

@@ -483,6 +483,24 @@ TEST(CalibrateCommand, AStackIsOfTheGpuOfItsLog) {
             json::parse(R"([{"prices": "collectives", "fitted_gpus": ["h100"], "gpu": "a100"}])"));
 }
 
+TEST(CalibrateCommand, TheHostsOfALogAreThoseOfTheLog) {
+  const ProcessResult result =
+      run_shardlab({"calibrate", "h100_1x8_all_reduce_dgxc", "--set", "devices_per_host=4"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(result.err,
+            "shardlab: --set devices_per_host: the hosts of the ranks are those of the "
+            "measurements; valid: with --mesh, whose hosts it sets, or --hosts and --gpus-per-host "
+            "for files that do not say them\n");
+  // --mesh lies on hosts of four, and the log is fitted and judged as it ran.
+  const ProcessResult meshed =
+      run_shardlab({"calibrate", "h100_2x8_all_reduce_aws-p5-readme", "--mesh", "8", "--set",
+                    "devices_per_host=4", "--format", "json"});
+  ASSERT_EQ(meshed.exit_code, 0) << meshed.err;
+  const json out = json::parse(meshed.out);
+  EXPECT_EQ(out["devices_per_host"], 4);
+  EXPECT_EQ(out["warnings"], json::array());
+}
+
 TEST(CalibrateCommand, NamesWhatIsValid) {
   const ProcessResult model =
       run_shardlab({"calibrate", "h100_1x8_all_reduce_dgxc", "--model", "dtensor"});

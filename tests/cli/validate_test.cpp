@@ -251,6 +251,19 @@ TEST(ValidateCommand, DoubtsALogThatIsFarTooSlow) {
       << done.err;
 }
 
+// The hosts of a measurement are its own, so that the links of others prove nothing about its times.
+TEST(ValidateCommand, TheHostsOfALogAreThoseOfTheLog) {
+  for (const char* set : {"devices_per_host=4", "topology.devices_per_host=4"}) {
+    const ProcessResult result =
+        run_shardlab({"validate", "h100_2x8_all_reduce_aws-p5-readme", "--set", set});
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_EQ(result.err,
+              "shardlab: --set devices_per_host: the hosts of the ranks are those of the "
+              "measurements; valid: without it, or --hosts and --gpus-per-host for files that do "
+              "not say them\n");
+  }
+}
+
 TEST(ValidateCommand, OverridesReachTheModel) {
   const Words set = {"h100_1x8_all_reduce_dgxc", "--stack", "alpha-beta", "--rows"};
   Words fast = set;
