@@ -8,6 +8,8 @@ namespace shardlab {
 namespace {
 
 constexpr std::int64_t kMaxDevices = std::int64_t{1} << 40;
+// Network interfaces of one host. Status: assumed; hosts of eight GPUs have up to 32 (AWS p5).
+constexpr std::int64_t kMaxInterfaces = 1024;
 constexpr NumberRange kBandwidthRange{.min = 1e-6, .max = 1e9};
 constexpr NumberRange kLatencyRange{.min = 0.0, .max = 1e9};
 constexpr NumberRange kMemoryRange{.min = 1e-6, .max = 1e9};
@@ -118,7 +120,7 @@ Topology Topology::from_json(const nlohmann::json& json, const JsonPlace& place)
       reader.integer_or("domain_devices", topology.devices_per_host_, 1, kMaxDevices);
 
   if (reader.find("nics_per_host") != nullptr) {
-    topology.nics_per_host_ = reader.integer("nics_per_host", 1, kMaxDevices);
+    topology.nics_per_host_ = reader.integer("nics_per_host", 1, kMaxInterfaces);
   }
 
   const nlohmann::json& links = reader.array("links");

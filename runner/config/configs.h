@@ -121,6 +121,7 @@ class ConfigStore {
   // --set of stacks does not change.
   [[nodiscard]] ConfigStore with_stacks_as_written() const;
   [[nodiscard]] bool changes_stacks() const { return !overrides_of("stack").empty(); }
+  [[nodiscard]] bool changes_topologies() const { return !overrides_of("topology").empty(); }
   // The same store without a --set of devices_per_host, for topologies whose hosts are those of a
   // measurement.
   [[nodiscard]] ConfigStore with_devices_per_host_as_written() const;

@@ -51,6 +51,14 @@ std::uint64_t hash_of(std::uint64_t hash, std::string_view text) {
   return (hash ^ 0xffU) * 0x100000001b3U;  // so that "ab", "c" and "a", "bc" get different hashes
 }
 
+// A topology that --set changed, under a name that says so. Its GPU stays what its name said.
+Topology labelled(const Topology& topology) {
+  nlohmann::json json = topology.to_json();
+  json["name"] = topology.name() + "+set";
+  json["device"]["gpu"] = topology.gpu();
+  return Topology::from_json(json, {topology.name(), ""});
+}
+
 }  // namespace
 
 Experiment Experiment::read(const ConfigStore& store, const std::string& name) {
@@ -70,6 +78,7 @@ Experiment Experiment::read(const ConfigStore& store, const std::string& name) {
   };
   read_each(reader, "topologies", [&](const nlohmann::json& value, const JsonPlace& at) {
     Topology topology = store.topology(path_of(ConfigKind::kTopology, value, at));
+    if (store.changes_topologies()) topology = labelled(topology);
     expect_new(experiment.topologies, topology.name(), at);
     experiment.topologies.push_back(std::move(topology));
   });

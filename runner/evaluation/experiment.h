@@ -10,6 +10,7 @@
 // on another one. `reference` judges the choices (default: alpha-beta). `seed` replaces the seeds
 // of generated suites, so that they draw other questions; without it each suite uses its own seed.
 // A --set of stacks changes all of `stacks`, whose names then end in "+set", and not `reference`.
+// A --set of topologies changes all of `topologies`, whose names then end in "+set".
 #pragma once
 
 #include <cstdint>

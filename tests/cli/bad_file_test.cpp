@@ -337,6 +337,8 @@ INSTANTIATE_TEST_SUITE_P(
                     {"name": "a", "joins": "all", "latency_us": 1, "bandwidth_gb_per_s": 1},
                     {"name": "b", "joins": "host", "latency_us": 1, "bandwidth_gb_per_s": 1}]})"),
                 "bad.json:/links: the last link level must join \"all\" ranks"},
+        BadFile{"TooManyInterfaces", kTopology, topology_with(R"({"nics_per_host": 100000})"),
+                "bad.json:/nics_per_host: found 100000; valid: an integer from 1 to 1024"},
         BadFile{"NoDevicesPerHost", kTopology, topology_with(R"({"devices_per_host": 0})"),
                 "bad.json:/devices_per_host: found 0; valid: an integer from 1 to 1099511627776"},
         BadFile{"DevicesPerHostWithAFraction", kTopology,

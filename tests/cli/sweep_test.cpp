@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <fstream>
+#include <set>
 #include <thread>
 
 #include "tests/cli/messages.h"
@@ -361,6 +362,17 @@ TEST_F(Sweeps, AChangeOfStacksLeavesTheReferenceAsItIs) {
     EXPECT_EQ(changed[i].value("best_us", json()), best) << plain[i];
   }
   EXPECT_GT(compared, 100U);
+}
+
+TEST_F(Sweeps, AChangeOfTopologiesIsPartOfTheirNames) {
+  const ProcessResult run =
+      sweep({"--out", "changed", "--set", "devices_per_host=2", "--format", "json"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  std::set<std::string> names;
+  const json out = json::parse(run.out);
+  for (const json& row : out["summary"]) names.insert(row["topology"]);
+  EXPECT_EQ(names, (std::set<std::string>{"a100+set", "h100+set"}));
+  EXPECT_EQ(results("changed").find("\"h100\""), std::string::npos);
 }
 
 TEST_F(Sweeps, RecordedChoicesTellNothingOfTies) {
