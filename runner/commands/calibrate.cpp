@@ -1,6 +1,5 @@
 // shardlab calibrate: fits a stack to measured times.
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
