@@ -341,6 +341,46 @@ TEST_F(LiveComparison, APlannerThatIsNotKnownPlansItself) {
   EXPECT_GT(branch["steps"].size(), 1U);
 }
 
+// The planner that a constant of the module chooses, and that of the function behind a wrapper, are
+// PyTorch's own; the stack of the release with the graph planner has the same prices.
+TEST_F(LiveTorch, PlansAsConstantsAndWrappersOfAPatchSay) {
+  folder_.write("constant.py",
+                "import torch.distributed.tensor._redistribute as redistribute\n"
+                "redistribute._FORCE_MIN_COST_REDISTRIBUTION_PLAN = True\n");
+  folder_.write("wrapper.py", R"py(
+import functools
+import torch.distributed.tensor._redistribute as redistribute
+own = redistribute._gen_transform_infos_non_cached
+
+@functools.wraps(own)
+def planned(src, dst, use_graph_based_transform=None):
+    return own(src, dst, True)
+
+redistribute._gen_transform_infos_non_cached = planned
+)py");
+  folder_.write("graph.json", R"({"schema": "shardlab/stack/1", "name": "graph",
+                                  "base": "dtensor-2.13", "planner": "graph"})");
+  const auto planned = [&](const std::string& stack) {
+    const ProcessResult result =
+        run_shardlab({"plan", "--mesh", "2x4", "--tensor", "bf16[8192,4096]", "--from", "S(0)S(0)",
+                      "--to", "RS(0)", "--stack", stack, "--format", "json"},
+                     folder_.path());
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return json::parse(result.out);
+  };
+  const json greedy = planned(stack_);
+  const json graph = planned("graph.json");
+  EXPECT_LT(graph["price_us"], greedy["price_us"]);
+  for (const auto& [patch, changed] :
+       {std::pair{"constant.py", "_redistribute._FORCE_MIN_COST_REDISTRIBUTION_PLAN"},
+        std::pair{"wrapper.py", "_redistribute._gen_transform_infos_non_cached"}}) {
+    const json patched = planned(stack_ + "+patch=" + patch);
+    EXPECT_EQ(patched["price_us"], graph["price_us"]) << patch;
+    EXPECT_EQ(patched["path"], graph["path"]) << patch;
+    EXPECT_EQ(patched["provenance"]["torch"]["changed"]["others"], json({changed}));
+  }
+}
+
 TEST_F(LiveTorch, ShowsWhereAPatchFails) {
   folder_.write("patch.py", "import torch\n\nraise RuntimeError('not on my machine')\n");
   const ProcessResult result = run_shardlab(select(stack_ + "+patch=patch.py"), folder_.path());

@@ -258,12 +258,20 @@ def test_equal_sources_have_equal_fingerprints_in_every_python(plain):
     code = (f"import sys; sys.path.insert(0, {str(WORKER.parent)!r})\n"
             "from shardlab_worker.fingerprints import Sources\n"
             "import json, fingerprinted as f\n"
-            "print(json.dumps([Sources().own_hash(vars(f)[name]) for name in 'abcd']))\n")
+            "sources = Sources()\n"
+            "print(json.dumps([sources.own_hash(sources.function_of(vars(f)[name])) for name in 'abcdghijk']))\n")
     source = ("def a(x: int, y=2.5) -> float:\n    '''Says something.'''\n    z: float = x * y  # a product\n"
               "    return z\n"
               "def b(x, y=2.5):\n\n    z = (x\n         * y)\n    return z\n"
               "def c(x, y=2.50001):\n    z = x * y\n    return z\n"
-              "def d(x, y=2.5):\n    return f'{x!r:>{y}} and {{}}' if x else [i for i in (x, y, None, -1)]\n")
+              "def d(x, y=2.5):\n    return f'{x!r:>{y}} and {{}}' if x else [i for i in (x, y, None, -1)]\n"
+              "import contextlib, functools\n"
+              "def wrapped(function):\n    @functools.wraps(function)\n"
+              "    def run(*args):\n        return -function(*args)\n"
+              "    return run\n"
+              "g, h = wrapped(a), wrapped(c)\n"
+              "i = functools.cache(a)\n"
+              "j, k = contextlib.contextmanager(a), wrapped(contextlib.contextmanager(a))\n")
     seen = set()
     for python in {oracle_python(), sys.executable, "/usr/bin/python3"}:
         if not pathlib.Path(python).exists():
@@ -278,8 +286,9 @@ def test_equal_sources_have_equal_fingerprints_in_every_python(plain):
             shutil.rmtree(folder)
         seen.add(ran.stdout)
     assert len(seen) == 1
-    a, b, c, d = json.loads(seen.pop())
-    assert a == b and len({a, c, d}) == 3
+    a, b, c, d, g, h, i, j, k = json.loads(seen.pop())
+    assert a == b == i == j and g == k, "a cache and a context manager do what their functions do"
+    assert len({a, c, d, g, h}) == 5, "a function that wraps another one may do anything"
 
 
 # ---- What is wrong is said, and the worker goes on -----------------------------------------------------------------
@@ -390,6 +399,36 @@ choice._select_min_cost_strategy = last
     assert decision["chosen"] == {"inputs": layouts[0].split(";"), "outputs": layouts[1].split(";")}
     assert worker.close() == 0
     assert b"garbage" in b"".join(worker.stderr)
+
+
+def test_a_constant_and_a_function_around_pytorchs_own_are_seen(plain, starting, tmp_path):
+    patch = tmp_path / "patch.py"
+    patch.write_text("""
+import functools
+import torch.distributed.tensor._collective_utils as costs
+import torch.distributed.tensor._redistribute as redistribute
+
+own = costs.allgather_cost
+
+
+@functools.wraps(own)
+def dearer(*arguments):
+    return 10 * own(*arguments)
+
+
+costs.allgather_cost = dearer
+redistribute._FORCE_MIN_COST_REDISTRIBUTION_PLAN = True
+redistribute._DISABLE_REDISTRIBUTE_TRANSFORM_OPTIMIZATION = True
+""")
+    worker, before = starting(patches=[str(patch)]), plain.info["fingerprints"]
+    after = worker.info["fingerprints"]
+    assert after.keys() == before.keys()
+    assert {name for name in after if after[name] != before[name]} == {
+        "_collective_utils.allgather_cost", "_redistribute._FORCE_MIN_COST_REDISTRIBUTION_PLAN",
+        "_redistribute._DISABLE_REDISTRIBUTE_TRANSFORM_OPTIMIZATION"}
+    constants = {name for name in before if name.rpartition(".")[2].isupper()}
+    assert constants >= {"_redistribute._FORCE_MIN_COST_REDISTRIBUTION_PLAN",
+                         "_redistribute._DISABLE_REDISTRIBUTE_TRANSFORM_OPTIMIZATION"}
 
 
 def test_a_file_of_rules_replaces_what_was_registered(plain, starting, tmp_path):

@@ -1,13 +1,14 @@
 """Fingerprints of functions: equal for sources that differ in comments, docstrings, layout and annotations alone.
 
 A fingerprint is the first 16 hex digits of SHA-256 over the syntax tree. The tree is written in a form of this file's
-own, since ast.unparse and ast.dump print equal trees differently from one Python to the next.
+own, since ast.unparse and ast.dump print equal trees differently from one Python to the next. The constants of modules
+in which these functions stand have fingerprints too, those of their values.
 """
 
 import ast
+import contextlib
 import functools
 import hashlib
-import inspect
 import sys
 import types
 
@@ -52,6 +53,8 @@ MACHINERY = {
                         for method in ("is_shard", "is_replicate", "is_partial", "local_shard_size_and_offset",
                                        "_local_shard_size_and_offset", "_get_shard_size_and_offsets")],
 }
+# What contextlib.contextmanager makes of a function. It changes from one Python to the next and decides nothing.
+CONTEXT_MANAGER = contextlib.contextmanager(lambda: None).__code__
 # Methods that print and compare decide nothing.
 LEFT_OUT = {"__repr__", "__str__", "__hash__", "__eq__", "_stable_hash", "stringify_transform_infos", "childs"}
 
@@ -127,8 +130,17 @@ class Sources:
         return self.files[filename]
 
     def own_hash(self, function):
-        """The fingerprint of a function's source alone. The name under which it is defined does not count."""
-        code = function.__code__
+        """The fingerprint of a function's source, and of those of the functions that it wraps (functools.wraps). The
+        name under which it is defined does not count."""
+        own = self.source_hash(function.__code__)
+        inner = self.function_of(getattr(function, "__wrapped__", None))
+        if inner is None or own == UNKNOWN:
+            return own
+        wrapped = self.own_hash(inner)
+        return UNKNOWN if wrapped == UNKNOWN else digest(own, wrapped)
+
+    def source_hash(self, code):
+        """The fingerprint of the source of one function alone."""
         if code not in self.own:
             node = self.definitions(code.co_filename).get((code.co_firstlineno, code.co_name))
             if node is None:
@@ -145,10 +157,11 @@ class Sources:
         return self.own[code]
 
     def function_of(self, value):
-        """The Python function in a method, a property, a cache or a partial call, or None."""
+        """The Python function in a method, a property, a cache or a partial call, or None. A function that wraps
+        another one is itself the answer, since it may do something else than that one."""
         for _ in range(8):
-            if isinstance(value, types.FunctionType):
-                return inspect.unwrap(value, stop=lambda one: not hasattr(one, "__wrapped__"))
+            if isinstance(value, types.FunctionType) and value.__code__ is not CONTEXT_MANAGER:
+                return value
             if isinstance(value, property):
                 value = value.fget
             elif isinstance(value, functools.partial):
@@ -255,15 +268,25 @@ class Sources:
         return self.reached[function]
 
 
+def is_constant(value):
+    """Whether a global can only change by being replaced, and its text says all of it."""
+    if isinstance(value, (tuple, frozenset)):
+        return all(is_constant(item) for item in value)
+    return value is None or isinstance(value, (bool, int, float, str))
+
+
 # ---- Answers of `start` ----------------------------------------------------------------------------------------
 
 
 def of_machinery(session):
-    """{qualified name: fingerprint} of every function that decides prices, plans, expansion and selection."""
+    """{qualified name: fingerprint} of every function that decides prices, plans, expansion and selection, and of the
+    constants of their modules."""
     session.sources = sources = Sources()
     answer = {}
     for module_name, names in MACHINERY.items():
         module = sys.modules.get(NAMES + module_name)
+        if module is not None:
+            add_constants(sources, module, module_name, answer)
         for name in names if module is not None else ():
             owner, _, method = name.rpartition(".")
             value = vars(module).get(name) if not owner else vars(vars(module).get(owner, object)).get(method)
@@ -272,6 +295,14 @@ def of_machinery(session):
             elif value is not None:
                 add(sources, value, f"{module_name}.{name}", answer)
     return answer
+
+
+def add_constants(sources, module, module_name, answer):
+    """Adds the fingerprints of a module's constants, by their values. What only a branch has is read by a function that
+    the branch has changed."""
+    for name, value in vars(module).items():
+        if name.isupper() and is_constant(value):
+            answer[f"{module_name}.{name}"] = digest(sources.plain(value))
 
 
 def of_class(sources, owner, name, answer):
