@@ -4,6 +4,7 @@
 def run_step(ranks, sources):
     """The outputs for these parameters, buffers and inputs."""
     parameters, buffers, inputs = by_kind(ranks, sources)
-    outputs, updates = forward(ranks, parameters, buffers, inputs)
+    with ranks.without_autocast():
+        outputs, updates = forward(ranks, parameters, buffers, inputs)
     update(buffers, parameters, updates)
     return [ranks.tensor(outputs[name], layout) for name, layout in OUTPUTS.items()]

@@ -46,6 +46,10 @@ class Ranks:
         if mesh.device_type != "cpu":
             self.device = torch.device(mesh.device_type, torch.get_device_module(mesh.device_type).current_device())
 
+    def without_autocast(self):
+        """Runs operators in the dtypes that the plan has for them, whatever torch.autocast says around the step."""
+        return torch.autocast(self.device.type, enabled=False)
+
     def on(self, device):
         """The same ranks, which put tensors on another device."""
         other = copy.copy(self)
@@ -187,7 +191,8 @@ class Ranks:
             )
         if not isinstance(tensor, DTensor):
             return self.cut_all(tensor.detach().to(self.device), layout.placements)
-        tensor = tensor.detach()
+        if not torch.is_inference_mode_enabled():  # in which autograd sees nothing, and DTensor has no detach
+            tensor = tensor.detach()
         if tensor.device_mesh != self.mesh:
             raise ValueError(f"{name}: found a DTensor on {tensor.device_mesh}; valid: one on {self.mesh}")
         if tuple(tensor.placements) == tuple(layout.placements):

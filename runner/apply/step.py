@@ -12,7 +12,8 @@ class Step(torch.autograd.Function):
     @staticmethod
     def forward(ctx, ranks, *sources):
         parameters, buffers, inputs = by_kind(ranks, sources)
-        outputs, updates, saved = forward(ranks, parameters, buffers, inputs)
+        with ranks.without_autocast():
+            outputs, updates, saved = forward(ranks, parameters, buffers, inputs)
         if any(ctx.needs_input_grad):
             ctx.save_for_backward(*before_update(saved, buffers, parameters, updates))
         update(buffers, parameters, updates)
@@ -34,7 +35,8 @@ class Step(torch.autograd.Function):
                 tangents[name] = torch.zeros(shape, dtype=layout.dtype, device=ranks.device)
             else:
                 tangents[name] = ranks.local(given[name], layout, f"the gradient of {name}")
-        of_parameters, of_inputs = backward(ranks, ctx.saved_tensors, tangents)
+        with ranks.without_autocast():
+            of_parameters, of_inputs = backward(ranks, ctx.saved_tensors, tangents)
         results = [of_parameters.get(name) for name in PARAMETERS]
         results += [None] * len(BUFFERS)
         results += [of_inputs.get(name) for name in INPUTS]

@@ -362,6 +362,11 @@ def run_others(folder, mesh):
         found = sharded(*inputs)
     errors["no gradient"] = "a graph" if found.requires_grad else 0.0
     difference("without gradients", found, expected, errors)
+    with torch.inference_mode():
+        difference("in inference mode", sharded(*inputs), expected, errors)
+        turned = distribute_tensor(inputs[0], mesh, [Shard(0), Shard(1)])
+        difference("a DTensor in inference mode", sharded(turned), expected, errors)
+    difference("after inference mode", sharded(*inputs), expected, errors)
     again = loaded(path).apply(sharded, mesh)  # parameters that are DTensors already
     difference("applied twice", again(*inputs), expected, errors)
     twin = copy.deepcopy(sharded)
@@ -429,7 +434,42 @@ def run_in_python(rank, size, port):
     errors = {}
     difference("output", model(*inputs), whole_model(*inputs), errors)
     assert errors["output"] <= TOLERANCE, errors
+    run_under_autocast(module)
     dist.destroy_process_group()
+
+
+def run_under_autocast(module):
+    """A plan in f32 stays in f32 under autocast, and one that was exported under autocast has its casts."""
+    model, inputs = made("mlp")
+    model, inputs = model.float(), [each.float() for each in inputs]
+    in_bf16 = functools.partial(torch.autocast, "cpu", torch.bfloat16)
+
+    def applied(context, **options):
+        with context():
+            program = module.export(model, inputs, **options)
+        return module.solve(program, mesh="2x2", pin_inputs="S(0)R").apply(copy.deepcopy(model))
+
+    def results(model, context):
+        with context():
+            output = model(*inputs)
+            output.float().square().mean().backward()
+        return {"output": output, **{name: each.grad for name, each in model.named_parameters()}}
+
+    def differences(found, expected):
+        errors = {}
+        for name, each in found.items():
+            difference(name, each, expected[name], errors)
+        return max(errors.values())
+
+    in_f32, low = (results(copy.deepcopy(model), context) for context in (contextlib.nullcontext, in_bf16))
+    assert differences(results(applied(contextlib.nullcontext), in_bf16), in_f32) <= 1e-6
+    exported_low = results(applied(in_bf16), in_bf16)
+    assert differences(exported_low, in_f32) > 1e-4
+    assert differences(exported_low, low) < 1e-2
+    forward = applied(contextlib.nullcontext, backward=False)
+    with torch.inference_mode(), in_bf16():
+        output = forward(*inputs)
+        assert differences({"output": output}, in_f32) <= 1e-6
 
 
 def run_rank(rank, size, folder, mesh_text, port, cases):
