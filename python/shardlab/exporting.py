@@ -25,6 +25,8 @@ What the file says, beyond strategies/programs/program.h:
 - Each output that has a gradient has a tangent, also where it shares memory with a source or with another output.
 - The checks of linalg's inv, cholesky and solve, which have no result, are left out.
 - A frozen parameter is a parameter without a gradient.
+- AOTAutograd ignores hooks on saved tensors, so that activations which forward checkpoints (torch.utils.checkpoint) or
+  offloads (save_on_cpu) are kept like all others. A note on stderr says so; `solve --recompute` computes them again.
 
 Where the operators of a CPU differ from those of a GPU, the program has the latter (see `as_cuda`).
 
@@ -46,6 +48,7 @@ import traceback
 import warnings
 
 import torch
+import torch.utils.checkpoint
 from torch import nn
 from torch._decomp import core_aten_decompositions
 from torch._dynamo import utils as dynamo_utils
@@ -225,6 +228,7 @@ class Traced(nn.Module):
         self.hidden = [module]  # in a list, so that it is no submodule
         self.call = call
         self.low = low  # the dtype in which mixed precision computes, or None
+        self.hooks = {}  # which modules set hooks on saved tensors
         self.results = None
         self.differentiable, self.parted = set(), set()  # which outputs have a gradient, and which `apart` has changed
         self.names = {}  # name here -> name there
@@ -590,6 +594,52 @@ def module_labels(module):
             hook.remove()
 
 
+def running_module():
+    """The full name of the module that runs in the trace, "" for the outermost one."""
+    return next(reversed(fx_traceback.current_meta.get("nn_module_stack") or {"": None}))
+
+
+@contextlib.contextmanager
+def noted_hooks(places):
+    """Notes which modules set hooks on the tensors that autograd saves, as {"checkpoints" or "hooks": {module: None}}.
+
+    AOTAutograd defers such hooks to the run of its graph, so that they leave no trace in the graph itself.
+    """
+    hooks = torch.autograd.graph.saved_tensors_hooks
+    # The class is private, so that a release may be without it.
+    checkpointing = getattr(torch.utils.checkpoint, "_checkpoint_hook", ())
+    enter = hooks.__enter__
+
+    def run(self):
+        kind = "checkpoints" if isinstance(self, checkpointing) else "hooks"
+        if torch.is_grad_enabled():
+            places.setdefault(kind, {})[running_module()] = None
+        return enter(self)
+
+    hooks.__enter__ = run
+    try:
+        yield
+    finally:
+        hooks.__enter__ = enter
+
+
+def hook_notes(module, places):
+    """What the program leaves out of the hooks that `noted_hooks` found, each in one sentence."""
+    causes = {"checkpoints": "checkpoints activations (torch.utils.checkpoint)",
+              "hooks": "sets hooks on the tensors saved for the backward pass (as save_on_cpu does)"}
+    notes = []
+    for kind, cause in causes.items():
+        names = [name or type(module).__name__ for name in places.get(kind, ())]
+        if names:
+            more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+            notes.append(
+                f"the forward of {', '.join(names[:3])}{more} {cause}, which the program does not have: its time and "
+                "memory are those of a module that keeps these activations, unless they are computed again by "
+                "--recompute selective or full"
+            )
+    return notes
+
+
 @contextlib.contextmanager
 def compiling():
     """Lets mask code know that it is traced.
@@ -732,7 +782,8 @@ def trace(traced, tensors, mode, stack, table):
     The two differ where code looks at values, or takes kernels that a trace does not know. Where both can be had, the
     first is what a training loop runs: mask code of transformers leaves a causal mask to the attention kernel then.
     """
-    with quiet(), mode, as_cuda(), fake_constants(), module_labels(traced.module), noted_lines():
+    labelled = module_labels(traced.module)
+    with quiet(), mode, as_cuda(), fake_constants(), labelled, noted_lines(), noted_hooks(traced.hooks):
         for context in (contextlib.nullcontext, compiling):
             attempt = contextlib.ExitStack()
             try:
@@ -1033,6 +1084,8 @@ def export(model, inputs, kwargs=None, *, name=None, mixed_precision=None, backw
         raise ExportError(refusal(model, error)) from error
     for each in traced.results.left_out:
         print(f"{source}: the program leaves out {each}, because it is no tensor", file=sys.stderr)
+    for each in hook_notes(model, traced.hooks):
+        print(f"note: {each}", file=sys.stderr)
     return {
         "schema": "shardlab/program/1",
         "name": name or type(model).__name__,

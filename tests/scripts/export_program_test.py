@@ -18,6 +18,7 @@ try:
     import torch
     from torch import nn
     from torch.nn import functional as F
+    from torch.utils.checkpoint import checkpoint
 except ImportError:
     torch = None
 
@@ -248,6 +249,32 @@ if torch:
         layers = nn.ModuleList(nn.Sequential(nn.LayerNorm(256), nn.Linear(256, 512), nn.GELU(), nn.Linear(512, 256))
                                for _ in range(2))
         return Calls(call, layers=layers, norm=nn.RMSNorm(256)), (torch.randn(64, 256),)
+
+    @case
+    def checkpointed():
+        def call(self, x):
+            x = self.first(x)
+            return checkpoint(self.layers, x, use_reentrant=False)
+
+        def inner(self, x):
+            for layer in self.layers:
+                x = checkpoint(layer, x, use_reentrant=False)
+            return x
+
+        part = Calls(inner, layers=nn.ModuleList([nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 64)]))
+        return Calls(call, first=nn.Linear(64, 64), layers=part), (torch.randn(16, 64),)
+
+    @case(backward=False)
+    def checkpointed_forward():
+        return CASES["checkpointed"][0]()
+
+    @case
+    def offloaded():
+        def call(self, x):
+            with torch.autograd.graph.save_on_cpu():
+                return self.layer(x).tanh()
+
+        return Calls(call, layer=nn.Linear(64, 64)), (torch.randn(16, 64),)
 
     @case
     def embedding_bag():
@@ -574,7 +601,8 @@ class ExportedPrograms(unittest.TestCase):
         ran = subprocess.run([oracle_python(), __file__, "--export", cls.folder], check=True, capture_output=True,
                              text=True)
         cls.errors = json.loads(ran.stdout)
-        cls.notes = ran.stderr
+        cls.stderr = ran.stderr
+        cls.notes = sorted(line for line in ran.stderr.splitlines() if line.startswith("note: "))
 
     def program(self, name):
         return json.loads((self.folder / f"{name}.json").read_text())
@@ -667,6 +695,15 @@ class ExportedPrograms(unittest.TestCase):
         self.assertEqual(products[:4], [(f"layers.{i}.{j}", "forward") for i in (0, 1) for j in (1, 3)])
         self.assertEqual(products[4:], [(f"layers.{i}.{j}", "backward") for i in (1, 0) for j in (3, 3, 1, 1)])
 
+    def test_activations_that_forward_does_not_keep_are_noted(self):
+        rest = (", which the program does not have: its time and memory are those of a module that keeps these "
+                "activations, unless they are computed again by --recompute selective or full")
+        self.assertEqual(self.notes, [
+            "note: the forward of Calls sets hooks on the tensors saved for the backward pass (as save_on_cpu does)" + rest,
+            "note: the forward of Calls, layers checkpoints activations (torch.utils.checkpoint)" + rest,
+        ])
+        self.assertEqual(len(self.ops(self.program("checkpointed"), "tanh.default")), 1)
+
     def test_a_tied_parameter_appears_once_under_its_first_name(self):
         program = self.program("tied_embeddings")
         self.assertEqual(self.labels(program, "parameter"), ["embedding.weight"])
@@ -723,7 +760,7 @@ class ExportedPrograms(unittest.TestCase):
 
     def test_what_is_no_tensor_is_left_out_with_a_note(self):
         self.assertIn("shardlab.export: the program leaves out output.record, a Record, because it is no tensor\n",
-                      self.notes)
+                      self.stderr)
         self.assertEqual(self.labels(self.program("output_with_a_record"), "output"), ["output.x"])
 
     def test_norms_keep_statistics_in_f32_and_autocast_computes_softmax_in_f32(self):
