@@ -100,6 +100,9 @@ std::unique_ptr<LiveStacks::Live> LiveStacks::start(const LiveStackName& name) c
                       .changes(nearest.torch, hello.at("fingerprints"));
   auto decisions = std::make_shared<TorchDecisions>(live->worker);
   if (!live->changes.others.empty()) decisions->take_all();
+  if (const std::vector<std::string> changed = live->changes.of_merging(); !changed.empty()) {
+    decisions->note_changed_merging(changed.front());
+  }
   live->rules = std::make_shared<TorchRules>(live->worker, nearest.release, std::move(decisions));
   live->rules->set_progress([this](std::string what, std::size_t total) {
     return std::make_unique<Progress>(std::move(what), total, session_.quiet);
@@ -182,9 +185,15 @@ void LiveStacks::check_a_sample(Live& live, const Stack& stack,
   live.verified = check_sample(stack, *live.rules, questions, topology,
                                {.count = session_.verify, .seed = session_.seed});
   for (const Difference& each : live.verified->different) {
+    const bool is_plan = each.op.empty();
     std::cerr << "shardlab: " << live.name.text << ": PyTorch's own decision differs, so PyTorch "
-              << "decides about " << each.op << " from here on: " << printable(each.text) << "\n";
-    live.rules->leave_to_decisions(each.op);
+              << "decides about " << (is_plan ? "redistributions" : each.op)
+              << " from here on: " << printable(each.text) << "\n";
+    if (is_plan) {
+      live.rules->decisions().take_plans();
+    } else {
+      live.rules->leave_to_decisions(each.op);
+    }
   }
 }
 

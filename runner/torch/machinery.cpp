@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "costmodel/base/error.h"
@@ -23,6 +24,13 @@ bool prices_transitions(std::string_view function) {
   });
 }
 
+// Functions and constants that decide which steps are merged, and onto which flattened mesh.
+constexpr std::array<std::string_view, 4> kMerging = {
+    "_redistribute._optimize_transform_infos",
+    "_redistribute._DISABLE_REDISTRIBUTE_TRANSFORM_OPTIMIZATION",
+    "_redistribute._get_flattened_mesh_by_layout",
+    "_redistribute._get_flattened_mesh_by_layout_impl"};
+
 // "2.15" of "2.15.0".
 std::string_view minor_of(std::string_view version) {
   const std::size_t first = version.find('.');
@@ -31,6 +39,14 @@ std::string_view minor_of(std::string_view version) {
 }
 
 }  // namespace
+
+std::vector<std::string> MachineryChanges::of_merging() const {
+  std::vector<std::string> found;
+  std::copy_if(others.begin(), others.end(), std::back_inserter(found), [](const auto& name) {
+    return std::find(kMerging.begin(), kMerging.end(), name) != kMerging.end();
+  });
+  return found;
+}
 
 KnownMachinery KnownMachinery::read(const std::filesystem::path& file) {
   const nlohmann::json json = read_json_file(file);

@@ -1,5 +1,5 @@
 // What a PyTorch's own machinery is: the functions that price, plan, expand and select, by the
-// fingerprints of their sources.
+// fingerprints of their sources, and the constants of their modules, by those of their values.
 //
 //   const KnownMachinery known = KnownMachinery::read(configs_root() / "torch" / "machinery.json");
 //   known.changes("2.15.0", worker.hello()["fingerprints"]).prices   // {} where nothing differs
@@ -22,6 +22,8 @@ namespace shardlab {
 struct MachineryChanges {
   std::vector<std::string> prices;  // functions that price one transition
   std::vector<std::string> others;  // functions that plan, expand, select or dispatch
+  // Those of `others` that decide which steps of a plan are merged onto flattened meshes.
+  [[nodiscard]] std::vector<std::string> of_merging() const;
 };
 
 class KnownMachinery {
@@ -30,8 +32,8 @@ class KnownMachinery {
   // writes. Throws ConfigError.
   [[nodiscard]] static KnownMachinery read(const std::filesystem::path& file);
 
-  // The functions whose fingerprints differ from those of a release, "2.15.0". A function that only
-  // the live PyTorch has is no change, since whatever calls it differs too.
+  // The functions and constants whose fingerprints differ from those of a release, "2.15.0". One
+  // that only the live PyTorch has is no change, since whatever reads it differs too.
   [[nodiscard]] MachineryChanges changes(std::string_view release,
                                          const nlohmann::json& fingerprints) const;
 

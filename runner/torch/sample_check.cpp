@@ -26,8 +26,7 @@ std::vector<const Question*> spread(std::span<const Question* const> questions,
   std::map<std::pair<std::string, int>, Kind> kinds;
   for (std::size_t i = 0; i < questions.size(); ++i) {
     const Question& question = *questions[i];
-    if (question.kind == Question::Kind::kPlan) continue;
-    Kind& kind = kinds[{question.call.op, question.mesh.ndim()}];
+    Kind& kind = kinds[{question.op(), question.mesh.ndim()}];
     const std::uint64_t random = counter_hash(seed, i, 0);
     if (kind.questions.empty()) kind.order = random;
     kind.questions.emplace_back(random, &question);
@@ -98,6 +97,78 @@ std::string difference(const OwnAnswer& own, const TorchDecisions::Answer& torch
          choice_text(chosen.inputs, chosen.outputs);
 }
 
+// One question, asked whole, and how the answers differ.
+struct Comparison {
+  std::string op;        // as in Difference
+  std::string question;  // as a text
+  std::string difference;
+};
+
+// Nothing if the question is not compared: PyTorch decides about the op anyway, or its answer
+// depends on the order of a hash set or is none that shardlab can read.
+std::optional<Comparison> compare_choice(const Question& question, StackEvaluator& evaluator,
+                                         TorchDecisions& decisions) {
+  if (decisions.decides(question.call.op)) return std::nullopt;
+  OpCall call = question.call;
+  try {
+    if (is_foreach(call.op)) call = foreach_child(call, 0);
+  } catch (const InputError&) {  // reported when the question is asked
+    return std::nullopt;
+  }
+  const OwnAnswer own = own_answer(evaluator, call, question.mesh);
+  const TorchDecisions::Answer torch = decisions.answer(call, question.mesh, evaluator.topology());
+  if (!torch.is_settled || torch.has_foreign_layouts) return std::nullopt;
+  return Comparison{call.op, call.text(), difference(own, torch)};
+}
+
+std::string steps_text(const Plan& plan) {
+  std::string text;
+  for (const PlanStep& step : plan.steps) {
+    text += text.empty() ? "" : ", ";
+    text += step.from.text() + " to " + step.to.text() + " over mesh dim";
+    for (const int dim : step.mesh_dims) text += " " + std::to_string(dim);
+  }
+  return text.empty() ? "no step" : text;
+}
+
+// How two plans of one question differ; empty if they agree. Plans without a price are not taken,
+// so that their steps do not matter.
+std::string difference(const Question& question, StackEvaluator& evaluator,
+                       const GivenPlan& torch) {
+  const Plan own = evaluator.plan(question.mesh, question.tensor, question.from, question.to, {});
+  const double own_us = own.impossible.empty() ? own.price.total.value() : kInfinity;
+  const double torch_us = torch.price_us.value_or(kInfinity);
+  if (own_us != torch_us &&
+      !is_same_total(std::max(own_us, torch_us), std::min(own_us, torch_us))) {
+    return "shardlab pays " + price_text(own_us) + ", PyTorch " + price_text(torch_us);
+  }
+  if (torch_us == kInfinity) return "";
+  const std::string own_steps = steps_text(own);
+  const std::string torch_steps = steps_text(
+      evaluator.on(question.mesh).plan_of_steps(question.tensor, question.from, torch.steps));
+  if (own_steps == torch_steps) return "";
+  return "shardlab takes " + own_steps + ", PyTorch " + torch_steps;
+}
+
+std::optional<Comparison> compare_plan(const Question& question, StackEvaluator& evaluator,
+                                       TorchDecisions& decisions) {
+  if (decisions.plans()) return std::nullopt;
+  const TorchDecisions::PlanAnswer torch = decisions.plan_answer(
+      question.mesh, evaluator.topology(), question.tensor, question.from, question.to);
+  if (!torch.is_settled) return std::nullopt;
+  Comparison compared{
+      "", question.tensor.text() + " " + question.from.text() + " to " + question.to.text(), ""};
+  try {
+    compared.difference = difference(question, evaluator, torch.plan);
+    if (!torch.refusal.empty()) compared.difference = "shardlab answers, but " + torch.refusal;
+  } catch (const InputError& error) {
+    if (torch.refusal.empty()) {
+      compared.difference = std::string("PyTorch answers, but shardlab says: ") + error.what();
+    }
+  }
+  return compared;
+}
+
 }  // namespace
 
 SampleCheck check_sample(const Stack& stack, TorchRules& rules,
@@ -113,23 +184,18 @@ SampleCheck check_sample(const Stack& stack, TorchRules& rules,
         options.count ? result.asked >= *options.count
                       : spent.count() > options.budget_s && result.asked >= options.at_least;
     if (is_enough) break;
-    OpCall call = question->call;
-    if (rules.decisions().decides(call.op)) continue;
-    try {
-      if (is_foreach(call.op)) call = foreach_child(call, 0);
-    } catch (const InputError&) {  // reported when the question is asked
-      continue;
-    }
-    const OwnAnswer own = own_answer(evaluator, call, question->mesh);
-    const TorchDecisions::Answer torch = rules.decisions().answer(call, question->mesh, topology);
-    if (!torch.is_settled || torch.has_foreign_layouts) continue;
+    const std::optional<Comparison> compared =
+        question->kind == Question::Kind::kPlan
+            ? compare_plan(*question, evaluator, rules.decisions())
+            : compare_choice(*question, evaluator, rules.decisions());
+    if (!compared) continue;
     ++result.asked;
-    const std::string what = difference(own, torch);
-    if (what.empty()) {
+    if (compared->difference.empty()) {
       ++result.equal;
     } else {
       result.different.push_back(
-          {call.op, call.text() + " on " + question->mesh.text() + ": " + what});
+          {compared->op,
+           compared->question + " on " + question->mesh.text() + ": " + compared->difference});
     }
   }
   return result;

@@ -1,10 +1,11 @@
 // Checks a live stack against PyTorch itself: a sample of questions is asked whole, and the answers
-// are compared with those that the stack gives from rows, prices and our own machinery.
+// are compared with those that the stack gives from rows, prices and our own machinery. Of a
+// redistribution, the steps and the price are compared.
 //
 //   const SampleCheck result = check_sample(stack, rules, questions, topology, {.budget_s = 10});
 //   result.different.front().text    // "aten.mv.default(f32[8,8] S(0)R, ...) on 2x4: ..."
 //
-// The sample is spread over ops and numbers of mesh dims; equal seeds draw equal samples.
+// The sample is spread over ops, redistributions and numbers of mesh dims; equal seeds draw equal samples.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +30,7 @@ struct SampleOptions {
 };
 
 struct Difference {
-  std::string op;
+  std::string op;    // empty for a redistribution
   std::string text;  // the question, and both answers
 };
 

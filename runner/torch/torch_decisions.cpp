@@ -95,6 +95,33 @@ GivenDecision decision_of(const OpCall& call, TorchDecisions::Answer answer) {
   return std::move(answer.decision);
 }
 
+TorchDecisions::PlanAnswer read_plan(const nlohmann::json& message, const std::string& what) {
+  TorchDecisions::PlanAnswer answer;
+  if (message.contains("error")) {
+    // As above: the user's file failed, or the question cannot be asked at all.
+    const std::string said = describe_python_error(message["error"]);
+    if (message["error"].value("type", "") != "RequestError") throw ConfigError(what, "", said);
+    answer.refusal = said;
+    answer.is_settled = false;
+    return answer;
+  }
+  const nlohmann::json& ok = message.at("ok");
+  if (ok.contains("error")) {
+    answer.refusal = "PyTorch says " + ok["error"].get<std::string>();
+    return answer;
+  }
+  answer.is_settled = ok.value("order", "") != "unsettled";
+  const nlohmann::json& us = ok.at("us");
+  answer.plan.price_us = us.is_number() ? us.get<double>() : kInfinity;
+  if (!ok.at("steps").is_array()) return answer;
+  for (const nlohmann::json& step : ok.at("steps")) {
+    answer.plan.steps.push_back({.mesh_dim = step.at(0).get<int>(),
+                                 .from = Placement::parse(step.at(1).get<std::string>()),
+                                 .to = Placement::parse(step.at(2).get<std::string>())});
+  }
+  return answer;
+}
+
 }  // namespace
 
 void TorchDecisions::prepare(std::span<const DecisionQuestion> questions, const Topology& topology,
@@ -161,9 +188,10 @@ std::vector<FollowCandidate> TorchDecisions::candidates(const OpCall& call,
   return decision_of(call, ask(call, mesh, domain_devices)).candidates;
 }
 
-std::optional<GivenPlan> TorchDecisions::plan(const DeviceMesh& mesh, const Topology& topology,
-                                              const TensorMeta& meta, const Layout& from,
-                                              const Layout& to) {
+TorchDecisions::PlanAnswer TorchDecisions::plan_answer(const DeviceMesh& mesh,
+                                                       const Topology& topology,
+                                                       const TensorMeta& meta, const Layout& from,
+                                                       const Layout& to) {
   const nlohmann::json question = {
       {"mesh", mesh.text()},   {"devices_per_host", topology.domain_devices()},
       {"tensor", meta.text()}, {"from", from.text()},
@@ -177,27 +205,19 @@ std::optional<GivenPlan> TorchDecisions::plan(const DeviceMesh& mesh, const Topo
   nlohmann::json message;
   worker_->ask({{"do", "plans"}, {"questions", nlohmann::json::array({question})}}, 1,
                [&](std::size_t, const nlohmann::json& each) { message = each; });
-  if (message.contains("error")) {
-    throw ConfigError("the plan from " + from.text() + " to " + to.text(), "",
-                      describe_python_error(message["error"]));
-  }
-  const nlohmann::json& ok = message.at("ok");
-  if (ok.contains("error")) {
-    throw InputError("the plan from " + from.text() + " to " + to.text() + ": PyTorch says " +
-                     ok["error"].get<std::string>());
-  }
-  GivenPlan plan;
-  const nlohmann::json& us = ok.at("us");
-  plan.price_us = us.is_number() ? us.get<double>() : kInfinity;
-  if (ok.at("steps").is_array()) {
-    for (const nlohmann::json& step : ok.at("steps")) {
-      plan.steps.push_back({.mesh_dim = step.at(0).get<int>(),
-                            .from = Placement::parse(step.at(1).get<std::string>()),
-                            .to = Placement::parse(step.at(2).get<std::string>())});
-    }
-  }
+  PlanAnswer answer = read_plan(message, "the plan from " + from.text() + " to " + to.text());
   const std::lock_guard guard(lock_);
-  return plans_.emplace(key, std::move(plan)).first->second;
+  return plans_.emplace(key, std::move(answer)).first->second;
+}
+
+std::optional<GivenPlan> TorchDecisions::plan(const DeviceMesh& mesh, const Topology& topology,
+                                              const TensorMeta& meta, const Layout& from,
+                                              const Layout& to) {
+  PlanAnswer answer = plan_answer(mesh, topology, meta, from, to);
+  if (!answer.refusal.empty()) {
+    throw InputError("the plan from " + from.text() + " to " + to.text() + ": " + answer.refusal);
+  }
+  return std::move(answer.plan);
 }
 
 }  // namespace shardlab

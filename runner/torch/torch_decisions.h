@@ -40,7 +40,10 @@ class TorchDecisions final : public DecisionSource {
   // Makes PyTorch decide about this op, or about all ops and all plans. Not while other threads
   // ask.
   void take(std::string_view op) { ops_.emplace(op); }
+  void take_plans() { takes_plans_ = true; }
   void take_all() { takes_all_ = true; }
+  // Says which function or constant decides otherwise than in the release which steps are merged.
+  void note_changed_merging(std::string name) { changed_merging_ = std::move(name); }
   [[nodiscard]] const std::set<std::string, std::less<>>& ops() const { return ops_; }
   [[nodiscard]] bool takes_all() const { return takes_all_; }
 
@@ -50,7 +53,8 @@ class TorchDecisions final : public DecisionSource {
   [[nodiscard]] GivenDecision decide(const OpCall& call, const DeviceMesh& mesh,
                                      const Topology& topology) override;
   [[nodiscard]] bool lists_candidates() const override { return true; }
-  [[nodiscard]] bool plans() const override { return takes_all_; }
+  [[nodiscard]] bool plans() const override { return takes_all_ || takes_plans_; }
+  [[nodiscard]] const std::string& changed_merging() const override { return changed_merging_; }
   [[nodiscard]] std::optional<GivenPlan> plan(const DeviceMesh& mesh, const Topology& topology,
                                               const TensorMeta& meta, const Layout& from,
                                               const Layout& to) override;
@@ -73,6 +77,19 @@ class TorchDecisions final : public DecisionSource {
   };
   [[nodiscard]] Answer answer(const OpCall& call, const DeviceMesh& mesh, const Topology& topology);
 
+  // PyTorch's own plan, whether or not it makes the plans. If it refuses the question, `refusal`
+  // has the reason.
+  struct PlanAnswer {
+    GivenPlan plan;
+    std::string refusal;
+    // Whether the plan and its price are independent of the order of a hash set. False too where
+    // the question cannot be asked.
+    bool is_settled = true;
+  };
+  [[nodiscard]] PlanAnswer plan_answer(const DeviceMesh& mesh, const Topology& topology,
+                                       const TensorMeta& meta, const Layout& from,
+                                       const Layout& to);
+
  private:
   void ask_all(std::span<const DecisionQuestion> questions, std::int64_t domain_devices,
                const std::function<void()>& asked);
@@ -80,13 +97,15 @@ class TorchDecisions final : public DecisionSource {
 
   std::shared_ptr<TorchWorker> worker_;
   std::set<std::string, std::less<>> ops_;
+  bool takes_plans_ = false;
   bool takes_all_ = false;
+  std::string changed_merging_;
   std::mutex asking_;  // held while the worker is asked, so that each question is asked once
   std::mutex lock_;
   // The value of the last question; candidates do not depend on it.
   std::int64_t domain_devices_ = 1;
   std::map<std::string, Answer> answers_;  // by question
-  std::map<std::string, GivenPlan> plans_;
+  std::map<std::string, PlanAnswer> plans_;
 };
 
 }  // namespace shardlab

@@ -66,6 +66,12 @@ class DecisionSource {
   // Throws ConfigError where the source answers only some such questions, and this is not one.
   virtual void expect_plan(const DeviceMesh& /*mesh*/, const TensorMeta& /*meta*/,
                            const Layout& /*from*/, const Layout& /*to*/) const {}
+  // What decides here, otherwise than in the stack's release, which steps of these plans are merged
+  // onto flattened meshes; empty if nothing does. The plans do not say it.
+  [[nodiscard]] virtual const std::string& changed_merging() const {
+    static const std::string nothing;
+    return nothing;
+  }
 };
 
 }  // namespace shardlab

@@ -361,6 +361,18 @@ bool StackEvaluator::plans_elsewhere() const {
   return stack_.decisions != nullptr && stack_.decisions->plans();
 }
 
+namespace {
+
+void expect_known_merging(const DecisionSource& source, const DeviceMesh& mesh, std::size_t steps) {
+  if (source.changed_merging().empty() || !mesh.has_flattened() || steps < 2) return;
+  throw InputError("found a change of " + source.changed_merging() +
+                   ", so that only PyTorch itself knows which of the " + std::to_string(steps) +
+                   " steps of this plan it merges onto a flattened mesh; valid: a mesh without "
+                   "flattened dims, on which it merges none");
+}
+
+}  // namespace
+
 Plan StackEvaluator::plan(const DeviceMesh& mesh, const TensorMeta& meta, const Layout& from,
                           const Layout& to, const PlanOptions& options) {
   std::optional<GivenPlan> given;
@@ -368,6 +380,7 @@ Plan StackEvaluator::plan(const DeviceMesh& mesh, const TensorMeta& meta, const 
     given = stack_.decisions->plan(mesh, topology_, meta, from, to);
   }
   if (!given) return on(mesh).plan(meta, from, to, options);
+  expect_known_merging(*stack_.decisions, mesh, given->steps.size());
   Plan plan = on(mesh).plan_of_steps(meta, from, given->steps, options.rank);
   plan.to = to;
   if (!given->price_us) return plan;

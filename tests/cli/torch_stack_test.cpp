@@ -381,6 +381,69 @@ redistribute._gen_transform_infos_non_cached = planned
   }
 }
 
+// PyTorch's plans do not say which steps it merges when it runs them, so that a patch of that
+// function leaves no answer where there is something to merge.
+TEST_F(LiveTorch, RefusesToMergeStepsWhereAPatchMergesOthers) {
+  folder_.write("merge.py",
+                "import torch.distributed.tensor._redistribute as redistribute\n"
+                "redistribute._optimize_transform_infos = lambda infos, *rest: infos\n");
+  const auto planned = [&](const std::string& stack, const std::string& from, const Words& more) {
+    Words words = {"plan", "--mesh", "a=2,b=2", "--tensor", "bf16[8192,4096]", "--from", from,
+                   "--to", "RR",     "--stack", stack};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_shardlab(words, folder_.path());
+  };
+  const std::string patched = stack_ + "+patch=merge.py";
+  EXPECT_EQ(planned(stack_, "P(sum)P(sum)", {"--flatten", "a,b"}).exit_code, 0);
+  const ProcessResult refused = planned(patched, "P(sum)P(sum)", {"--flatten", "a,b"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_EQ(refused.out, "");
+  EXPECT_EQ(refused.err,
+            "shardlab: found a change of _redistribute._optimize_transform_infos, so that only "
+            "PyTorch itself knows which of the 2 steps of this plan it merges onto a flattened "
+            "mesh; valid: a mesh without flattened dims, on which it merges none\n");
+  EXPECT_EQ(planned(patched, "P(sum)R", {"--flatten", "a,b"}).exit_code, 0);
+  EXPECT_EQ(planned(patched, "P(sum)P(sum)", {}).exit_code, 0);
+}
+
+// A change that no fingerprint sees, since it stands in no source: a sample of redistributions is
+// planned by PyTorch too, and what differs is printed.
+TEST_F(LiveComparison, AsksPyTorchForASampleOfPlans) {
+  folder_.write("unseen.py",
+                "import torch.distributed.tensor._redistribute as redistribute\n"
+                "redistribute._gen_transform_infos_non_cached.__defaults__ = (True,)\n");
+  folder_.write("plans.json", R"json({"schema": "shardlab/suite/1", "name": "plans", "questions": [
+    {"id": "a", "kind": "plan", "mesh": "2x4", "tensor": "bf16[8192,4096]",
+     "from": "S(0)S(0)", "to": "RS(0)"},
+    {"id": "b", "kind": "plan", "mesh": "2x4", "tensor": "bf16[8192,4096]",
+     "from": "RS(1)", "to": "RR"}]})json");
+  const auto compare = [&](const std::string& candidate, const Words& more) {
+    Words words = {"compare",    "--baseline", "dtensor-2.13", "--candidate", candidate, "--suite",
+                   "plans.json", "--format",   "json",         "--no-timing", "--quiet"};
+    words.insert(words.end(), more.begin(), more.end());
+    const ProcessResult result = run_shardlab(words, folder_.path());
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return std::pair{json::parse(result.out), result.err};
+  };
+  const auto [same, nothing] = compare(stack_, {});
+  EXPECT_EQ(nothing, "");
+  EXPECT_EQ(same["provenance"]["torch"]["verified"],
+            (json{{"asked", 2}, {"equal", 2}, {"different", json::array()}}));
+  const std::string patched = stack_ + "+patch=unseen.py";
+  const auto [changed, said] = compare(patched, {});
+  const json& verified = changed["provenance"]["torch"]["verified"];
+  EXPECT_EQ(verified["asked"], 2);
+  EXPECT_EQ(verified["equal"], 1);
+  EXPECT_NE(said.find("so PyTorch decides about redistributions from here on: bf16[8192,4096] "
+                      "S(0)S(0) to RS(0) on 2x4: shardlab takes S(0) to R over mesh dim 1, "
+                      "S(0) to R over mesh dim 0, R to S(0) over mesh dim 1, PyTorch S(0) to S(1) "
+                      "over mesh dim 1, "),
+            std::string::npos)
+      << said;
+  EXPECT_EQ(changed["flips"].size(), 1U);
+  EXPECT_EQ(compare(patched, {"--verify", "0"}).first["flips"], json::array());
+}
+
 TEST_F(LiveTorch, ShowsWhereAPatchFails) {
   folder_.write("patch.py", "import torch\n\nraise RuntimeError('not on my machine')\n");
   const ProcessResult result = run_shardlab(select(stack_ + "+patch=patch.py"), folder_.path());
