@@ -27,6 +27,7 @@
 #include "runner/evaluation/program_steps.h"
 #include "runner/evaluation/reference_sides.h"
 #include "runner/evaluation/replica_gate.h"
+#include "runner/evaluation/unread_changes.h"
 #include "runner/session/flattened_meshes.h"
 #include "runner/session/long_loop.h"
 #include "runner/session/run_reports.h"
@@ -65,9 +66,21 @@ struct Comparison {
   Topology topology;
   std::vector<Stack> stacks;  // the baseline first
   Stack reference;
+  UnreadChanges unread;
   std::vector<Suite> suites;
   std::vector<ProgramCase> programs;
 };
+
+// Watches from here on whether what --set changes of the topology changes a price. The memory of a
+// device changes no price, but the verdict whether a program's step fits.
+UnreadChanges watch_changes(Comparison& comparison, bool has_programs, const Session& session) {
+  if (session.json()) return {};  // JSON has no notes
+  UnreadChanges unread(session, comparison.topology);
+  if (has_programs) unread.leave_out_memory();
+  for (Stack& stack : comparison.stacks) unread.watch(stack);
+  unread.watch(comparison.reference);
+  return unread;
+}
 
 // --set stack.* is the change under evaluation, so it applies to the candidates only. If no
 // candidate is named, the candidate is the baseline with this change.
@@ -107,6 +120,7 @@ Comparison load(const CompareArguments& arguments, const Session& session) {
   Comparison comparison{.topology = shipped.topology(session.topology),
                         .stacks = {shipped.stack(arguments.baseline)},
                         .reference = shipped.stack(arguments.reference),
+                        .unread = {},
                         .suites = {},
                         .programs = {}};
   std::vector<std::string> candidates = arguments.candidates;
@@ -127,6 +141,7 @@ Comparison load(const CompareArguments& arguments, const Session& session) {
     }
     comparison.stacks.push_back(std::move(stack));
   }
+  comparison.unread = watch_changes(comparison, !arguments.programs.empty(), session);
   for (const std::string& name : arguments.suites) {
     comparison.suites.push_back(shipped.suite(name));
     expect_new_suite(comparison.suites);
@@ -539,68 +554,17 @@ std::string comparison_text(const reports::ComparisonText& comparison, const Tex
   return text;
 }
 
-// The prices of a stack's models for a few collectives and kernels on this topology.
-std::vector<double> probed_prices(const Stack& stack, const Topology& topology) {
-  const auto collectives = make_collective_model(stack.collective_model, topology);
-  const auto kernels = make_compute_model(stack.compute_model, topology);
-  std::vector<double> prices;
-  // Groups inside of hosts, and across them.
-  for (const char* text : {"16x2", "16x4", "8x8", "4x16"}) {
-    const DeviceMesh mesh = DeviceMesh::parse(text);
-    for (const Collective kind : {Collective::kAllGather, Collective::kAllReduce,
-                                  Collective::kReduceScatter, Collective::kAllToAll}) {
-      for (const int dim : {0, 1}) {
-        for (const double bytes : {1e4, 1e8}) {
-          prices.push_back(
-              collectives->price({kind, bytes, mesh.span(dim, topology)}).total.value());
-        }
-      }
-    }
-  }
-  prices.push_back(kernels->price({Kernel::kCopy, 1e8, 0.0, DType::kBF16}).total.value());
-  prices.push_back(kernels->price({Kernel::kGemm, 1e8, 1e12, DType::kBF16}).total.value());
-  return prices;
-}
-
-// Says which stacks do not read what --set changes of the topology: a model with constants of its
-// own, such as dtensor, knows no links.
-void say_what_the_topology_changes(const Comparison& comparison, const Session& session) {
-  if (session.quiet || session.json()) return;
-  const ConfigStore store = session.store();
-  std::string typed;
-  for (const Override& change : store.overrides()) {
-    if (change.target == "topology") typed += (typed.empty() ? "--set " : " --set ") + change.text;
-  }
-  if (typed.empty()) return;
-  const Topology before = ConfigStore(configs_root(), {}).topology(session.topology);
-  std::vector<const Stack*> all;
-  for (const Stack& stack : comparison.stacks) all.push_back(&stack);
-  all.push_back(&comparison.reference);
-  std::vector<std::string> unchanged;
-  std::vector<std::string> models;
-  const auto add_once = [](std::vector<std::string>& names, std::string name) {
-    if (std::find(names.begin(), names.end(), name) == names.end())
-      names.push_back(std::move(name));
-  };
-  for (const Stack* stack : all) {
-    if (probed_prices(*stack, before) != probed_prices(*stack, comparison.topology)) continue;
-    add_once(unchanged, stack->name);
-    add_once(models, std::string(stack->collective_model.entry->name));
-  }
-  if (unchanged.empty()) return;
-  std::cerr << "shardlab: "
-            << printable(typed + " changes no price of " + reports::listed(unchanged) +
-                         ": what is changed is no part of the model" +
-                         (models.size() == 1 ? " " : "s ") + reports::listed(models) +
-                         ", whose constants are parameters (--set "
-                         "stack.collective_model.params.NAME=VALUE)")
-            << "\n";
+// Says which changes of the topology change no price that was asked for.
+void say_unread_changes(Comparison& comparison, const Session& session) {
+  const std::vector<std::string> texts = comparison.unread.texts();
+  if (!session.interruption.empty()) return;
+  for (const std::string& text : texts) std::cerr << "shardlab: " << printable(text) << "\n";
 }
 
 // Says which candidates differ from the baseline only by how they merge collectives, although no
 // question has a flattened mesh, without which nothing is merged.
 void say_what_no_question_tests(const Comparison& comparison, const Session& session) {
-  if (session.quiet || session.json() || !comparison.programs.empty()) return;
+  if (session.json() || !comparison.programs.empty()) return;
   for (const Suite& suite : comparison.suites) {
     for (const Question& question : suite.questions) {
       if (question.mesh.has_flattened()) return;
@@ -695,9 +659,8 @@ void run_compare(const CompareArguments& arguments, Session& session) {
                     {.what = "laying out the parameters of the program", .interruption = {}},
                     [&] { loaded = load(arguments, session); });
   }
-  const Comparison& comparison = *loaded;
+  Comparison& comparison = *loaded;
   if (arguments.advises_flattening) expect_names_to_flatten(comparison.programs.front().mesh);
-  say_what_the_topology_changes(comparison, session);
   say_what_no_question_tests(comparison, session);
   prepare_out(session);  // a folder that cannot be made is an error before the work, not after it
   ComparisonRecord record;
@@ -749,6 +712,7 @@ void run_compare(const CompareArguments& arguments, Session& session) {
         compare_programs);
   }
   record.steps = std::move(steps);
+  say_unread_changes(comparison, session);
   check_all_invariants(comparison, session, record);
   draw_curves(comparison, record);
   if (may_leave_different_replicas(record)) session.exit_code = kGateSaidNo;

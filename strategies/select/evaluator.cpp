@@ -6,6 +6,7 @@
 #include "costmodel/base/error.h"
 #include "costmodel/base/index.h"
 #include "costmodel/base/units.h"
+#include "costmodel/price_watch.h"
 #include "sim/plan_price.h"
 #include "strategies/rules/kernel_traffic.h"
 #include "strategies/rules/registered_rows.h"
@@ -250,15 +251,18 @@ StackEvaluator::StackEvaluator(const Stack& stack, const Topology& topology)
     : stack_(stack), topology_(topology) {
   make_models();
   if (prices_kernels() || stack_.policy != Policy::kComputeTime) return;
-  roofline_ = make_compute_model(read_model_choice("roofline", {"policy", ""}), topology_);
+  const ModelChoice roofline = read_model_choice("roofline", {"policy", ""});
+  roofline_ = watched(make_compute_model(roofline, topology_), roofline, stack_.watches);
 }
 
 void StackEvaluator::make_models() {
   redistributors_.clear();  // they refer to the models
   std::unique_ptr<CostModel> collectives =
-      make_collective_model(stack_.collective_model, topology_);
+      watched(make_collective_model(stack_.collective_model, topology_), stack_.collective_model,
+              stack_.watches);
   if (what_if_ == nullptr) {
-    kernels_ = make_compute_model(stack_.compute_model, topology_);
+    kernels_ = watched(make_compute_model(stack_.compute_model, topology_), stack_.compute_model,
+                       stack_.watches);
   } else {
     collectives = with_factors(std::move(collectives), what_if_->factors);
     kernels_ = std::make_unique<WhatIfKernels>(stack_.compute_model, topology_, *what_if_);

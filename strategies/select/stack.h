@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "costmodel/base/enum_names.h"
 #include "costmodel/registry.h"
@@ -23,6 +24,7 @@
 namespace shardlab {
 
 class DecisionSource;  // strategies/select/decision_source.h
+class PriceWatch;      // costmodel/price_watch.h
 
 enum class SearchKind : std::uint8_t { kFull, kDijkstra, kExact };
 template <>
@@ -74,6 +76,9 @@ struct Stack {
   std::string cost_function;
   // Who makes some of the decisions in place of the stack; null if nobody does.
   std::shared_ptr<DecisionSource> decisions;
+  // Each watches whether the prices of the stack's models depend on a change of the topology.
+  // Kernels under what-if factors (StackEvaluator::set_factors) are not watched.
+  std::vector<std::shared_ptr<PriceWatch>> watches;
 
   // Loads the JSON of the stack that a "base" names. That stack has no base of its own.
   using LoadBase = std::function<nlohmann::json(const std::string& name)>;

@@ -164,6 +164,21 @@ TEST_F(CompareProgram, SaysWhyACandidateCannotRun) {
             std::string::npos);
 }
 
+// The mesh leaves the NVLink domain of 72 GPUs, so that the network counts for those who read it.
+TEST_F(CompareProgram, SaysWhichStacksDoNotReadAChangeOfTheNetwork) {
+  const auto said = [&](const std::string& mesh) {
+    return compare({"--program", "transformer-block", "--mesh", mesh, "--topology", "gb200",
+                    "--set", "topology.links.1.bandwidth_gb_per_s=10"})
+        .err;
+  };
+  const std::string change =
+      "shardlab: --set topology.links.1.bandwidth_gb_per_s=10 changes no price under ";
+  const std::string reason =
+      ": the questions do not use it, or the models of these stacks do not read it\n";
+  EXPECT_EQ(said("18x8"), change + "dtensor-v3 and dtensor-v4" + reason);
+  EXPECT_EQ(said("9x8"), change + "dtensor-v3, dtensor-v4 and alpha-beta" + reason);
+}
+
 TEST_F(CompareProgram, RefusesHalfAQuestion) {
   const auto error = [&](const Words& words) {
     const ProcessResult done = compare(words);

@@ -2,6 +2,7 @@
 // record.json, by code that shares nothing with the program.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <sstream>
@@ -309,20 +310,73 @@ TEST(CompareTime, ChoicesThatStayAreListedWhereOtherStepsChangeTheirTime) {
 TEST(CompareTime, WhatTheTopologyDoesNotChangeIsSaid) {
   const TemporaryFolder folder;
   folder.write("few.json", kOneUnasked);
-  const std::vector<std::string> words = {"compare",    "--baseline", "dtensor-v3", "--candidate",
-                                          "dtensor-v4", "--suite",    "few.json",   "--set"};
-  const auto told = [&](const std::string& change) {
-    std::vector<std::string> all = words;
-    all.push_back(change);
-    const ProcessResult done = run_shardlab(all, folder.path());
+  const auto told = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"compare",    "--baseline", "dtensor-v3", "--candidate",
+                                      "dtensor-v4", "--suite",    "few.json"};
+    words.insert(words.end(), more.begin(), more.end());
+    const ProcessResult done = run_shardlab(words, folder.path());
     EXPECT_EQ(done.exit_code, 0) << done.err;
     return done.err;
   };
-  EXPECT_EQ(told("links.nvlink.latency_us=2"),
-            "shardlab: --set links.nvlink.latency_us=2 changes no price of dtensor-v3 and "
-            "dtensor-v4: what is changed is no part of the model dtensor, whose constants are "
-            "parameters (--set stack.collective_model.params.NAME=VALUE)\n");
-  EXPECT_EQ(told("devices_per_host=4"), "");
+  const std::string nvlink =
+      "shardlab: --set links.nvlink.latency_us=2 changes no price under dtensor-v3 and dtensor-v4: "
+      "the questions do not use it, or the models of these stacks do not read it\n";
+  EXPECT_EQ(told({"--set", "links.nvlink.latency_us=2"}), nvlink);
+  EXPECT_EQ(told({"--set", "links.nvlink.latency_us=2", "--quiet"}), nvlink);
+  EXPECT_EQ(told({"--set", "devices_per_host=4"}), "");
+  // Each change is looked at on its own: no question leaves the host.
+  EXPECT_EQ(told({"--set", "links.nvlink.latency_us=2", "--set", "links.network.latency_us=9"}),
+            nvlink +
+                "shardlab: --set links.network.latency_us=9 changes no price under dtensor-v3, "
+                "dtensor-v4 and alpha-beta: the questions do not use it, or the models of these "
+                "stacks do not read it\n");
+}
+
+// The price of each choice under the stack of this index.
+std::vector<json> prices_under(const json& record, std::size_t stack) {
+  std::vector<json> prices;
+  for (const json& question : record["questions"]) {
+    prices.push_back(question["answers"][stack]["price_us"]);
+  }
+  return prices;
+}
+
+// What is said of a change is true of all prices. Nothing is said of a change that moves some of
+// them, such as the rate of one dtype, which few products have.
+TEST(CompareTime, WhatIsSaidOfAChangeIsTrueOfAllPrices) {
+  const TemporaryFolder folder;
+  const auto compared = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"compare", "--baseline", "alpha-beta", "--candidate",
+                                      "ap-nccl", "--suite",    "ops-small",  "--out",
+                                      "out",     "--no-timing"};
+    words.insert(words.end(), more.begin(), more.end());
+    const ProcessResult done = run_shardlab(words, folder.path());
+    EXPECT_EQ(done.exit_code, 0) << done.err;
+    return std::pair(done.err, json::parse(read_text(folder.path() / "out" / "record.json")));
+  };
+  const json before = compared({}).second;
+  struct Case {
+    std::string change;
+    std::string unread_under;
+    std::vector<std::size_t> unread = {};  // the same stacks by their index
+  };
+  const std::vector<Case> cases = {{"device.peak_tflops.f32=1", "ap-nccl", {1}},
+                                   {"device.peak_tflops.f64=1", "alpha-beta and ap-nccl", {0, 1}},
+                                   {"device.peak_tflops.bf16=1", ""}};
+  for (const auto& [change, unread_under, unread] : cases) {
+    SCOPED_TRACE(change);
+    const auto& [said, after] = compared({"--set", change});
+    const std::string start = "shardlab: --set " + change + " changes no price under ";
+    if (unread.empty()) {
+      EXPECT_EQ(said, "");
+    } else {
+      EXPECT_EQ(said.find(start + unread_under + ": "), 0U) << said;
+    }
+    for (const std::size_t stack : {0U, 1U}) {
+      const bool is_named = std::find(unread.begin(), unread.end(), stack) != unread.end();
+      EXPECT_EQ(prices_under(before, stack) == prices_under(after, stack), is_named) << stack;
+    }
+  }
 }
 
 TEST(CompareTime, ThePenaltyOfAllToAllIsAParameter) {
@@ -354,7 +408,7 @@ TEST(CompareCommand, SaysWhereNoQuestionTestsHowAStackMerges) {
                R"({"schema": "shardlab/stack/1", "base": "dtensor-v3", "name": "copy"})");
   const auto said = [&](const std::string& candidate) {
     return run_shardlab({"compare", "--baseline", "dtensor-v3", "--candidate", candidate, "--suite",
-                         "ops-small"},
+                         "ops-small", "--quiet"},
                         folder.path())
         .err;
   };
