@@ -24,6 +24,7 @@
 #include "runner/evaluation/doubted_prices.h"
 #include "runner/evaluation/explained_flips.h"
 #include "runner/evaluation/flatten_advice_text.h"
+#include "runner/evaluation/memory_options.h"
 #include "runner/evaluation/program_steps.h"
 #include "runner/evaluation/reference_sides.h"
 #include "runner/evaluation/replica_gate.h"
@@ -414,17 +415,14 @@ std::string with_sign(double change, const std::string& figure) {
 }
 
 // What may make a step fit that exceeds a device's memory; "" if all of them fit.
-std::string memory_advice(const ComparisonRecord& record, const CompareArguments& arguments) {
+std::string memory_advice(const ComparisonRecord& record, std::span<const ProgramCase> programs) {
   const bool all_fit = std::ranges::all_of(record.steps, [](const reports::StepComparison& step) {
     const double most = step.device_bytes.value_or(kInfinity);
     return step.peak_bytes.baseline <= most && step.peak_bytes.candidate.value_or(0.0) <= most;
   });
   if (all_fit) return "";
-  std::string advice;
-  if (arguments.recompute.empty()) advice += " --recompute selective";
-  if (!arguments.reshard_after_forward) advice += " --reshard-after-forward";
-  if (advice.empty()) advice = " --recompute full";
-  return "  a step that exceeds a device's memory needs less with" + advice + "\n";
+  return "  a step exceeds a device's memory; try " +
+         memory_options(programs.front().step_options.recomputation) + "\n";
 }
 
 // How many choices of each stack may leave replicas that differ, with the first of them.
@@ -613,6 +611,7 @@ std::string flattened_meshes_text(const ComparisonRecord& record, const TextStyl
 
 // Prints the record and writes its report.
 void print_comparison(reports::ComparisonRecord& record, const CompareArguments& arguments,
+                      std::span<const ProgramCase> programs,
                       std::chrono::steady_clock::time_point start, Session& session) {
   record.provenance = session.provenance();
   if (!session.no_timing) {
@@ -624,7 +623,7 @@ void print_comparison(reports::ComparisonRecord& record, const CompareArguments&
                          ? reports::report_json(record)
                          : comparison_text(reports::summary_text(record, arguments.shown), style) +
                                doubts_text(record) + replicas_text(record, arguments.replicas) +
-                               memory_advice(record, arguments) +
+                               memory_advice(record, programs) +
                                step_flips_text(record, arguments.downstream, style) +
                                flattened_meshes_text(record, style) + report_line(session);
   write_run(session, std::move(record), arguments.shown);
@@ -692,7 +691,9 @@ void run_compare(const CompareArguments& arguments, Session& session) {
                    .questions = questions},
                   session, record);
   }
-  const auto finish = [&] { print_comparison(record, arguments, start, session); };
+  const auto finish = [&] {
+    print_comparison(record, arguments, comparison.programs, start, session);
+  };
   std::vector<reports::StepComparison> steps;
   const auto compare_programs = [&] {
     for (const ProgramCase& program : comparison.programs) {

@@ -10,6 +10,7 @@
 #include "runner/base/terminal.h"
 #include "runner/base/text_table.h"
 #include "runner/config/configs.h"
+#include "runner/evaluation/memory_options.h"
 #include "strategies/programs/batched_nodes.h"
 #include "strategies/programs/parameter_weights.h"
 #include "strategies/programs/program_graph.h"
@@ -357,15 +358,6 @@ std::string rows_text(std::span<const Compared> rows, const PricedProgram& price
 // of one setting on different numbers of GPUs is off by 1.6 % in the median of 18 pairs (`validate
 // --steps published`), rounded up here.
 constexpr double kUndecidedPercent = 2.0;
-
-// The options that may make a step fit, such as "--recompute selective --reshard-after-forward".
-std::string memory_options(const Recomputation& in_use) {
-  std::vector<std::string> options;
-  if (in_use.kind == Recomputation::Kind::kNone) options.emplace_back("--recompute selective");
-  if (!in_use.reshards_weights) options.emplace_back("--reshard-after-forward");
-  if (options.empty()) return "--recompute full, or more ranks";
-  return join(std::span<const std::string>(options), " ");
-}
 
 // Which plan to run: the shortest step that fits, those that may be as short, and a shorter one
 // that does not fit.

@@ -179,6 +179,26 @@ TEST_F(CompareProgram, SaysWhichStacksDoNotReadAChangeOfTheNetwork) {
   EXPECT_EQ(said("9x8"), change + "dtensor-v3, dtensor-v4 and alpha-beta" + reason);
 }
 
+TEST_F(CompareProgram, SaysWhatMayMakeAStepFit) {
+  const auto advice = [&](const Words& more) {
+    Words words = {"--program", "transformer-block",
+                   "--mesh",    "2x4",
+                   "--set",     "topology.device.memory_gib=0.001"};
+    words.insert(words.end(), more.begin(), more.end());
+    const ProcessResult done = compare(words);
+    EXPECT_EQ(done.err, "");  // the memory of a device changes no price, but it counts here
+    const std::string start = "\n  a step exceeds a device's memory; try ";
+    const std::size_t place = done.out.find(start);
+    if (place == std::string::npos) return "nothing of it in: " + done.out;
+    const std::size_t from = place + start.size();
+    return done.out.substr(from, done.out.find('\n', from) - from);
+  };
+  EXPECT_EQ(advice({}), "--recompute selective --reshard-after-forward");
+  EXPECT_EQ(advice({"--recompute", "selective", "--reshard-after-forward"}),
+            "--recompute full, or more ranks");
+  EXPECT_EQ(advice({"--recompute", "full", "--reshard-after-forward"}), "more ranks");
+}
+
 TEST_F(CompareProgram, RefusesHalfAQuestion) {
   const auto error = [&](const Words& words) {
     const ProcessResult done = compare(words);

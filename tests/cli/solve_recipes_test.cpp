@@ -151,14 +151,19 @@ TEST_F(SolveRecipes, CanBeDecidedAsDTensorDoes) {
   EXPECT_FALSE(without["recipes"][0].contains("eager"));
 }
 
-// Where nothing fits, the first line says what may help.
+// Where nothing fits, the first line says what may help besides the options that are in use.
 TEST_F(SolveRecipes, SayThatNothingFits) {
-  const Words words = {llama(), "--mesh", "8x8", "--compare-recipes", "--memory-budget", "1GB"};
+  Words words = {llama(), "--mesh", "8x8", "--compare-recipes", "--memory-budget", "1GB"};
   const std::string text = solve(words).out;
   EXPECT_NE(text.find("\n  no plan fits into the 1.0 GB of a device; try --recompute selective "
                       "--reshard-after-forward\n"),
             std::string::npos)
       << text.substr(0, 400);
+  words.insert(words.end(), {"--recompute", "full", "--reshard-after-forward"});
+  const std::string all_in_use = solve(words).out;
+  EXPECT_NE(all_in_use.find("\n  no plan fits into the 1.0 GB of a device; try more ranks\n"),
+            std::string::npos)
+      << all_in_use.substr(0, 400);
 }
 
 // The prices of v1 take moves that can't run. A plan with such a move has no step, so nothing is
