@@ -16,9 +16,16 @@ struct CollectiveChange {
   Placement to;
 };
 
-// "32 ranks, 8 hosts".
-std::string curve_group_label(const DeviceMesh& mesh, const std::string& where) {
-  return mesh.text() + " ranks, " + where;
+// "32 ranks, 8 hosts in one NVLink domain". Where each host is a domain of its own, only the hosts
+// are counted.
+std::string curve_group_label(const DeviceMesh& mesh, const Topology& topology) {
+  const auto counted = [](std::int64_t count, const std::string& noun) {
+    return count == 1 ? "one " + noun : std::to_string(count) + " " + noun + "s";
+  };
+  const GroupSpan span = mesh.span(0, topology);
+  std::string label = mesh.text() + " ranks, " + counted(span.hosts, "host");
+  if (span.domains < span.hosts) label += " in " + counted(span.domains, "NVLink domain");
+  return label;
 }
 
 reports::PriceCurve price_curve_of(const CollectiveChange& change, const TransitionPricer& pricer,
@@ -48,10 +55,8 @@ std::vector<reports::PriceCurve> price_curves(std::span<const Stack> stacks, con
       {Collective::kAllToAll, Placement::shard(0), Placement::shard(1)},
   }};
   const std::int64_t per_host = topology.devices_per_host();
-  const std::array<std::pair<DeviceMesh, std::string>, 2> meshes = {{
-      {DeviceMesh::make({std::max<std::int64_t>(2, per_host)}), "one host"},
-      {DeviceMesh::make({8 * per_host}), "8 hosts"},
-  }};
+  const std::array<DeviceMesh, 2> meshes = {DeviceMesh::make({std::max<std::int64_t>(2, per_host)}),
+                                            DeviceMesh::make({8 * per_host})};
   std::vector<Stack> drawn(stacks.begin(), stacks.end());
   if (std::ranges::find(drawn, reference.name, &Stack::name) == drawn.end()) {
     drawn.push_back(reference);
@@ -59,12 +64,12 @@ std::vector<reports::PriceCurve> price_curves(std::span<const Stack> stacks, con
   std::vector<reports::PriceCurve> curves;
   for (const Stack& stack : drawn) {
     StackEvaluator evaluator(stack, topology);
-    for (const auto& [mesh, where] : meshes) {
+    for (const DeviceMesh& mesh : meshes) {
       const TransitionPricer& pricer = evaluator.on(mesh).pricer();
       for (const CollectiveChange& change : changes) {
         reports::PriceCurve& curve = curves.emplace_back(price_curve_of(change, pricer, mesh));
         curve.stack = stack.name;
-        curve.group = curve_group_label(mesh, where);
+        curve.group = curve_group_label(mesh, topology);
       }
     }
   }
