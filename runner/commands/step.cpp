@@ -13,7 +13,6 @@
 #include "runner/config/configs.h"
 #include "runner/config/read_json.h"
 #include "runner/evaluation/measured_groups.h"
-#include "runner/evaluation/unread_changes.h"
 #include "runner/evaluation/validation.h"
 #include "runner/session/run_reports.h"
 #include "runner/steps/predicted_step.h"
