@@ -526,13 +526,21 @@ std::string note_of(const PruneResult& pruned) {
               : "no plan is better than this one");
 }
 
-}  // namespace
+// What is asked, as it was read.
+struct SolveInputs {
+  ConfigStore store;
+  DeviceMesh mesh;
+  std::optional<double> most_bytes;  // of --memory-budget
+  StepOptions step_options;
+  Topology topology;
+  Stack stack;
+  RuleSet rules;
+  Program program;
+  ProblemOptions options;
+};
 
-void solve_program(const SolveProgramArguments& arguments, const SolveQuestions& asked,
-                   Session& session) {
-  const StopWatch total;
-  Times times;
-  prepare_out(session);
+SolveInputs read_inputs(const SolveProgramArguments& arguments, const SolveQuestions& asked,
+                        const Session& session, Times& times) {
   const ConfigStore store = session.store();
   const DeviceMesh mesh = arguments.flattened.read(arguments.mesh);
   if (asked.advises_flattening) expect_names_to_flatten(mesh);
@@ -543,151 +551,198 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
   const RuleSet rules = stack.rules.set_for("solve");
   expect_kernel_prices(stack, "solve");
   const StopWatch reading;
-  const Program program = store.program(arguments.program);
+  Program program = store.program(arguments.program);
   times.read_ms = reading.ms();
   ProblemOptions options = options_of(arguments, asked, mesh, program);
   if (!arguments.recipe.empty()) {
     options.masks = store.recipe(arguments.recipe).masks(program, mesh);
   }
+  return {.store = store,
+          .mesh = mesh,
+          .most_bytes = most_bytes,
+          .step_options = step_options,
+          .topology = topology,
+          .stack = stack,
+          .rules = rules,
+          .program = std::move(program),
+          .options = std::move(options)};
+}
 
-  StackEvaluator evaluator(stack, topology);
-  RunningTime running(session, "listing the strategies of each node");
+// The strategies of all nodes, without those that bounds left out.
+struct ListedStrategies {
+  ProgramStrategies strategies;
+  PruneResult pruned;
+};
+
+ListedStrategies list_and_prune(const SolveProgramArguments& arguments, const SolveQuestions& asked,
+                                const SolveInputs& inputs, StackEvaluator& evaluator,
+                                SearchTime& time, RunningTime& running, const Session& session,
+                                Times& times) {
+  ListedStrategies listed;
   const StopWatch enumerating;
-  ProgramStrategies strategies = in_program(arguments.program, [&] {
-    return enumerate_strategies(
-        program, mesh,
-        {.rules = rules, .strided = arguments.strided, .links = links_of(evaluator.on(mesh))});
+  listed.strategies = in_program(arguments.program, [&] {
+    return enumerate_strategies(inputs.program, inputs.mesh,
+                                {.rules = inputs.rules,
+                                 .strided = arguments.strided,
+                                 .links = links_of(evaluator.on(inputs.mesh))});
   });
   times.enumerate_ms = enumerating.ms();
 
   const StopWatch pruning;
-  SearchTime time(arguments.time_limit_s);
-  PruneResult pruned;
   if (!needs_all_strategies(arguments, asked)) {
     running.now("leaving out strategies that no best plan has");
-    pruned = time.bound([&](const Patience& patience) {
-      return prune_strategies(program, mesh, strategies, evaluator, options,
-                              {.patience = patience, .jobs = session.threads()});
+    listed.pruned = time.bound([&](const Patience& patience) {
+      return prune_strategies(inputs.program, inputs.mesh, listed.strategies, evaluator,
+                              inputs.options, {.patience = patience, .jobs = session.threads()});
     });
   }
-  if (pruned.strategies) {
-    strategies = *pruned.strategies;
-    strategies.notes.push_back(note_of(pruned));
+  if (listed.pruned.strategies) {
+    listed.strategies = *listed.pruned.strategies;
+    listed.strategies.notes.push_back(note_of(listed.pruned));
     times.prunes = true;
   }
   times.prune_ms = pruning.ms();
+  return listed;
+}
 
-  running.now("pricing the program's strategies and moves");
-  const StopWatch pricing;
-  const ProgramPrices prices(program, strategies, evaluator, mesh, session.threads());
-  times.price_ms = pricing.ms();
+// The plan, and how it was searched for.
+struct SearchedPlan {
+  FoundPlan found;
+  std::optional<Searched> searched;  // with --objective step
+  bool interrupted = false;          // before the plan was proved
+  Patience for_margins = {};         // what --time-limit leaves for questions about margins
+};
 
-  const PricedProgram priced{stack, topology, mesh, program, strategies, prices};
-  StepPlanner planner(priced, evaluator.on(mesh), most_bytes);
-  std::optional<RecipeComparison> recipes;
-  if (arguments.compare_recipes) {
-    running.stop();
-    recipes = compare_recipes_until_interrupt(priced, options, step_options, planner, store,
-                                              asked.greedy, session);
-    if (!recipes->feasible) session.exit_code = kGateSaidNo;
-    if (!writes_report(session)) {
-      print_recipes(*recipes, session);
-      return;
-    }
-  }
-
-  running.now("searching for the best plan");
+SearchedPlan find_plan(const SolveProgramArguments& arguments, const SolveInputs& inputs,
+                       const PricedProgram& priced, const PruneResult& pruned, StepPlanner& planner,
+                       const SearchTime& time, const Session& session, Times& times) {
   const StopWatch solving;
-  PlanSearchOptions search_options{
-      .jobs = session.threads(), .has_all_strategies = !pruned.strategies, .known = pruned.best};
-  // A plan around one recipe is not searched for among those of the others.
-  if (arguments.recipe.empty()) {
-    search_options.recipes = [&] { return recipe_masks(priced, store); };
-  }
-  bool interrupted = false;
-  std::optional<Searched> searched;
-  FoundPlan found = [&] {
+  SearchedPlan plan;
+  {
     const Interrupt interrupt;
-    search_options.patience = time.for_search(interrupt);
-    PlanSearch search(priced, planner, search_options);
-    FoundPlan plan = arguments.recompute == "auto"
-                         ? search.best_recomputation(options, step_options)
-                     : arguments.no_fit ? search.best(options, step_options)
-                                        : search.best_that_fits(options, step_options);
-    if (arguments.objective == "step" && plan.solution.feasible && plan.step) {
-      searched = {.plans = 0,
-                  .least_sum_us = plan.solution.objective,
-                  .step_us_of_optimum = plan.step->step_us};
-      PlanSearch::StepSearch shortest = search.shortest_step(
-          std::move(plan), options, recipe_masks(priced, store), !arguments.no_fit);
-      searched->plans = shortest.plans;
-      plan = std::move(shortest.found);
+    PlanSearchOptions options{.jobs = session.threads(),
+                              .has_all_strategies = !pruned.strategies,
+                              .patience = time.for_search(interrupt),
+                              .known = pruned.best};
+    // A plan around one recipe is not searched for among those of the others.
+    if (arguments.recipe.empty()) {
+      options.recipes = [&] { return recipe_masks(priced, inputs.store); };
     }
-    interrupted = interrupt.came() || time.was_interrupted();
-    return plan;
-  }();
-  running.stop();
-  take_bounds(pruned, found.solution);
-  interrupted = interrupted && !(found.solution.feasible && found.solution.optimal);
+    plan.for_margins = {.takes_gap = options.patience.until.has_value(),
+                        .until = options.patience.until};
+    PlanSearch search(priced, planner, options);
+    plan.found = arguments.recompute == "auto"
+                     ? search.best_recomputation(inputs.options, inputs.step_options)
+                 : arguments.no_fit ? search.best(inputs.options, inputs.step_options)
+                                    : search.best_that_fits(inputs.options, inputs.step_options);
+    if (arguments.objective == "step" && plan.found.solution.feasible && plan.found.step) {
+      plan.searched = {.plans = 0,
+                       .least_sum_us = plan.found.solution.objective,
+                       .step_us_of_optimum = plan.found.step->step_us};
+      PlanSearch::StepSearch shortest =
+          search.shortest_step(std::move(plan.found), inputs.options,
+                               recipe_masks(priced, inputs.store), !arguments.no_fit);
+      plan.searched->plans = shortest.plans;
+      plan.found = std::move(shortest.found);
+    }
+    plan.interrupted = interrupt.came() || time.was_interrupted();
+  }
+  take_bounds(pruned, plan.found.solution);
+  const ExactSolution& solution = plan.found.solution;
+  plan.interrupted = plan.interrupted && !(solution.feasible && solution.optimal);
   if (!arguments.export_problem.empty()) {
-    write_file(arguments.export_problem, write_cfn(*found.network, program.name));
+    write_file(arguments.export_problem, write_cfn(*plan.found.network, inputs.program.name));
   }
   times.solve_ms = solving.ms();
-  ExactSolver solver(*found.network);
-  const ProgramSolution solved{
-      program,        strategies,     prices,       *found.problem,
-      *found.network, found.solution, found.misfit, found.is_misfit_proved};
+  return plan;
+}
+
+// What a reader should know of the prices of a plan's moves, in sentences.
+std::vector<std::string> price_notes_on(const ExecutedPlan& executed,
+                                        const DoubtedPrices& doubted) {
+  std::vector<std::string> notes;
+  if (!executed.not_measured.empty()) {
+    notes.push_back("prices of moves are " + carried_over_text(executed.not_measured));
+  }
+  std::ranges::copy(doubted.lines(), std::back_inserter(notes));
+  return notes;
+}
+
+// How the plan runs, and what a reader should know of it. The gate is given the plans of all moves.
+PrintedPlan describe(const SolveProgramArguments& arguments, const SolveQuestions& asked,
+                     const PricedProgram& priced, const ProgramSolution& solved,
+                     const SearchedPlan& plan, const PruneResult& pruned, StackEvaluator& evaluator,
+                     StepPlanner& planner, ReplicaGate& gate) {
+  const FoundPlan& found = plan.found;
+  const ExactSolution& solution = found.solution;
   DoubtedPrices doubted(evaluator);
-  ReplicaGate gate(arguments.replicas, mesh, evaluator.topology());
-  PrintedPlan plan{arguments,
-                   priced,
-                   solved,
-                   found,
-                   pruned,
-                   found.solution.feasible ? executed_plan(solved, evaluator, mesh, doubted, gate)
-                                           : ExecutedPlan(),
-                   found.step
-                       ? planner.interval_of_step(found.solution.assignment, found.step_options,
-                                                  evaluator.collective_model())
-                       : std::nullopt,
-                   searched,
-                   notes_on(priced, *found.problem, arguments)};
-  if (interrupted) {
-    plan.notes.emplace_back(found.solution.feasible
-                                ? "the search was interrupted; this is the best plan that it had"
-                                : "the search was interrupted before it had such a plan");
+  const ExecutedPlan executed = solution.feasible
+                                    ? executed_plan(solved, evaluator, priced.mesh, doubted, gate)
+                                    : ExecutedPlan();
+  std::optional<PriceInterval> step_interval;
+  if (found.step) {
+    step_interval = planner.interval_of_step(solution.assignment, found.step_options,
+                                             evaluator.collective_model());
   }
-  if (!plan.executed.not_measured.empty()) {
-    plan.price_notes.push_back("prices of moves are " +
-                               carried_over_text(plan.executed.not_measured));
+  std::vector<std::string> notes = notes_on(priced, *found.problem, arguments);
+  if (plan.interrupted) {
+    notes.emplace_back(solution.feasible
+                           ? "the search was interrupted; this is the best plan that it had"
+                           : "the search was interrupted before it had such a plan");
   }
-  if (asked.advises_flattening && found.solution.feasible && !found.step) {
-    plan.notes.emplace_back("--advise-flattened is not answered, because the plan can't run");
+  if (asked.advises_flattening && solution.feasible && !found.step) {
+    notes.emplace_back("--advise-flattened is not answered, because the plan can't run");
   }
-  std::ranges::copy(doubted.lines(), std::back_inserter(plan.price_notes));
-  doubted.add_to(plan.doubts);
-  plan.replica_gate = &gate;
+  nlohmann::json doubts = nlohmann::json::object();
+  doubted.add_to(doubts);
+  return {.arguments = arguments,
+          .priced = priced,
+          .solved = solved,
+          .found = found,
+          .pruned = pruned,
+          .executed = executed,
+          .step_interval = step_interval,
+          .searched = plan.searched,
+          .notes = std::move(notes),
+          .price_notes = price_notes_on(executed, doubted),
+          .doubts = std::move(doubts),
+          .replica_gate = &gate};
+}
+
+// Prints the plan as text, if `print` does, and answers everything that is asked besides.
+template <class Print>
+void print_and_answer(PrintedPlan& plan, ExactSolution& solution, const SolveInputs& inputs,
+                      const SolveQuestions& asked, const Patience& for_margins, Session& session,
+                      const Print& print) {
+  ExactSolver solver(*plan.found.network);
   const std::vector<FurtherQuestion> questions =
-      questions_of(solved, priced, found, options, asked, solver, session);
+      questions_of(plan.solved, plan.priced, plan.found, inputs.options, asked, solver, session);
+  print(plan_text(plan, LayoutNames(session), session.style(), asked.all_nodes));
+  for (const std::string& note : plan.notes) print("  note: " + note + "\n");
+  for (const std::string& note : plan.price_notes) print("  note: " + note + "\n");
+  print(plan.replica_gate->text());
+  answer_all(plan, solution, solver, asked, questions, for_margins, session, print);
+  if (!solution.feasible || plan.replica_gate->says_no() ||
+      std::ranges::any_of(plan.answers, &SolveAnswer::says_no)) {
+    session.exit_code = kGateSaidNo;
+  }
+}
+
+// Prints the plan with all answers, and writes its report. `solution` is the plan's.
+void emit(PrintedPlan& plan, ExactSolution& solution, const SolveInputs& inputs,
+          const SolveQuestions& asked, const Patience& for_margins,
+          const std::optional<RecipeComparison>& recipes, StepPlanner& planner,
+          const StopWatch& total, Times& times, Session& session) {
   const bool prints_text = !recipes && !session.json() && !session.summary;
   const auto print = [&](const std::string& text) {
     if (prints_text && !text.empty()) session.print(text);
   };
-  print(plan_text(plan, LayoutNames(session), session.style(), asked.all_nodes));
-  for (const std::string& note : plan.notes) print("  note: " + note + "\n");
-  for (const std::string& note : plan.price_notes) print("  note: " + note + "\n");
-  print(gate.text());
-  const Patience for_margins{.takes_gap = search_options.patience.until.has_value(),
-                             .until = search_options.patience.until};
-  answer_all(plan, found.solution, solver, asked, questions, for_margins, session, print);
-  if (!found.solution.feasible || gate.says_no() ||
-      std::ranges::any_of(plan.answers, &SolveAnswer::says_no)) {
-    session.exit_code = kGateSaidNo;
-  }
+  print_and_answer(plan, solution, inputs, asked, for_margins, session, print);
   times.total_ms = total.ms();
   nlohmann::json json = plan_json(plan);
   if (writes_report(session)) {
-    options.memory_budget_bytes = most_bytes;
+    ProblemOptions options = inputs.options;
+    options.memory_budget_bytes = inputs.most_bytes;
     write_plan(plan, json, options, recipes, planner, times, session);
     if (session.summary) return;
   }
@@ -698,6 +753,60 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
   } else {
     print((session.no_timing ? "" : text_of(times, session.style())) + report_line(session));
   }
+}
+
+}  // namespace
+
+void solve_program(const SolveProgramArguments& arguments, const SolveQuestions& asked,
+                   Session& session) {
+  const StopWatch total;
+  Times times;
+  prepare_out(session);
+  const SolveInputs inputs = read_inputs(arguments, asked, session, times);
+  StackEvaluator evaluator(inputs.stack, inputs.topology);
+  SearchTime time(arguments.time_limit_s);
+  RunningTime running(session, "listing the strategies of each node");
+  const ListedStrategies listed =
+      list_and_prune(arguments, asked, inputs, evaluator, time, running, session, times);
+
+  running.now("pricing the program's strategies and moves");
+  const StopWatch pricing;
+  const ProgramPrices prices(inputs.program, listed.strategies, evaluator, inputs.mesh,
+                             session.threads());
+  times.price_ms = pricing.ms();
+  const PricedProgram priced{.stack = inputs.stack,
+                             .topology = inputs.topology,
+                             .mesh = inputs.mesh,
+                             .program = inputs.program,
+                             .strategies = listed.strategies,
+                             .prices = prices};
+  StepPlanner planner(priced, evaluator.on(inputs.mesh), inputs.most_bytes);
+  std::optional<RecipeComparison> recipes;
+  if (arguments.compare_recipes) {
+    running.stop();
+    recipes = compare_recipes_until_interrupt(priced, inputs.options, inputs.step_options, planner,
+                                              inputs.store, asked.greedy, session);
+    if (!recipes->feasible) session.exit_code = kGateSaidNo;
+    if (!writes_report(session)) return print_recipes(*recipes, session);
+  }
+
+  running.now("searching for the best plan");
+  SearchedPlan plan =
+      find_plan(arguments, inputs, priced, listed.pruned, planner, time, session, times);
+  running.stop();
+  const ProgramSolution solved{.program = inputs.program,
+                               .strategies = listed.strategies,
+                               .prices = prices,
+                               .problem = *plan.found.problem,
+                               .network = *plan.found.network,
+                               .solution = plan.found.solution,
+                               .misfit = plan.found.misfit,
+                               .is_misfit_proved = plan.found.is_misfit_proved};
+  ReplicaGate gate(arguments.replicas, inputs.mesh, inputs.topology);
+  PrintedPlan printed =
+      describe(arguments, asked, priced, solved, plan, listed.pruned, evaluator, planner, gate);
+  emit(printed, plan.found.solution, inputs, asked, plan.for_margins, recipes, planner, total,
+       times, session);
 }
 
 }  // namespace shardlab
