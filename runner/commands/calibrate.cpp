@@ -416,7 +416,7 @@ std::string names_text(const Calibration& fit, const Observations& observations)
     const std::string curve = std::string(to_string(row.query.kind)) + "." + std::to_string(ranks) +
                               "x" + std::to_string(hosts);
     if (!name.starts_with(curve + ".")) continue;
-    return "  names are of collectives, ranks and hosts: " + curve + " is the curve of " +
+    return "  names are COLLECTIVE.RANKSxHOSTS: " + curve + " is the curve of " +
            std::string(to_string(row.query.kind)) + " among " + group_text(ranks, hosts) + "\n";
   }
   return "";
@@ -430,7 +430,7 @@ std::string result_text(const Result& result, const TextStyle& style) {
       style.rounded(fit.median_ape_percent, 1) + " % in the median, " +
       style.rounded(fit.p90_ape_percent, 1) + " % in the 90th percentile" +
       (fit.model->fits_curves || fit.model->fits_population
-           ? " (a curve goes through its own rows, so judge it with `validate` on others)"
+           ? " (a curve goes through its own rows, so judge it with `validate` on other rows)"
            : "") +
       "\n";
   if (result.held_out && result.held_out->points == 0) {

@@ -359,11 +359,13 @@ void add_compare_command(const Command& root, Session& session) {
   arguments->flattened.add(command);
   command.flag("--advise-flattened", arguments->advises_flattening,
                std::string(kAdviseFlattenedHelp));
-  command.option("--recipe", arguments->recipe,
-                 "how parameters and inputs of --program are laid out: as in the best plan under "
-                 "the reference that satisfies this recipe; default: as in the best plan");
+  command.option(
+      "--recipe", arguments->recipe,
+      "lay parameters and inputs of --program out as in the best plan, by the reference's "
+      "prices, that follows this recipe; default: as in the best plan of all");
   command.option("--plan", arguments->plan,
-                 "how they are laid out: as in this file, which solve --format json has written");
+                 "lay parameters and inputs of --program out as in this file, which solve --format "
+                 "json has written");
   command.option("--recompute", arguments->recompute,
                  "what the backward pass of --program computes again instead of keeping it: none, "
                  "full, selective, every:N, full:N or selective:N, as solve has it; default: none");
@@ -371,8 +373,8 @@ void add_compare_command(const Command& root, Session& session) {
                "gather the weights of --program again in the backward pass, as fully_shard does");
   command.flag(
       "--downstream", arguments->downstream,
-      "for --program: beside what each flip saves on its own, what it changes with all that "
-      "follows from it, until the layouts are the same again");
+      "with --program, also say what each flip changes together with all that follows from it, "
+      "until the layouts are the same again");
   arguments->replicas.add(command);
   command.option("--reference", arguments->reference, "stack whose prices judge the choices")
       .show_default();

@@ -125,8 +125,8 @@ std::string downstream_text(const reports::StepComparison& step, const TextStyle
               ? "  and " + std::to_string(step.flips.size() - kShown) + " more\n"
               : "") +
          "  " + std::to_string(cheaper) + " of " + std::to_string(step.flips.size()) +
-         " flips are cheaper on their own, and " + std::to_string(dearer_later) +
-         " of these cost more than they save with what follows\n";
+         " flips are cheaper on their own; of these, " + std::to_string(dearer_later) +
+         " cost more than they save once what follows is counted\n";
 }
 
 // The flips that change each step most: a line for each.

@@ -386,14 +386,14 @@ std::string answer_text(std::span<const Compared> rows, const PricedProgram& pri
       near.push_back(row.name);
     }
   }
-  std::string text = "  the shortest step that fits is that of " + best->name + ": " +
-                     style.rounded(best->step->step_us / 1e3, 2) + " ms, " +
+  std::string text = "  the shortest step that fits is that of \"" + best->name +
+                     "\": " + style.rounded(best->step->step_us / 1e3, 2) + " ms, " +
                      style.rounded(tokens_per_s_per_gpu(priced, *best->step), 0) +
                      " tokens/s/GPU\n";
   if (!near.empty()) {
     text += "  less than " + style.rounded(kUndecidedPercent, 0) +
-            " % longer, which is too little to tell: " +
-            join(std::span<const std::string>(near), "; ") + "\n";
+            " % longer, which is too close to call: \"" +
+            join(std::span<const std::string>(near), "\"; \"") + "\"\n";
   }
   if (larger != nullptr && larger->step->step_us < best->step->step_us) {
     text += "  shorter, but too large for the " + memory(*larger) + ": " + larger->name + ", " +

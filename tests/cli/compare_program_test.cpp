@@ -67,8 +67,8 @@ TEST_F(CompareProgram, SaysWhatAFlipChangesLater) {
   ASSERT_EQ(text.exit_code, 0) << text.err;
   EXPECT_THAT(
       text.out,
-      testing::HasSubstr("  0 of 1 flips are cheaper on their own, and 0 of these cost more than "
-                         "they save with what follows\n"));
+      testing::HasSubstr("  0 of 1 flips are cheaper on their own; of these, 0 cost more than they "
+                         "save once what follows is counted\n"));
   Words with_json = words;
   with_json.insert(with_json.end(), {"--format", "json"});
   const json report = json::parse(compare(with_json).out);
@@ -89,8 +89,8 @@ TEST_F(CompareProgram, SaysWhichCheaperChoicesAreDearerLater) {
   ASSERT_EQ(text.exit_code, 0) << text.err;
   EXPECT_THAT(
       text.out,
-      testing::HasSubstr("  4 of 6 flips are cheaper on their own, and 3 of these cost more than "
-                         "they save with what follows\n"));
+      testing::HasSubstr("  4 of 6 flips are cheaper on their own; of these, 3 cost more than they "
+                         "save once what follows is counted\n"));
   Words with_json = words;
   with_json.insert(with_json.end(), {"--format", "json"});
   const json report = json::parse(run_shardlab(with_json, folder.path()).out);

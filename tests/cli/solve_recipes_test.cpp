@@ -55,8 +55,8 @@ TEST_F(SolveRecipes, AreComparedWithTheOptimum) {
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_EQ(result.err, "");
   EXPECT_EQ(result.out, R"(mlp on 8, ap-nccl, h100
-  the shortest step that fits is that of optimum: 0.38 ms, 2695100 tokens/s/GPU
-  less than 2 % longer, which is too little to tell: dp
+  the shortest step that fits is that of "optimum": 0.38 ms, 2695100 tokens/s/GPU
+  less than 2 % longer, which is too close to call: "dp"
   recipe        executed us  objective us  above %  step us  tokens/s/GPU  peak GB  kernels us  parameters us  gradients us  activations us  collectives  moved GB  greedy us
   optimum               380           380      0.0      380       2695100      0.3         380              0             0               0            0      0.00        380
   dp                    380           380      0.0      380       2695100      0.3         380              0             0               0            0      0.00        380
