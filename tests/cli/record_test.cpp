@@ -318,9 +318,8 @@ TEST(ChoicesSchema, IsTheShippedFile) {
 // What is asked about a redistribution is answered by the recorded plan, in simulations and
 // regression cases too, and a redistribution that was not recorded is refused.
 TEST_F(RecordedChoices, PlanWhatTheyRecordAndNothingElse) {
-  folder_.write("moves.json", R"({"schema": "shardlab/suite/1", "name": "moves", "questions": [
-      {"mesh": "2x4", "tensor": "bf16[8192,4096]", "from": "S(0)S(0)", "to": "RS(0)"}]
-})");
+  folder_.write("moves.json", R"json({"schema": "shardlab/suite/1", "name": "moves", "questions": [
+      {"mesh": "2x4", "tensor": "bf16[8192,4096]", "from": "S(0)S(0)", "to": "RS(0)"}]})json");
   const ProcessResult recorded =
       run_shardlab({"record", "--stack", "dtensor-v3g", "--suite", "moves.json", "--out",
                     "moves.choices.json"},
