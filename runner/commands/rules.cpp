@@ -5,7 +5,6 @@
 
 #include "costmodel/base/parallel.h"
 #include "costmodel/base/text.h"
-#include "reports/number_text.h"
 #include "runner/base/terminal.h"
 #include "runner/base/text_table.h"
 #include "runner/commands/commands.h"
@@ -134,12 +133,12 @@ std::string row_text(const std::string& row, const LayoutNames& names) {
 std::string proofs_text(const std::vector<RuleProof>& proofs, const RulesArguments& arguments,
                         const LayoutNames& names, const TextStyle& style) {
   const Totals totals = totals_of(proofs);
-  std::string text =
-      "rule set " + arguments.rule_set + ": " +
-      reports::counted(static_cast<std::int64_t>(proofs.size()), "op", "ops") + ", " +
-      std::to_string(totals.accepted) + " rows, " + std::to_string(totals.unsound) + " unsound, " +
-      std::to_string(totals.missing) + " missing, " + std::to_string(totals.omissions) +
-      " known omissions (of " + std::to_string(totals.combinations) + " combinations tried)\n";
+  std::string text = "rule set " + arguments.rule_set + ": " + std::to_string(proofs.size()) +
+                     (proofs.size() == 1 ? " op, " : " ops, ") + std::to_string(totals.accepted) +
+                     " rows, " + std::to_string(totals.unsound) + " unsound, " +
+                     std::to_string(totals.missing) + " missing, " +
+                     std::to_string(totals.omissions) + " known omissions (of " +
+                     std::to_string(totals.combinations) + " combinations tried)\n";
   const bool detailed = !arguments.ops.empty();
   TextTable table(style, {"op", "rows", "unsound", "missing", "omissions"});
   for (const RuleProof& proof : proofs) {
