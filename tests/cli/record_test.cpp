@@ -229,7 +229,7 @@ TEST_F(RecordedChoices, RefuseAQuestionThatTheyDoNotHold) {
       << result.err;
   result = compare("foreign.choices.json");
   EXPECT_EQ(result.exit_code, 3);
-  EXPECT_NE(result.err.find("holds no choice for"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("holds no plan for"), std::string::npos) << result.err;
 }
 
 TEST_F(RecordedChoices, RefuseATopologyWithOtherHosts) {
@@ -319,49 +319,49 @@ TEST(ChoicesSchema, IsTheShippedFile) {
 // regression cases too, and a redistribution that was not recorded is refused.
 TEST_F(RecordedChoices, PlanWhatTheyRecordAndNothingElse) {
   folder_.write("moves.json", R"json({"schema": "shardlab/suite/1", "name": "moves", "questions": [
-      {"mesh": "2x4", "tensor": "bf16[8192,4096]", "from": "S(0)S(0)", "to": "RS(0)"}]})json");
-  const ProcessResult recorded =
-      run_shardlab({"record", "--stack", "dtensor-v3g", "--suite", "moves.json", "--out",
-                    "moves.choices.json"},
-                   folder_.path());
-ASSERT_EQ(recorded.exit_code, 0) << recorded.err;
-const auto ask = [&](const std::string& command, const std::string& stack, const std::string& to) {
-  return run_shardlab({command, "--mesh", "2x4", "--tensor", "bf16[8192,4096]", "--from",
-                       "S(0)S(0)", "--to", to, "--stack", stack, "--format", "json"},
-                      folder_.path());
-};
-const json best = json::parse(ask("plan", "dtensor-v3g", "RS(0)").out);
-ASSERT_NE(best["path"], json::parse(ask("plan", "dtensor-v3", "RS(0)").out)["path"]);
-EXPECT_EQ(json::parse(ask("plan", "moves.choices.json", "RS(0)").out)["path"], best["path"]);
-EXPECT_EQ(json::parse(ask("simulate", "moves.choices.json", "RS(0)").out)["path"],
-          json::parse(ask("simulate", "dtensor-v3g", "RS(0)").out)["path"]);
-for (const std::string command : {"plan", "simulate"}) {
-  const ProcessResult other = ask(command, "moves.choices.json", "RR");
-  EXPECT_EQ(other.exit_code, 3) << command;
-  EXPECT_NE(
-      other.err.find("moves.choices.json: holds no plan for bf16[8192,4096] S(0)S(0) to RR on 2x4"),
-      std::string::npos)
-      << other.err;
-}
+      {"id": "move", "mesh": "2x4", "tensor": "bf16[8192,4096]", "from": "S(0)S(0)", "to": "RS(0)"}]})json");
+  const ProcessResult recorded = run_shardlab(
+      {"record", "--stack", "dtensor-v3g", "--suite", "moves.json", "--out", "moves.choices.json"},
+      folder_.path());
+  ASSERT_EQ(recorded.exit_code, 0) << recorded.err;
+  const auto ask = [&](const std::string& command, const std::string& stack,
+                       const std::string& to) {
+    return run_shardlab({command, "--mesh", "2x4", "--tensor", "bf16[8192,4096]", "--from",
+                         "S(0)S(0)", "--to", to, "--stack", stack, "--format", "json"},
+                        folder_.path());
+  };
+  const json best = json::parse(ask("plan", "dtensor-v3g", "RS(0)").out);
+  ASSERT_NE(best["path"], json::parse(ask("plan", "dtensor-v3", "RS(0)").out)["path"]);
+  EXPECT_EQ(json::parse(ask("plan", "moves.choices.json", "RS(0)").out)["path"], best["path"]);
+  EXPECT_EQ(json::parse(ask("simulate", "moves.choices.json", "RS(0)").out)["path"],
+            json::parse(ask("simulate", "dtensor-v3g", "RS(0)").out)["path"]);
+  for (const std::string command : {"plan", "simulate"}) {
+    const ProcessResult other = ask(command, "moves.choices.json", "RR");
+    EXPECT_EQ(other.exit_code, 3) << command;
+    EXPECT_NE(other.err.find(
+                  "moves.choices.json: holds no plan for bf16[8192,4096] S(0)S(0) to RR on 2x4"),
+              std::string::npos)
+        << other.err;
+  }
 
-const json check = {{"plan", {{"from", "S(0)S(0)"}, {"to", "RS(0)"}}},
-                    {"expect", {{"price_us", best["price_us"]}}}};
-const json setup = {{"mesh", "2x4"},
-                    {"devices_per_host", 8},
-                    {"tensor", "bf16[8192,4096]"},
-                    {"stack", "dtensor-v3g"}};
-folder_.write("case.json", json({{"schema", "shardlab/case/1"},
-                                 {"id", "R98-moves"},
-                                 {"title", "a recorded plan"},
-                                 {"source", "a test"},
-                                 {"status", "built"},
-                                 {"story", {"The recorded plan is the one of least cost."}},
-                                 {"setup", setup},
-                                 {"checks", {check}}})
-                               .dump());
-const ProcessResult regress = run_shardlab(
-    {"regress", "--file", "case.json", "--stack", "moves.choices.json"}, folder_.path());
-EXPECT_EQ(regress.exit_code, 0) << regress.out << regress.err;
+  const json check = {{"plan", {{"from", "S(0)S(0)"}, {"to", "RS(0)"}}},
+                      {"expect", {{"price_us", best["price_us"]}}}};
+  const json setup = {{"mesh", "2x4"},
+                      {"devices_per_host", 8},
+                      {"tensor", "bf16[8192,4096]"},
+                      {"stack", "dtensor-v3g"}};
+  folder_.write("case.json", json({{"schema", "shardlab/case/1"},
+                                   {"id", "R98-moves"},
+                                   {"title", "a recorded plan"},
+                                   {"source", "a test"},
+                                   {"status", "built"},
+                                   {"story", {"The recorded plan is the one of least cost."}},
+                                   {"setup", setup},
+                                   {"checks", {check}}})
+                                 .dump());
+  const ProcessResult regress = run_shardlab(
+      {"regress", "--file", "case.json", "--stack", "moves.choices.json"}, folder_.path());
+  EXPECT_EQ(regress.exit_code, 0) << regress.out << regress.err;
 }
 
 }  // namespace record_test

@@ -665,7 +665,7 @@ TEST(RunRecord, AStepIsPicturedToScale) {
   EXPECT_EQ(
       rendered<StepRecord>(record_of(kStepKind, step_result())).sentence,
       "`llama3-8b` on 8 ranks of `h100` (`fsdp=8`) is predicted to run at 6,667 tokens per second "
-      "and GPU: a step takes 2.457 s, 43.2 % of the peak rate in bf16.");
+      "per GPU: a step takes 2.457 s, 43.2 % of the peak rate in bf16.");
 }
 
 TEST(RunRecord, APlanIsPicturedDeviceByDevice) {
