@@ -85,6 +85,22 @@ need() {
 
 # --- Quick steps ----------------------------------------------------------------------------------------
 
+# clang-format breaks long literals and never joins them again, so that an edit can leave a word or two of a
+# message on a line of their own. Prints the place of each literal of at most 14 characters that stands alone
+# between two others, but for those that end a line of the message. The tests' own texts are left alone.
+lone_literals() {
+  awk '
+    FNR == 1 { is_lone = 0; last = "" }
+    FILENAME ~ /^tests\// { nextfile }
+    is_lone && /^ *"/ { print FILENAME ":" FNR - 1 }
+    {
+      text = $0
+      gsub(/^ *"|"$/, "", text)
+      is_lone = last ~ /"$/ && last !~ /\\n"$/ && /^ *"([^"\\]|\\.)*"$/ && !/\\n"$/ && length(text) <= 14
+      last = $0
+    }' "$@"
+}
+
 check_format() {
   local clang_format=clang-format-14
   need $clang_format || return
@@ -100,6 +116,11 @@ check_format() {
   LC_ALL=C.UTF-8 grep -HnP '^(?=.{101})[^"]*//' "${sources[@]}" > "$LOGS/wide-comments.log" || true
   if [[ -s $LOGS/wide-comments.log ]]; then
     sed 's/^\([^:]*:[0-9]*\):.*/\1: a comment is wider than 100 columns/' "$LOGS/wide-comments.log"
+    verdict=1
+  fi
+  lone_literals "${sources[@]}" > "$LOGS/lone-literals.log"
+  if [[ -s $LOGS/lone-literals.log ]]; then
+    sed 's/$/: a short literal stands alone on its line; join it with its neighbours/' "$LOGS/lone-literals.log"
     verdict=1
   fi
   $clang_format --dry-run --Werror "${sources[@]}" &> "$report" && return $verdict

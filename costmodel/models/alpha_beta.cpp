@@ -4,8 +4,8 @@
 //   launch the floor of any kernel, in us; S full_bytes; steps and volume those of a ring
 //   (collective.h); alpha the latency of one step, in us, and beta the bandwidth of one rank, in
 //   GB/s, on the slowest level that the group crosses
-// A group with g ranks in each of its NVLink domains, which are hosts unless the topology says more,
-// drives g network links at once, up to the bandwidth inside the domain:
+// A group with g ranks in each of its NVLink domains, which are hosts unless the topology says
+// more, drives g network links at once, up to the bandwidth inside the domain:
 // beta = min(beta_inner, g * beta_network). In an all-to-all each rank sends bytes of its own to
 // each other rank, (n - g) / n of S through its own network link and (g - 1) / n inside the domain
 // at the same time; the longer of the two counts. Where a group has fewer ranks in one domain than

@@ -232,9 +232,8 @@ std::string scatter_warning(const Calibration& fit) {
   if (fit.noise_percent < kUsualPercent && fit.median_ape_percent < kUsualPercent) return "";
   const double percent = std::max(fit.noise_percent, fit.median_ape_percent);
   return "the rows scatter by " + format_fixed(percent, 0) +
-         " % about the fitted model, where those of most logs scatter by 1 %: the log may mix runs "
-         "of "
-         "different settings, or other jobs may have shared the network";
+         " % about the fitted model, where those of most logs scatter by 1 %: the log may mix "
+         "runs of different settings, or other jobs may have shared the network";
 }
 
 // What the rows that the fit used cover.
@@ -476,8 +475,8 @@ std::string result_text(const Result& result, const TextStyle& style) {
   return text;
 }
 
-// The GPU that a stack is fitted to: the one of the logs, which expect_one_gpu() holds to be one, or
-// if they name none that of --topology; none if neither says it.
+// The GPU that a stack is fitted to: the one of the logs, which expect_one_gpu() holds to be one,
+// or if they name none that of --topology; none if neither says it.
 std::vector<std::string> gpus_of(const Result& result, const CalibrateArguments& arguments) {
   for (const MeasurementSet& set : result.sets) {
     if (std::string gpu = plain_gpu(set.gpu); !gpu.empty()) return {std::move(gpu)};

@@ -49,21 +49,18 @@ void expect_options_that_fit(const CompareArguments& arguments) {
   if (arguments.downstream && arguments.programs.empty()) {
     throw InputError(
         "compare: found --downstream without --program; valid: with --program and --mesh, since a "
-        "suite "
-        "does not say which operator reads what");
+        "suite does not say which operator reads what");
   }
   if (arguments.programs.empty() &&
       (arguments.advises_flattening || !arguments.flattened.axes.empty())) {
     throw InputError(
         "compare: found --flatten or --advise-flattened without --program; valid: with --program "
-        "and "
-        "--mesh, since the questions of a suite name their own meshes");
+        "and --mesh, since the questions of a suite name their own meshes");
   }
   if (arguments.suites.empty() && arguments.programs.empty()) {
     throw InputError(
         "compare: found neither --suite nor --program; valid: at least one of them, which says "
-        "what "
-        "is decided");
+        "what is decided");
   }
   if (arguments.programs.empty() != arguments.mesh.empty()) {
     throw InputError(arguments.mesh.empty()

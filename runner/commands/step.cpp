@@ -490,8 +490,7 @@ void add_step_command(const Command& root, Session& session) {
       "predict how long a training step takes, what memory it needs and where the time goes\n  "
       "shardlab step llama3-8b --topology h100 --mesh fsdp=8 --seq 8192 --micro-batch 2 --compile\n"
       "  shardlab step llama3-405b --mesh dp=128,tp=8,pp=16 --seq 8192 --grad-accum 128 "
-      "--recompute "
-      "full --library");
+      "--recompute full --library");
   command
       .option("model", arguments->model,
               "the path of a shardlab/program/1, or a model: " +

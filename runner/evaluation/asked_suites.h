@@ -1,4 +1,5 @@
-// Asks the questions of suites under the stacks of a comparison, and notes the answers in its record.
+// Asks the questions of suites under the stacks of a comparison, and notes the answers in its
+// record.
 //
 //   const std::vector<const Question*> questions =
 //       ask_suites({.stacks = stacks, .reference = reference, .topology = topology,

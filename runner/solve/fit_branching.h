@@ -1,7 +1,8 @@
 // Finds the cheapest plan whose step fits into a device, by branch and bound: exact, but only quick
 // enough for programs of few nodes.
 //
-//   FitBranching branching(priced, planner, network, step_options, {.jobs = 2, .most_solves = 500});
+//   FitBranching branching(priced, planner, network, step_options,
+//                          {.jobs = 2, .most_solves = 500});
 //   const FitBranching::Result result = branching.run(tried);
 //   result.is_complete   // tried.best() is the cheapest plan that fits; without one, none fits
 //   result.lower_bound   // microseconds; no plan that fits costs less

@@ -1,6 +1,7 @@
 // How many bytes each node's output holds at one point of a training step, by the node's strategy.
 //
-//   const BytesByValue bytes = bytes_held_at(priced, planner.blocks(), step, figures.memory.peak_task);
+//   const BytesByValue bytes = bytes_held_at(priced, planner.blocks(), step,
+//                                            figures.memory.peak_task);
 //   bytes[n][v]   // bytes; bytes[n] is empty if the node's output is not alive there
 //
 // Their sum over the nodes is a lower bound on what a plan takes there: what moves make on the way

@@ -124,8 +124,7 @@ std::optional<double> memory_budget_of(const SolveProgramArguments& arguments) {
   if (arguments.no_fit) {
     throw InputError(
         "solve: found --no-fit, which takes any plan, and --memory-budget, which says what a plan "
-        "may "
-        "take; valid: one of them");
+        "may take; valid: one of them");
   }
   return parse_memory_option("--memory-budget", arguments.memory_budget);
 }
@@ -139,8 +138,7 @@ StepOptions step_options_of(const SolveProgramArguments& arguments) {
   } else if (arguments.no_fit) {
     throw InputError(
         "solve: found --no-fit and --recompute auto, which fits the plan into memory; valid: one "
-        "of "
-        "them");
+        "of them");
   }
   options.recomputation.reshards_weights = arguments.reshard_after_forward;
   return options;
@@ -394,8 +392,7 @@ void answer_all(PrintedPlan& plan, ExactSolution& solution, ExactSolver& solver,
     if (!plan.found.is_optimum_of_network) {
       note(
           "the plan is not the one of the least sum, so margins, the number of optima and further "
-          "plans "
-          "are not worked out");
+          "plans are not worked out");
     } else if (!plan.solved.network.budgets().empty()) {
       note(
           "a budget couples the parameters, so margins, the number of optima and further plans are "

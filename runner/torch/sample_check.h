@@ -5,7 +5,8 @@
 //   const SampleCheck result = check_sample(stack, rules, questions, topology, {.budget_s = 10});
 //   result.different.front().text    // "aten.mv.default(f32[8,8] S(0)R, ...) on 2x4: ..."
 //
-// The sample is spread over ops, redistributions and numbers of mesh dims; equal seeds draw equal samples.
+// The sample is spread over ops, redistributions and numbers of mesh dims; equal seeds draw equal
+// samples.
 #pragma once
 
 #include <cstdint>

@@ -8,9 +8,9 @@
 // A whole decision takes PyTorch 0.1 to 1 s, where rows and our own expansion take a millisecond.
 // So it is asked for only where something that shardlab does not know decides. Answers are kept.
 //
-// PyTorch 2.13.0 knows one number of a topology, MeshTopoInfo's num_devices_per_host, and takes links
-// among so many consecutive ranks to be the fast ones. It is told the devices that NVLink joins,
-// which the model `dtensor` compares with too: 72 on GB200 NVL72, whose hosts have four.
+// PyTorch 2.13.0 knows one number of a topology, MeshTopoInfo's num_devices_per_host, and takes
+// links among so many consecutive ranks to be the fast ones. It is told the devices that NVLink
+// joins, which the model `dtensor` compares with too: 72 on GB200 NVL72, whose hosts have four.
 #pragma once
 
 #include <functional>

@@ -8,8 +8,9 @@
 // Of several optima (within 1e-9 of the sum of the terms) the solver takes the one whose values'
 // texts are lexicographically lowest, in the order of the variables; with budgets it only
 // guarantees to take the same one every time. The result does not depend on `jobs`. Throws
-// LimitError if a network is too entangled, unless the caller takes an assignment with a gap and one
-// is known or found, and for margins and further assignments of a network that was left with one.
+// LimitError if a network is too entangled, unless the caller takes an assignment with a gap and
+// one is known or found, and for margins and further assignments of a network that was left with
+// one.
 //
 // Whole programs are long and thin: their bounds are tight or nearly so, and what is left to go
 // through is small (a LLaMA3-8B of 2 layers takes some 10 ms). In a network of many equal layers, a

@@ -26,12 +26,12 @@ struct RankedAssignment {
 
 class NearOptima {
  public:
-  // Returns the least cost, without the constant, under one more restriction; nothing if time was up
-  // before it was known. Several threads may call it.
+  // Returns the least cost, without the constant, under one more restriction; nothing if time was
+  // up before it was known. Several threads may call it.
   using Resolve = std::function<std::optional<double>(const Restriction&)>;
 
-  // Keeps references to all arguments but `patience`, whose gap is not used. Assumes that the search
-  // found a minimum of the cut network.
+  // Keeps references to all arguments but `patience`, whose gap is not used. Assumes that the
+  // search found a minimum of the cut network.
   NearOptima(const CostNetwork& network, const CutNetwork& cut, const BoundSearch& search,
              const Patience& patience = {});
 

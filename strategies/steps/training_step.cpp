@@ -375,7 +375,8 @@ class StepMaker {
 
   // Prepares the units in the order in which the pass reads them. `runs` says which nodes run in
   // this pass, and `makes` which weights are made in it. A weight may be made of weights of several
-  // units: each node runs in the first unit that needs it, so that its value is there for later ones.
+  // units: each node runs in the first unit that needs it, so that its value is there for later
+  // ones.
   template <class Runs, class Makes>
   void begin_units(const std::vector<std::size_t>& order, const Runs& runs, const Makes& makes) {
     units_.clear();

@@ -458,8 +458,8 @@ TEST(PlanCommand, SaysOnceWhoPlansTheSame) {
   EXPECT_EQ(text.find("against ", first + 1), std::string::npos) << text;
 }
 
-// Each planner that is named plans what a stack that names it plans, strided shards of unknown order
-// included.
+// Each planner that is named plans what a stack that names it plans, strided shards of unknown
+// order included.
 TEST(PlanCommand, PlansStridedShardsByThePlannerThatIsNamed) {
   const Words words = {"plan",     "--mesh", "2x4",   "--tensor", "f32[24,16]", "--from",
                        "_S(0,3)R", "--to",   "S(0)R", "--stack",  "alpha-beta"};

@@ -353,8 +353,8 @@ TEST(SolveProgram, ABudgetThatNoPlanFitsIntoIsStatedInItsUnit) {
                                     "of those that were tried is 1[0-9][0-9] MB"));
 }
 
-// A program of few nodes is searched exactly: its plan is no dearer than one that pins make fit, and
-// nothing is called infeasible that is not.
+// A program of few nodes is searched exactly: its plan is no dearer than one that pins make fit,
+// and nothing is called infeasible that is not.
 TEST(SolveProgram, SmallProgramsGetTheBestPlanThatFits) {
   const TemporaryFolder folder;
   const auto solve = [&](const std::string& budget, const Words& more, int exit_code) {

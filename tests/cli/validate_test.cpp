@@ -251,7 +251,8 @@ TEST(ValidateCommand, DoubtsALogThatIsFarTooSlow) {
       << done.err;
 }
 
-// The hosts of a measurement are its own, so that the links of others prove nothing about its times.
+// The hosts of a measurement are its own, so that the links of others prove nothing about its
+// times.
 TEST(ValidateCommand, TheHostsOfALogAreThoseOfTheLog) {
   for (const char* set : {"devices_per_host=4", "topology.devices_per_host=4"}) {
     const ProcessResult result =

@@ -136,9 +136,10 @@ const TensorSpec* weights_of(const OpCall& call, std::size_t i, BagMode mode,
   return weights;
 }
 
-// Arguments: _embedding_bag and _embedding_bag_forward_only(weight, indices, offsets, scale_grad_by_freq, mode, sparse,
-// per_sample_weights, include_last_offset, padding_idx). The outputs are the bags, the bag of each
-// lookup, the number of lookups in each bag, and the row that each maximum comes from.
+// Arguments: _embedding_bag and _embedding_bag_forward_only(weight, indices, offsets,
+// scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding_idx). The
+// outputs are the bags, the bag of each lookup, the number of lookups in each bag, and the row that
+// each maximum comes from.
 std::vector<TensorMeta> bag_outputs(const OpCall& call) {
   if (call.inputs.size() > 4) {
     throw InputError(call.op + ": takes at most 4 tensor arguments, found " +
