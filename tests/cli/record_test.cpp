@@ -319,7 +319,8 @@ TEST(ChoicesSchema, IsTheShippedFile) {
 // regression cases too, and a redistribution that was not recorded is refused.
 TEST_F(RecordedChoices, PlanWhatTheyRecordAndNothingElse) {
   folder_.write("moves.json", R"json({"schema": "shardlab/suite/1", "name": "moves", "questions": [
-      {"id": "move", "mesh": "2x4", "tensor": "bf16[8192,4096]", "from": "S(0)S(0)", "to": "RS(0)"}]})json");
+      {"id": "move", "kind": "plan", "mesh": "2x4", "tensor": "bf16[8192,4096]",
+       "from": "S(0)S(0)", "to": "RS(0)"}]})json");
   const ProcessResult recorded = run_shardlab(
       {"record", "--stack", "dtensor-v3g", "--suite", "moves.json", "--out", "moves.choices.json"},
       folder_.path());
@@ -353,7 +354,7 @@ TEST_F(RecordedChoices, PlanWhatTheyRecordAndNothingElse) {
   folder_.write("case.json", json({{"schema", "shardlab/case/1"},
                                    {"id", "R98-moves"},
                                    {"title", "a recorded plan"},
-                                   {"source", "a test"},
+                                   {"source", "https://github.com/pytorch/pytorch/issues/157585"},
                                    {"status", "built"},
                                    {"story", {"The recorded plan is the one of least cost."}},
                                    {"setup", setup},
