@@ -292,7 +292,8 @@ std::size_t size_band(double bytes) {
 double gain_error_us(const ComparisonRecord& record, const Flip& flip) {
   const StackAnswer& candidate = answer_of(record, flip.question, flip.stack);
   if (candidate.reference_gain_error_us) return *candidate.reference_gain_error_us;
-  // For records without that error: the sum as if the errors were independent.
+  // Records of earlier versions lack that error. Their sum is taken as if the errors were
+  // independent.
   double squares = 0.0;
   for (const std::size_t stack : {std::size_t{0}, flip.stack}) {
     const StackAnswer& answer = answer_of(record, flip.question, stack);

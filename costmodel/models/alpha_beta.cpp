@@ -58,7 +58,8 @@ class AlphaBetaModel final : public CostModel {
   }
 
  private:
-  // Of one rank on a level, which the members of each block inside it leave by links of their own.
+  // The bandwidth that one rank has on a level. The members of each block inside the level leave
+  // the block by links of their own, all at once.
   [[nodiscard]] GBps bandwidth(const LinkLevel& level, const GroupSpan& group) const {
     const LinkLevel& domain = topology_.domain_link();
     const LinkLevel& host = topology_.host_link();

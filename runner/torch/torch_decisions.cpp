@@ -98,7 +98,7 @@ GivenDecision decision_of(const OpCall& call, TorchDecisions::Answer answer) {
 TorchDecisions::PlanAnswer read_plan(const nlohmann::json& message, const std::string& what) {
   TorchDecisions::PlanAnswer answer;
   if (message.contains("error")) {
-    // As above: the user's file failed, or the question cannot be asked at all.
+    // As in read_answer(): either the user's file failed, or the question cannot be asked at all.
     const std::string said = describe_python_error(message["error"]);
     if (message["error"].value("type", "") != "RequestError") throw ConfigError(what, "", said);
     answer.refusal = said;

@@ -506,7 +506,7 @@ class RoleFinder {
   std::vector<Walked> walked_;
   std::vector<NodeRoles> roles_;
   std::vector<LinearKind> linear_;  // by parameter
-  // By parameter of two or more dims: whether its gradient is computed.
+  // Whether the gradient of each parameter with two or more dims is computed.
   std::vector<bool> computes_gradient_;
   std::vector<const ParameterView*> tables_;
   std::vector<std::int64_t> widths_;  // features of the stream where layers read and write it

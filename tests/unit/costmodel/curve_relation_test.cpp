@@ -20,7 +20,7 @@ TEST(CurveRelation, VolumesBetweenHostsAreOfOneLink) {
   EXPECT_DOUBLE_EQ(volume_factor({Collective::kAllReduce, 16, 2}), 2 * 15.0 / 16 / 8);
   EXPECT_DOUBLE_EQ(volume_factor({Collective::kAllToAll, 16, 2}), 0.5);
   EXPECT_DOUBLE_EQ(volume_factor({Collective::kSendRecv, 16, 2}), 1.0);
-  // Of nine ranks one is alone on its host, and gets the parts of all others over one link.
+  // One of nine ranks is alone on its host, and gets the parts of all others over one link.
   EXPECT_DOUBLE_EQ(volume_factor({Collective::kAllGather, 9, 2, 1.0}), 8.0 / 9);
   EXPECT_DOUBLE_EQ(volume_factor({Collective::kAllToAll, 9, 2, 1.0}), 8.0 / 9);
 }

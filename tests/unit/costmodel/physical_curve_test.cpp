@@ -44,7 +44,7 @@ TEST(PhysicalCurve, AnAllReduceOfTwoHostsCrossesTheNetworkOnce) {
   EXPECT_NEAR(two.bytes_per_us, 0.85 * 50e3, 1e-6);
 }
 
-// Of nine ranks on hosts of eight, one is alone, and its link carries what the eight others send.
+// One of nine ranks on hosts of eight is alone, and its link carries what the eight others send.
 TEST(PhysicalCurve, TheDomainWithTheFewestRanksBoundsAGroup) {
   const GroupSpan nine{.ranks = 9, .hosts = 2, .domains = 2, .ranks_per_host = 1, .extent = 9};
   for (const Collective kind :

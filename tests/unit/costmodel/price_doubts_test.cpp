@@ -63,7 +63,7 @@ TEST(PriceDoubts, TimeBelowWhatTheLinksCarry) {
   EXPECT_DOUBLE_EQ(doubt->other_us, least);
 }
 
-// Of nine ranks on hosts of eight, one is alone with its interface, and must send and receive 8/9.
+// One of nine ranks on hosts of eight is alone with its interface, and must send and receive 8/9.
 TEST(PriceDoubts, ALoneRankHasTheBoundOfItsOwnInterface) {
   const Topology topology = topology_with(8);
   CollectiveQuery query = query_of(Collective::kAllGather, 9, 2, 900 * kMiB);
