@@ -73,6 +73,16 @@ class LiveTorch : public testing::Test {
             {"total_us", answer["selected"]["total_us"]},
             {"candidates", answer["candidates"].size()}};
   }
+  // How a stack redistributes a tensor on 2x4.
+  json plan(const std::string& stack, const std::string& tensor, const std::string& from,
+            const std::string& to) {
+    const ProcessResult result =
+        run_shardlab({"plan", "--mesh", "2x4", "--tensor", tensor, "--from", from, "--to", to,
+                      "--stack", stack, "--format", "json"},
+                     folder_.path());
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.exit_code == 0 ? json::parse(result.out) : json();
+  }
 
   TemporaryFolder folder_;
   std::string stack_;
@@ -325,12 +335,7 @@ TEST_F(LiveComparison, APlannerThatIsNotKnownPlansItself) {
   folder_.write("branch/torch/distributed/tensor/_redistribute.py",
                 source.substr(0, body) + "        probe = 0\n" + source.substr(body));
   const auto planned = [&](const std::string& stack) {
-    const ProcessResult result =
-        run_shardlab({"plan", "--mesh", "2x4", "--tensor", "f32[64,64]", "--from", "S(0)[1]S(0)[0]",
-                      "--to", "S(1)S(0)", "--stack", stack, "--format", "json"},
-                     folder_.path());
-    EXPECT_EQ(result.exit_code, 0) << result.err;
-    return json::parse(result.out);
+    return plan(stack, "f32[64,64]", "S(0)[1]S(0)[0]", "S(1)S(0)");
   };
   const json own = planned("dtensor-2.13");
   const json branch = planned(stack_ + "+overlay=branch");
@@ -361,12 +366,7 @@ redistribute._gen_transform_infos_non_cached = planned
   folder_.write("graph.json", R"({"schema": "shardlab/stack/1", "name": "graph",
                                   "base": "dtensor-2.13", "planner": "graph"})");
   const auto planned = [&](const std::string& stack) {
-    const ProcessResult result =
-        run_shardlab({"plan", "--mesh", "2x4", "--tensor", "bf16[8192,4096]", "--from", "S(0)S(0)",
-                      "--to", "RS(0)", "--stack", stack, "--format", "json"},
-                     folder_.path());
-    EXPECT_EQ(result.exit_code, 0) << result.err;
-    return json::parse(result.out);
+    return plan(stack, "bf16[8192,4096]", "S(0)S(0)", "RS(0)");
   };
   const json greedy = planned(stack_);
   const json graph = planned("graph.json");
