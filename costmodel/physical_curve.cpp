@@ -66,17 +66,16 @@ PhysicalGroup physical_group(Collective kind, const GroupSpan& span, const Topol
   group.kind = kind;
   group.ranks = span.ranks;
   group.domains = std::max<std::int64_t>(1, topology.domains_of(span));
-  group.devices = static_cast<double>(topology.ranks_per_domain_of(span));
-  group.host = topology.host_link().bandwidth;
+  const std::int64_t devices = topology.ranks_per_domain_of(span);
+  group.devices = static_cast<double>(devices);
   const LinkLevel& link = topology.link(span);
+  const LinkLevel& inner = group.domains > 1 ? topology.host_link() : link;
+  group.host = topology.bandwidth(inner, kind, devices);
   if (group.domains > 1) {
     group.network = network.bandwidth.value_or(link.bandwidth);
     group.network_delay =
         network.latency.value_or(link.latency).value() / kInfinibandLatency.value();
-  } else {
-    group.host = link.bandwidth;
   }
-  const LinkLevel& inner = group.domains > 1 ? topology.host_link() : link;
   const auto capability = topology.device().compute_capability.value_or(kDefaultComputeCapability);
   const bool adds = kind == Collective::kAllReduce;
   group.switch_reduces = adds && inner.kind == LinkKind::kNvswitch && inner.reduces &&

@@ -80,7 +80,9 @@ double least_us(const CollectiveQuery& query, const Topology& topology) {
   const auto ranks = static_cast<double>(query.group.ranks);
   double fastest = 0.0;
   for (const LinkLevel& level : topology.links()) {
-    fastest = std::max(fastest, level.nominal_bandwidth.value());
+    const GBps most = level.pairwise ? topology.bandwidth(level, query.kind, query.group.ranks)
+                                     : level.nominal_bandwidth;
+    fastest = std::max(fastest, most.value());
   }
   double us = query.full_bytes * received_by_rank(query.kind, ranks) / (kBytesInAUs * fastest);
   if (query.group.domains > 1) {

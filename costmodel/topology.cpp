@@ -43,6 +43,16 @@ void settle_reduction(LinkLevel& level, std::int64_t capability, const JsonPlace
                                : "found true on a level of kind \"" + kind + "\"" + valid);
 }
 
+// Only direct links join pairs, and inside a domain. `place` is that of the level.
+void expect_pairwise(const LinkLevel& level, const JsonPlace& place) {
+  if (!level.pairwise) return;
+  if (level.kind == LinkKind::kNvlink && level.joins <= LinkScope::kDomain) return;
+  place.at("pairwise")
+      .fail("found true on a level of kind \"" + std::string(name_of(level.kind)) +
+            "\" that joins \"" + std::string(name_of(level.joins)) +
+            "\"; valid: true on a level of kind \"nvlink\" that joins at most \"domain\"");
+}
+
 // Levels stand once each, from inner to outer, under names of their own. Blocks fill whole hosts
 // and the blocks of the next level, and a domain is made of whole hosts that a level joins.
 void expect_nested(const std::vector<LinkLevel>& links, std::int64_t devices_per_host,
@@ -147,6 +157,8 @@ Topology Topology::from_json(const nlohmann::json& json, const JsonPlace& place)
     level.bandwidth = GBps(level.nominal_bandwidth.value() / level.oversubscription);
     level.reduces_is_given = link.find("reduces") != nullptr;
     level.reduces = link.boolean_or("reduces", false);
+    level.pairwise = link.boolean_or("pairwise", false);
+    expect_pairwise(level, reader.place("links").at(i));
     link.finish();
     topology.links_.push_back(level);
   }
@@ -210,6 +222,7 @@ nlohmann::json Topology::to_json() const {
     if (level.devices > 0) links.back()["devices"] = level.devices;
     if (level.oversubscription != 1.0) links.back()["oversubscription"] = level.oversubscription;
     if (level.reduces_is_given) links.back()["reduces"] = level.reduces;
+    if (level.pairwise) links.back()["pairwise"] = true;
   }
   nlohmann::json json = {{"schema", "shardlab/topology/1"},
                          {"name", name_},
@@ -277,6 +290,18 @@ const LinkLevel& Topology::link(const GroupSpan& group) const {
     }
   }
   return links_.back();
+}
+
+std::int64_t Topology::joined_devices(const LinkLevel& level) const {
+  if (level.joins < LinkScope::kHost) return level.devices;
+  return level.joins == LinkScope::kHost ? devices_per_host_ : domain_devices_;
+}
+
+GBps Topology::bandwidth(const LinkLevel& level, Collective kind, std::int64_t members) const {
+  const std::int64_t links = joined_devices(level) - 1;
+  if (!level.pairwise || members <= 1 || links < 1) return level.bandwidth;
+  const std::int64_t used = kind == Collective::kSendRecv ? 1 : std::min(members - 1, links);
+  return (static_cast<double>(used) / static_cast<double>(links)) * level.bandwidth;
 }
 
 const LinkLevel& Topology::host_link() const {

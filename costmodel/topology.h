@@ -69,6 +69,9 @@ struct LinkLevel {
   // a compute capability of 90 or more does.
   bool reduces = false;
   bool reduces_is_given = false;
+  // Each device has a link of its own to every other one that this level joins, and no switch joins
+  // them: AMD's Infinity Fabric. `bandwidth` is that of all of its links together.
+  bool pairwise = false;
 };
 
 // The compute capability that is assumed if a file states none: Hopper's. Capabilities are NVIDIA's
@@ -124,6 +127,12 @@ class Topology {
   // in its host a group lies, so a block of a host is assumed to join a group whose extent divides
   // it.
   [[nodiscard]] const LinkLevel& link(const GroupSpan& group) const;
+  // What a device gets on `level` in one direction in a collective with so many members among the
+  // devices that the level joins. On links that join pairs, it is the bandwidth of its links to the
+  // other members, or of one link for send_recv: two of eight MI300X share one link of seven.
+  // Without other members it is the level's bandwidth. Source: RCCL's notes on fewer than 8 MI300
+  // (ROCm/rccl#1270).
+  [[nodiscard]] GBps bandwidth(const LinkLevel& level, Collective kind, std::int64_t members) const;
   // The levels that join all devices of a host, and of a scale-up (NVLink) domain.
   [[nodiscard]] const LinkLevel& host_link() const;
   [[nodiscard]] const LinkLevel& domain_link() const;
@@ -144,6 +153,9 @@ class Topology {
 
  private:
   Topology() = default;
+
+  // The devices that a level joins inside a domain.
+  [[nodiscard]] std::int64_t joined_devices(const LinkLevel& level) const;
 
   std::string name_;
   std::string title_;

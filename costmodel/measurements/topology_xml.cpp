@@ -472,6 +472,17 @@ class NcclXml {
     return static_cast<std::int64_t>(first);
   }
 
+  // Whether every GPU has as many NVLinks of its own to every other one, without a switch.
+  [[nodiscard]] bool are_pairwise() const {
+    const double links = gpus_.size() < 2 ? 0.0 : links_between(gpus_[0], gpus_[1]);
+    if (links == 0.0) return false;
+    return std::ranges::all_of(gpus_, [&](const Gpu& gpu) {
+      return std::ranges::all_of(gpus_, [&](const Gpu& other) {
+        return &gpu == &other || links_between(gpu, other) == links;
+      });
+    });
+  }
+
   static const Topology& nearest_of(std::span<const Topology> known, std::int64_t capability) {
     SHARDLAB_CHECK(!known.empty());
     const auto distance = [&](const Topology& topology) {
@@ -519,6 +530,7 @@ class NcclXml {
     if (joined == static_cast<std::int64_t>(gpus_.size()) && nvlinks > 0) {
       levels.push_back(level("nvlink", whole, to_switch ? "nvswitch" : "nvlink",
                              constants.nvlink[kRing][0], nvlink_gbps));
+      if (are_pairwise()) levels.back()["pairwise"] = true;
     } else {
       if (joined > 1) {
         levels.push_back(

@@ -51,7 +51,7 @@ class AlphaBetaModel final : public CostModel {
       return Price::of(launch_ + ring_steps(query.kind, query.group.ranks) * alpha,
                        all_to_all_transfer(level, query));
     }
-    const GBps beta = bandwidth_ ? GBps(*bandwidth_) : bandwidth(level, query.group);
+    const GBps beta = bandwidth_ ? GBps(*bandwidth_) : bandwidth(level, query.kind, query.group);
     return Price::of(
         launch_ + ring_steps(query.kind, query.group.ranks) * alpha,
         ring_volume_factor(query.kind, query.group.ranks) * transfer_time(query.full_bytes, beta));
@@ -60,15 +60,20 @@ class AlphaBetaModel final : public CostModel {
  private:
   // The bandwidth that one rank has on a level. The members of each block inside the level leave
   // the block by links of their own, all at once.
-  [[nodiscard]] GBps bandwidth(const LinkLevel& level, const GroupSpan& group) const {
+  [[nodiscard]] GBps bandwidth(const LinkLevel& level, Collective kind,
+                               const GroupSpan& group) const {
     const LinkLevel& domain = topology_.domain_link();
     const LinkLevel& host = topology_.host_link();
     const bool leaves_domain = level.joins > domain.joins;
-    if (!leaves_domain && level.joins <= host.joins) return level.bandwidth;
+    if (!leaves_domain && level.joins <= host.joins) {
+      const bool joins_domain = level.joins == LinkScope::kDomain;
+      return topology_.bandwidth(
+          level, kind, joins_domain ? topology_.ranks_per_domain_of(group) : group.ranks_per_host);
+    }
     const std::int64_t members =
         leaves_domain ? topology_.ranks_per_domain_of(group) : group.ranks_per_host;
     if (members <= 1 && host.kind != LinkKind::kPcie) return level.bandwidth;
-    return std::min(bandwidth(leaves_domain ? domain : host, group),
+    return std::min(bandwidth(leaves_domain ? domain : host, kind, group),
                     static_cast<double>(members) * level.bandwidth);
   }
   [[nodiscard]] Micros all_to_all_transfer(const LinkLevel& level,
@@ -77,7 +82,9 @@ class AlphaBetaModel final : public CostModel {
     const auto per_host = static_cast<double>(query.group.ranks_per_host);
     const auto per_domain = static_cast<double>(topology_.ranks_per_domain_of(query.group));
     const auto sent = [&](double peers, const LinkLevel& over) {
-      return peers / ranks * transfer_time(query.full_bytes, over.bandwidth);
+      const auto members = static_cast<std::int64_t>(peers) + 1;
+      return peers / ranks *
+             transfer_time(query.full_bytes, topology_.bandwidth(over, query.kind, members));
     };
     const LinkLevel& host = topology_.host_link();
     const Micros inside =
@@ -98,7 +105,7 @@ constexpr std::string_view kFitted[] = {"launch_us", "latency_us", "bandwidth_gb
 double prior(std::string_view name, const Topology& topology, const GroupSpan& group) {
   if (name == "launch_us") return topology.device().launch.value();
   if (name == "latency_us") return topology.link(group).latency.value();
-  return topology.link(group).bandwidth.value();
+  return topology.bandwidth(topology.link(group), Collective::kAllReduce, group.ranks).value();
 }
 
 }  // namespace

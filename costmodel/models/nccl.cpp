@@ -286,6 +286,12 @@ class NcclModel final : public CostModel {
     NcclGraphs graphs;
   };
 
+  // What NCCL takes a device to have among so many members of a group on its node.
+  [[nodiscard]] double device_gbps(const LinkLevel& inner, Collective kind,
+                                   std::int64_t members) const {
+    return nccl_device_gbps(topology_.bandwidth(inner, kind, members).value(), inner.kind,
+                            architecture_);
+  }
   [[nodiscard]] NcclGraphs search(std::size_t level, std::int64_t devices, bool several) const {
     const LinkLevel& link = topology_.links()[level];
     const LinkLevel& inner = several ? topology_.domain_link() : link;
@@ -293,7 +299,7 @@ class NcclModel final : public CostModel {
     host.compute_capability = capability_;
     host.kind = inner.kind;
     host.reduces = inner.reduces;
-    host.device_gbps = nccl_device_gbps(inner.bandwidth.value(), inner.kind, architecture_);
+    host.device_gbps = device_gbps(inner, Collective::kAllReduce, devices);
     host.nics_per_device = static_cast<double>(topology_.nics_per_host()) /
                            static_cast<double>(topology_.devices_per_host());
     // Devices that share an interface share it with the other groups of the mesh as well, which run
@@ -548,8 +554,7 @@ class NcclModel final : public CostModel {
     const double remote = single ? (g.nodes > 1 ? 1.0 : 0.0) : g.ranks - g.fewest;
     const double near = single ? (g.nodes > 1 ? 0.0 : 1.0) : g.local - 1;
     const double part = single ? 1.0 : 1.0 / g.ranks;  // share of the bytes that goes to one peer
-    const double inside =
-        nccl_device_gbps(g.inner->bandwidth.value(), g.inner->kind, architecture_);
+    const double inside = device_gbps(*g.inner, query.kind, static_cast<std::int64_t>(g.local));
     for (const NcclProtocol protocol : {NcclProtocol::kLL, NcclProtocol::kSimple}) {
       const std::size_t p = to_index(protocol);
       double latency = constants_.base[to_index(kRing)][p] + remote * peer_us_ * (single ? 0 : 1);
@@ -571,7 +576,9 @@ class NcclModel final : public CostModel {
   // Inside one host or NVLink domain, copy engines copy to each peer without a kernel.
   void weigh_copy_engine(const Group& g, double bytes, Weighed& out) const {
     if (!copy_engine_ || g.nodes > 1 || !g.nvlink) return;
-    const double rate = g.inner->bandwidth.value() * copy_share_ * g.ranks / (g.ranks - 1);
+    const auto members = static_cast<std::int64_t>(g.ranks);
+    const double rate = topology_.bandwidth(*g.inner, Collective::kAllToAll, members).value() *
+                        copy_share_ * g.ranks / (g.ranks - 1);
     out.add("CE", to_string(NcclProtocol::kSimple), copy_launch_us_ + (g.ranks - 1) * copy_peer_us_,
             bytes, rate * intra_factor_);
   }

@@ -64,7 +64,7 @@ Row read_row(const nlohmann::json& json, const JsonPlace& place) {
 
 class Piecewise final : public CostModel {
  public:
-  explicit Piecewise(const ModelInput& input) {
+  explicit Piecewise(const ModelInput& input) : topology_(input.topology) {
     for (std::size_t i = 0; i < input.rows.size(); ++i) {
       Row row = read_row(input.rows[i], input.rows_place.at(i));
       for (const Row& other : rows_) {
@@ -116,12 +116,17 @@ class Piecewise final : public CostModel {
     price.total = Micros(us);
     return price;
   }
-  [[nodiscard]] static double scaled(const Row& row, const CurveGroup& group, Bytes bytes) {
+  [[nodiscard]] double scaled(const Row& row, const CurveGroup& group, Bytes bytes) const {
     const double latency = latency_factor(group) / latency_factor(row.group);
-    const double volume = volume_factor(row.group) / volume_factor(group);
+    double volume = volume_factor(row.group) / volume_factor(group);
+    if (group.hosts <= 1) volume *= host_gbps(group) / host_gbps(row.group);
     return latency * row.curve.us(bytes / (latency * volume));
   }
+  [[nodiscard]] double host_gbps(const CurveGroup& group) const {
+    return topology_.bandwidth(topology_.host_link(), group.kind, group.ranks).value();
+  }
 
+  Topology topology_;
   std::vector<Row> rows_;
   std::unique_ptr<CostModel> unmeasured_;
 };

@@ -223,7 +223,8 @@ nlohmann::json hosts_json(const DeviceMesh& mesh, const Topology& topology) {
       const LinkLevel& link = topology.link(mesh.span(m, topology));
       dim["link"] = link.name;
       dim["latency_us"] = link.latency.value();
-      dim["bandwidth_gb_per_s"] = link.bandwidth.value();
+      dim["bandwidth_gb_per_s"] =
+          topology.bandwidth(link, Collective::kAllReduce, mesh.size(m)).value();
     }
     dims.push_back(std::move(dim));
   }

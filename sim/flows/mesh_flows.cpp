@@ -61,7 +61,7 @@ MeshFlows::MeshFlows(DeviceMesh mesh, const Topology& topology, bool fold)
   const std::size_t kinds = ports_.size();
   for (const LinkLevel& link : topology.links()) {
     const LinkKind kind = is_network(link) ? LinkKind::kNetwork : link.kind;
-    Level level{.block = 0, .gb_per_s = link.bandwidth.value(), .ports = {}};
+    Level level{.block = 0, .gb_per_s = link.bandwidth.value(), .ports = {}, .pairwise_ports = {}};
     if (link.joins == LinkScope::kHost) level.block = devices_per_host_;
     if (link.joins == LinkScope::kDomain) level.block = topology.domain_devices();
     if (link.joins < LinkScope::kHost) level.block = link.devices;
@@ -71,6 +71,11 @@ MeshFlows::MeshFlows(DeviceMesh mesh, const Topology& topology, bool fold)
       if (ports_[p].gb_per_s == level.gb_per_s) continue;
       level.ports.push_back(static_cast<int>(ports_.size()));
       ports_.push_back({.kind = kind, .is_level = true, .gb_per_s = level.gb_per_s});
+    }
+    if (link.pairwise) {
+      level.pairwise_ports = static_cast<int>(ports_.size());
+      const Port along_dim{.kind = kind, .is_level = true, .gb_per_s = level.gb_per_s};
+      ports_.insert(ports_.end(), to_index(mesh_.ndim()), along_dim);
     }
     levels_.push_back(std::move(level));
   }
@@ -133,6 +138,10 @@ std::int64_t MeshFlows::members_in_block(const MeshDims& mesh_dims, std::int64_t
   return members;
 }
 
+GBps MeshFlows::gb_per_s(std::size_t level, Collective kind, std::int64_t members) const {
+  return topology_.bandwidth(topology_.links()[level], kind, members);
+}
+
 // The level through which the groups of these mesh dims run on the network.
 std::size_t MeshFlows::network_level(const MeshDims& mesh_dims) const {
   MeshDims dims = mesh_dims;
@@ -151,23 +160,27 @@ MeshFlows::Loads MeshFlows::folded_loads(const MeshDims& mesh_dims, Collective k
   const std::int64_t n = members(mesh_dims);
   if (n == 1) return loads;
   std::vector<double> used(ports_.size(), 0.0);
-  const auto add = [&](const Level& level, double part) {
+  const auto add = [&](std::size_t l, double part, std::int64_t members) {
     if (part <= 0.0) return;
-    loads.alone_us_per_byte =
-        std::max(loads.alone_us_per_byte, transfer_time(part, GBps(level.gb_per_s)).value());
+    const Level& level = levels_[l];
+    const double on_level = transfer_time(part, gb_per_s(l, kind, members)).value();
+    loads.alone_us_per_byte = std::max(loads.alone_us_per_byte, on_level);
     for (const int port : level.ports) {
       const GBps width(ports_[to_index(port)].gb_per_s);
       used[to_index(port)] += transfer_time(part, width).value();
     }
+    if (!level.pairwise_ports) return;
+    for (const int m : mesh_dims) used[to_index(*level.pairwise_ports + m)] += on_level;
   };
   double left = 1.0;
-  for (const Level& level : levels_) {
-    if (level.block == 0) continue;
-    const double further = leaving(kind, n, members_in_block(mesh_dims, level.block));
-    add(level, left - further);
+  for (std::size_t l = 0; l < levels_.size(); ++l) {
+    if (levels_[l].block == 0) continue;
+    const std::int64_t members = members_in_block(mesh_dims, levels_[l].block);
+    const double further = leaving(kind, n, members);
+    add(l, left - further, members);
     left = further;
   }
-  if (left > 0.0) add(levels_[network_level(mesh_dims)], left);
+  if (left > 0.0) add(network_level(mesh_dims), left, n);
   for (std::size_t port = 0; port < used.size(); ++port) {
     if (used[port] == 0.0) continue;
     loads.groups[0].push_back({static_cast<int>(port), used[port]});
@@ -212,24 +225,29 @@ MeshFlows::Loads MeshFlows::loads(const MeshDims& mesh_dims, Collective kind) co
     if (taken[to_index(first)]) continue;
     std::vector<double> left(offsets.size(), 1.0);
     used.clear();
-    const auto add = [&](std::size_t index, const Level& level, double part) {
+    const auto add = [&](std::size_t index, std::size_t l, double part, std::int64_t members) {
       if (part <= 0.0) return;
-      loads.alone_us_per_byte =
-          std::max(loads.alone_us_per_byte, transfer_time(part, GBps(level.gb_per_s)).value());
+      const Level& level = levels_[l];
+      const double on_level = transfer_time(part, gb_per_s(l, kind, members)).value();
+      loads.alone_us_per_byte = std::max(loads.alone_us_per_byte, on_level);
       for (const int port : level.ports) {
         const Port& its = ports_[to_index(port)];
         int owner = static_cast<int>(index);
-        double gb_per_s = its.gb_per_s;
+        double port_gbps = its.gb_per_s;
         if (its.kind == LinkKind::kNetwork && !its.is_level) {
           owner = nic_of_[index];
-          gb_per_s *= static_cast<double>(devices_per_host_) / static_cast<double>(nics_per_host_);
+          port_gbps *= static_cast<double>(devices_per_host_) / static_cast<double>(nics_per_host_);
         }
         used[owner * static_cast<int>(ports_.size()) + port] +=
-            transfer_time(part, GBps(gb_per_s)).value();
+            transfer_time(part, GBps(port_gbps)).value();
       }
+      if (!level.pairwise_ports) return;
+      const int first_port = static_cast<int>(index * ports_.size()) + *level.pairwise_ports;
+      for (const int m : mesh_dims) used[first_port + m] += on_level;
     };
     for (const std::int64_t offset : offsets) taken[to_index(first + offset)] = true;
-    for (const Level& level : levels_) {
+    for (std::size_t l = 0; l < levels_.size(); ++l) {
+      const Level& level = levels_[l];
       if (level.block == 0) continue;
       std::unordered_map<std::int64_t, std::int64_t> in_block;
       for (const std::int64_t offset : offsets) {
@@ -237,13 +255,14 @@ MeshFlows::Loads MeshFlows::loads(const MeshDims& mesh_dims, Collective kind) co
       }
       for (std::size_t i = 0; i < offsets.size(); ++i) {
         const std::int64_t rank = rank_of_[to_index(first + offsets[i])];
-        const double further = leaving(kind, n, in_block[rank / level.block]);
-        add(to_index(first + offsets[i]), level, left[i] - further);
+        const std::int64_t members = in_block[rank / level.block];
+        const double further = leaving(kind, n, members);
+        add(to_index(first + offsets[i]), l, left[i] - further, members);
         left[i] = further;
       }
     }
     for (std::size_t i = 0; i < offsets.size(); ++i) {
-      add(to_index(first + offsets[i]), levels_[network], left[i]);
+      add(to_index(first + offsets[i]), network, left[i], n);
     }
     std::vector<ResourceUse>& group = loads.groups[to_index(first)];
     for (const auto& [port, us] : used) {

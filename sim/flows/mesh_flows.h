@@ -30,15 +30,19 @@
 // oversubscribed spine is divided evenly among the devices, as the level's bandwidth says: idle
 // devices leave nothing to others there. The group's slowest port is full while it transfers alone,
 // whatever the cost model; other ports are in use in proportion. Latency, switches and the path
-// from a device to its network interface are not modelled. Status: derived; the rings of NCCL are
-// described in "Demystifying NCCL", https://arxiv.org/abs/2507.04786; the even division among ports
-// is assumed.
+// from a device to its network interface are not modelled.
+//
+// Where links join pairs (`pairwise`), a group has those between its members. Groups of different
+// mesh dims have none in common, and groups that share a mesh dim share the links along it: a
+// device has one more port for each mesh dim. Status: derived; the rings of NCCL are described in
+// "Demystifying NCCL", https://arxiv.org/abs/2507.04786; the even division among ports is assumed.
 //
 // Ranks are folded: where all blocks of ranks are aligned with the mesh dims, every rank sees what
 // rank 0 sees, and the links of one device suffice for a mesh of any size.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -97,6 +101,8 @@ class MeshFlows {
     std::int64_t block = 0;  // consecutive ranks that it joins; 0 on the network
     double gb_per_s = 0.0;
     std::vector<int> ports;
+    // Where links join pairs, the port of those along mesh dim 0; those of the next dims follow.
+    std::optional<int> pairwise_ports;
   };
   struct Loads;
 
@@ -104,6 +110,8 @@ class MeshFlows {
   [[nodiscard]] std::int64_t members(const MeshDims& mesh_dims) const;
   [[nodiscard]] std::int64_t members_in_block(const MeshDims& mesh_dims, std::int64_t block) const;
   [[nodiscard]] std::size_t network_level(const MeshDims& mesh_dims) const;
+  // The bandwidth of one member of a group on levels_[level], whose block holds so many members.
+  [[nodiscard]] GBps gb_per_s(std::size_t level, Collective kind, std::int64_t members) const;
   [[nodiscard]] Loads folded_loads(const MeshDims& mesh_dims, Collective kind) const;
   [[nodiscard]] Loads loads(const MeshDims& mesh_dims, Collective kind) const;
 

@@ -43,6 +43,14 @@ inline Topology domain_topology(std::int64_t domain) {
   return Topology::from_json(json, {"test.json", ""});
 }
 
+// Hosts of 8 GPUs that links join pairwise, as mi300x has them: 64 GB/s each, 448 together.
+inline Topology pairwise_topology() {
+  nlohmann::json json = topology_json(8);
+  json["links"][0].merge_patch(
+      {{"kind", "nvlink"}, {"pairwise", true}, {"bandwidth_gb_per_s", 448.0}});
+  return Topology::from_json(json, {"test.json", ""});
+}
+
 inline std::unique_ptr<CostModel> collective_model(const nlohmann::json& choice,
                                                    const Topology& topology) {
   return make_collective_model(read_model_choice(choice, {"test.json", "/model"}), topology);

@@ -210,6 +210,19 @@ TEST(PhysicalCurve, SlowerNetworksTakeLongerBetweenHostsAlone) {
   EXPECT_EQ(slow_inside.bytes_per_us, inside.bytes_per_us);
 }
 
+TEST(PhysicalCurve, PairwiseLinksAreThoseBetweenMembers) {
+  const Topology pairs = testing_support::pairwise_topology();
+  const auto host = [&](Collective kind, const GroupSpan& group) {
+    return physical_group(kind, group, pairs).host;
+  };
+  EXPECT_EQ(host(Collective::kAllReduce, span(2, 1)), GBps(64));
+  EXPECT_EQ(host(Collective::kAllReduce, span(4, 1)), GBps(192));
+  EXPECT_EQ(host(Collective::kAllReduce, span(8, 1)), GBps(448));
+  EXPECT_EQ(host(Collective::kSendRecv, span(8, 1)), GBps(64));
+  EXPECT_EQ(host(Collective::kAllReduce, span(4, 2)), GBps(64)) << "two members on each host";
+  EXPECT_EQ(host(Collective::kAllReduce, span(16, 2)), GBps(448));
+}
+
 // The hosts of a rack that NVLink joins are one domain.
 TEST(PhysicalCurve, ARackOfNvlinkIsOneDomain) {
   GroupSpan group = span(8, 2);

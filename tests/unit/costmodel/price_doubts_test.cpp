@@ -63,6 +63,12 @@ TEST(PriceDoubts, TimeBelowWhatTheLinksCarry) {
   EXPECT_DOUBLE_EQ(doubt->other_us, least);
 }
 
+TEST(PriceDoubts, PairwiseLinksCarryNoMoreThanThoseBetweenMembers) {
+  const Topology pairs = testing_support::pairwise_topology();
+  EXPECT_DOUBLE_EQ(least_us(query_of(Collective::kAllGather, 2, 1, 64e6), pairs), 500.0);
+  EXPECT_DOUBLE_EQ(least_us(query_of(Collective::kAllGather, 8, 1, 64e6), pairs), 125.0);
+}
+
 // One of nine ranks on hosts of eight is alone with its interface, and must send and receive 8/9.
 TEST(PriceDoubts, ALoneRankHasTheBoundOfItsOwnInterface) {
   const Topology topology = topology_with(8);

@@ -158,6 +158,21 @@ TEST(LayeredTopology, DevicesInTheSamePlaceOfTheirHostsShareARail) {
   EXPECT_EQ(level(2, 2, 10), "spine");  // another position on the second host
 }
 
+TEST(Topology, AGroupHasTheLinksBetweenItsMembers) {
+  const Topology pairs = testing_support::pairwise_topology();
+  const LinkLevel& level = pairs.host_link();
+  constexpr Collective kRing = Collective::kAllReduce;
+  EXPECT_EQ(pairs.bandwidth(level, kRing, 2), GBps(64));
+  EXPECT_EQ(pairs.bandwidth(level, kRing, 4), GBps(192));
+  EXPECT_EQ(pairs.bandwidth(level, kRing, 8), GBps(448));
+  EXPECT_EQ(pairs.bandwidth(level, kRing, 16), GBps(448)) << "there are no more links";
+  EXPECT_EQ(pairs.bandwidth(level, Collective::kSendRecv, 8), GBps(64)) << "one link of a ring";
+  EXPECT_EQ(pairs.bandwidth(level, kRing, 1), GBps(448)) << "nothing is sent";
+  EXPECT_EQ(read(pairs.to_json()), pairs);
+  const Topology switched = topology_with(8);
+  EXPECT_EQ(switched.bandwidth(switched.host_link(), kRing, 2), GBps(450));
+}
+
 // What a file says of each level, or nothing.
 struct Reduction {
   const char* name;
@@ -252,7 +267,16 @@ INSTANTIATE_TEST_SUITE_P(
                                      "bandwidth_gb_per_s": 1, "bandwith_gb_per_s": 2}]})",
                       "t.json:/links/0/bandwith_gb_per_s: unknown key (did you mean "
                       "\"bandwidth_gb_per_s\"?); valid: name, joins, latency_us, "
-                      "bandwidth_gb_per_s, kind, oversubscription, reduces"},
+                      "bandwidth_gb_per_s, kind, oversubscription, reduces, pairwise"},
+        TopologyError{
+            "ASwitchThatJoinsPairs",
+            R"({"links": [{"name": "a", "joins": "host", "latency_us": 1,
+                                     "bandwidth_gb_per_s": 1, "pairwise": true},
+                                    {"name": "b", "joins": "all", "latency_us": 1,
+                                     "bandwidth_gb_per_s": 1}]})",
+            "t.json:/links/0/pairwise: found true on a level of kind \"nvswitch\" "
+            "that joins \"host\"; valid: true on a level of kind \"nvlink\" that joins at "
+            "most \"domain\""},
         TopologyError{"ReductionIsNoBoolean",
                       R"({"links": [{"name": "a", "joins": "all", "latency_us": 1,
                                      "bandwidth_gb_per_s": 1, "reduces": 1}]})",

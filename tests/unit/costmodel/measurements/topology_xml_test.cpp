@@ -94,6 +94,17 @@ TEST(NcclXml, BridgesThatJoinAllGpusJoinTheHost) {
   ASSERT_EQ(ring.links().size(), 2U);
   EXPECT_EQ(ring.links()[0].kind, LinkKind::kNvlink);
   EXPECT_EQ(ring.links()[0].bandwidth.value(), 600.0);
+  EXPECT_FALSE(ring.links()[0].pairwise) << "two corners have no bridge";
+}
+
+// Every two of four GPUs have a bridge of their own, so that two of them have one of three.
+TEST(NcclXml, GpusThatAreAllJoinedWithoutASwitchAreJoinedPairwise) {
+  const Topology all = read(host_of(
+      {bridge_to(1) + bridge_to(2) + bridge_to(3), bridge_to(0) + bridge_to(2) + bridge_to(3),
+       bridge_to(0) + bridge_to(1) + bridge_to(3), bridge_to(0) + bridge_to(1) + bridge_to(2)}));
+  EXPECT_TRUE(all.links()[0].pairwise);
+  EXPECT_EQ(all.bandwidth(all.links()[0], Collective::kAllReduce, 2), GBps(300));
+  EXPECT_EQ(all.bandwidth(all.links()[0], Collective::kAllReduce, 4), GBps(900));
 }
 
 TEST(NcclXml, NvlinksToACpuJoinNoGpus) {

@@ -152,6 +152,24 @@ TEST_F(AlphaBeta, APcieLaneCarriesWhatGoesToTheNetworkToo) {
   EXPECT_DOUBLE_EQ(transfer(Collective::kAllToAll, eight), 10.0);
 }
 
+// Two of eight GPUs share one link of 64 GB/s. In a group on two hosts, the two members of a host
+// are bounded by that link, not by their network interfaces of 50 GB/s each.
+TEST_F(AlphaBeta, PairwiseLinksCarryWhatGoesBetweenTheirEnds) {
+  const auto pairs = collective_model("alpha_beta", testing_support::pairwise_topology());
+  const auto transfer = [&](Collective kind, const GroupSpan& group) {
+    return pairs->price({kind, 64e6, group}).transfer.value();
+  };
+  constexpr GroupSpan kTwo{.ranks = 2, .hosts = 1, .ranks_per_host = 2, .extent = 2, .walk = 2};
+  constexpr GroupSpan kTwoOfEach{
+      .ranks = 4, .hosts = 2, .ranks_per_host = 2, .extent = 10, .walk = 16};
+  EXPECT_DOUBLE_EQ(transfer(Collective::kAllGather, kTwo), 500.0);
+  EXPECT_DOUBLE_EQ(transfer(Collective::kAllToAll, kTwo), 500.0);
+  EXPECT_DOUBLE_EQ(transfer(Collective::kSendRecv, kHost), 1000.0);
+  EXPECT_DOUBLE_EQ(transfer(Collective::kAllGather, kHost), 125.0);
+  EXPECT_DOUBLE_EQ(transfer(Collective::kAllToAll, kHost), 125.0);
+  EXPECT_DOUBLE_EQ(transfer(Collective::kAllGather, kTwoOfEach), 750.0);
+}
+
 TEST_F(AlphaBeta, OneRankAndLocalWorkAreFree) {
   EXPECT_EQ(model_->price({Collective::kAllReduce, 1e9, {.ranks = 1}}).total.value(), 0.0);
   EXPECT_EQ(model_->price({Collective::kLocal, 1e9, kHost}).total.value(), 0.0);

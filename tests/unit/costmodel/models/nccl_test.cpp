@@ -375,6 +375,24 @@ TEST(NcclTopologies, APcieLaneCarriesWhatGoesToTheNetworkToo) {
   EXPECT_GE(price.total.value(), kBytes * 7 / 8 / 12e3);
 }
 
+// Two GPUs have one link of seven, four have three: no algorithm sends more than they carry.
+TEST(NcclTopologies, PairwiseLinksBoundSmallGroups) {
+  const Topology pairs = testing_support::pairwise_topology();
+  const auto model = collective_model({{"name", "nccl"}}, pairs);
+  constexpr double kBytes = 1e9;
+  for (const Collective kind : {Collective::kAllReduce, Collective::kAllGather,
+                                Collective::kAllToAll, Collective::kSendRecv}) {
+    for (const std::int64_t ranks : {2, 4, 8}) {
+      const CollectiveQuery query{kind, kBytes, span(1, ranks)};
+      const double links = kind == Collective::kSendRecv ? 1.0 : static_cast<double>(ranks - 1);
+      const double least = ring_volume_factor(kind, ranks) * kBytes / (links * 64e3);
+      const double us = model->price(query).total.value();
+      EXPECT_GE(us, least) << to_string(kind) << " among " << ranks;
+      EXPECT_LE(us, 1.5 * least) << to_string(kind) << " among " << ranks;
+    }
+  }
+}
+
 TEST(NcclTopologies, ADomainOfSeveralHostsIsOneToNccl) {
   const Topology gb200 = testing_support::domain_topology(72);
   const auto model = collective_model({{"name", "nccl"}}, gb200);

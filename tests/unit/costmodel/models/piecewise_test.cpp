@@ -57,5 +57,20 @@ TEST(Piecewise, ReadsItsRowsStrictly) {
   EXPECT_EQ(model->price(far).total, alpha_beta->price(far).total);
 }
 
+// What eight GPUs measured says of two of them that they have one link of seven.
+TEST(Piecewise, CarriesACurveOverToTheLinksOfTheGroup) {
+  const auto rows = json::parse(
+      R"([{"collective": "all_gather", "ranks": 8, "hosts": 1, "latency_us": 10.0,
+           "bandwidth_gb_per_s": 400.0, "sharpness": 0.7, "kinks": []}])");
+  const auto model =
+      make_collective_model(read_model_choice({{"name", "piecewise"}, {"rows", rows}}, {"f", ""}),
+                            testing_support::pairwise_topology());
+  const auto us = [&](std::int64_t ranks) {
+    return model->price({Collective::kAllGather, 1e12, group_of(ranks)}).total.value();
+  };
+  // 7/8 of the bytes cross seven links, 1/2 of them one.
+  EXPECT_NEAR(us(2) / us(8), 7.0 * (1.0 / 2) / (7.0 / 8), 0.01);
+}
+
 }  // namespace piecewise_test
 }  // namespace shardlab

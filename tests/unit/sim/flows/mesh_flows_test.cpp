@@ -60,6 +60,23 @@ TEST(MeshFlows, TransfersOverTheSameLevelShareIt) {
   EXPECT_EQ(slowdowns("2x2x4", h100, {over({0}), over({1}), over({2})}), (Factors{1, 2, 2}));
 }
 
+// Where links join pairs, groups of different mesh dims have none in common, though all of them are
+// of one device; groups that share a mesh dim share the links along it.
+TEST(MeshFlows, PairwiseLinksOfDifferentMeshDimsAreDifferentLinks) {
+  const Topology pairs = testing_support::pairwise_topology();
+  for (const bool fold : {true, false}) {
+    using Factors = std::vector<double>;
+    EXPECT_EQ(slowdowns("2x4", pairs, {over({0}), over({1})}, fold), (Factors{1, 1}));
+    EXPECT_EQ(slowdowns("2x4", pairs, {over({0}), over({0})}, fold), (Factors{2, 2}));
+    EXPECT_EQ(slowdowns("2x4", pairs, {over({0, 1}), over({1})}, fold), (Factors{2, 2}));
+    const MeshFlows flows(DeviceMesh::parse("2x4"), pairs, fold);
+    EXPECT_DOUBLE_EQ(flows.alone(over({0})).value(), 1e9 / 64e3);
+    EXPECT_DOUBLE_EQ(flows.alone(over({1})).value(), 1e9 / 192e3);
+    EXPECT_DOUBLE_EQ(flows.alone(over({0, 1})).value(), 1e9 / 448e3);
+    EXPECT_DOUBLE_EQ(flows.alone(over({1}, Collective::kSendRecv)).value(), 1e9 / 64e3);
+  }
+}
+
 TEST(MeshFlows, ARingThroughAllHostsLoadsNvlinkToo) {
   // Of each byte 1/8 leaves the host at 50 GB/s, and 7/8 goes on at 450 GB/s: NVLink is in use for
   // 7/9 of the time, and both share it at 1 / (1 + 7/9).
@@ -74,7 +91,8 @@ TEST(MeshFlows, ARingThroughAllHostsLoadsNvlinkToo) {
 TEST(MeshFlows, ATransferOnIdleLinksIsNotSlowedDownAtAll) {
   for (const char* mesh :
        {"8", "4x8", "2x16", "64x128x128", "2x2x2x2", "12", "5x3", "3x5", "7x2x3"}) {
-    for (const Topology& topology : {topology_with(8), rails(), rails(4), domain_topology(8)}) {
+    for (const Topology& topology :
+         {topology_with(8), rails(), rails(4), domain_topology(8), pairwise_topology()}) {
       const int dims = DeviceMesh::parse(mesh).ndim();
       for (int m = 0; m < dims; ++m) {
         for (const Collective kind :
