@@ -84,6 +84,7 @@ WHOLE = (
     "native_layer_norm_backward",
     "silu",
     "silu_backward",
+    "stack",
 )
 DECOMPOSITIONS = ("core", "inductor")
 # What AutoParallel keeps whole of what Inductor would break up (docs/autoparallel.md, "The graph"), and casts, by which
@@ -449,7 +450,8 @@ def as_cuda_makes(graph):
     """Gives the statistics of norms the tensors that CUDA makes: they are of f32, and not empty in inference."""
     aten = torch.ops.aten
     layer_norm = aten.native_layer_norm
-    batch_norms = (aten._native_batch_norm_legit_functional, aten._native_batch_norm_legit_no_training)
+    functional = aten._native_batch_norm_legit_functional
+    batch_norms = (functional, aten._native_batch_norm_legit, aten._native_batch_norm_legit_no_training)
     for node in list(graph.nodes):
         packet = getattr(node.target, "overloadpacket", None)
         if packet in (layer_norm, *batch_norms):
@@ -457,6 +459,9 @@ def as_cuda_makes(graph):
             for i in (1, 2):
                 extents = [made[0].size(1)] if packet in batch_norms else made[i].shape
                 made[i] = torch.empty(extents, dtype=torch.promote_types(made[i].dtype, torch.float32))
+            if packet is functional:  # the new running statistics have the dtype of the old ones
+                made[3:] = [torch.empty_like(each, dtype=old.meta["val"].dtype)
+                            for each, old in zip(made[3:], node.args[3:5])]
             node.meta["val"] = tuple(made)
             for user in node.users:
                 user.meta["val"] = made[user.args[1]]
@@ -1024,6 +1029,11 @@ class Writer:
                 self.add_op(node, phase)
             else:
                 raise ExportError(f"{node.name}: found a node of kind {node.op}; valid: placeholder, call_function")
+        for desc in tangents:
+            if isinstance(desc, descriptors.InputMutationAOTOutput):
+                raise ExportError(f"{self.labels[sources[desc.mutated_input]]}: found a parameter that has a gradient and "
+                                  "that forward changes in place, as max_norm of nn.Embedding does; valid: a parameter "
+                                  "that forward leaves as it is, or one that is frozen")
         for value, desc in zip(nodes[-1].args[0], nodes[-1].meta["desc"]):
             if isinstance(value, torch.fx.Node):
                 self.add_result(value, desc, sources, tangents)

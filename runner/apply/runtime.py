@@ -105,7 +105,7 @@ class Ranks:
         here, there = len(chunk(extent, ranks, 0)), len(chunk(x.shape[to], ranks, 0))
         mine = len(chunk(x.shape[to], ranks, rank))
         x = padded(padded(x, dim, here), to, ranks * there)
-        sent = torch.stack(x.split(there, to)).contiguous()
+        sent = torch.stack(x.tensor_split(ranks, to)).contiguous()
         got = torch.empty_like(sent)
         dist.all_to_all_single(got, sent, group=self.groups[over])
         parts = [got[each].narrow(dim, 0, len(chunk(extent, ranks, each))) for each in range(ranks)]

@@ -24,8 +24,10 @@ class Step(torch.autograd.Function):
         return tuple(results.values())
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx, *gradients):
+        if torch.is_grad_enabled():  # PyTorch runs a backward pass with gradients only for create_graph=True
+            raise RuntimeError("An applied module has no second derivatives. Found a backward pass with "
+                               "create_graph=True; valid: create_graph=False.")
         ranks = ctx.ranks
         given = dict(zip(OUTPUTS, gradients))
         tangents = {}

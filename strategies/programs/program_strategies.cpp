@@ -221,7 +221,31 @@ class Enumerator {
     if (is_listed(own)) return listed(n);
     if (rule == nullptr) return expanded(n, call, OpRule{.op = own.op}, {});
     if (rule->rows == nullptr) return followed(n, call, *rule);
-    return expanded(n, call, *rule, rule->rows(call, *rule));
+    return expanded(n, call, *rule, runnable_rows(call, *rule));
+  }
+
+  // The rows of the rule that compute what the op computes, so that a plan's ranks get the values of
+  // the whole program. Of DTensor's rows these are those that shardlab's rule has, too: DTensor lists
+  // a few that compute something else, such as gather's S(0) | S(0), S(0) of tensors that differ in
+  // dim 0 (`shardlab rules --rule-set dtensor-2.13`). AutoParallel keeps to its own.
+  [[nodiscard]] Rows runnable_rows(const OpCall& call, const OpRule& rule) const {
+    Rows rows = rule.rows(call, rule);
+    const OpRule* exact = op_rule_or_null(rule.op, kShardlab);
+    const bool is_checked = options_.rules != kShardlab && !kAutoParallels.contains(options_.rules);
+    if (!is_checked || exact == nullptr || exact->rows == nullptr) return rows;
+    const Rows sound = exact->rows(call, *exact);
+    const auto is_unsound = [&](const Row& row) {
+      return std::none_of(sound.begin(), sound.end(),
+                          [&](const Row& other) { return is_same_cut(row, other); });
+    };
+    rows.erase(std::remove_if(rows.begin(), rows.end(), is_unsound), rows.end());
+    return rows;
+  }
+  // Whether two rows are equal, where a placeholder for any kind of shard is equal to a plain one.
+  static bool is_same_cut(const Row& a, const Row& b) {
+    return std::equal(
+        a.begin(), a.end(), b.begin(), b.end(),
+        [](const RowEntry& x, const RowEntry& y) { return x.placement() == y.placement(); });
   }
 
   // -- Lists ------------------------------------------------------------------------------------
@@ -391,7 +415,7 @@ class Enumerator {
     }
     Rows whole = {Row(metas.size(), RowEntry(Placement::replicate()))};
     std::copy_if(rows.begin(), rows.end(), std::back_inserter(whole), [&](const Row& row) {
-      return options_.rules != kShardlab || can_be_reduced(row, metas);
+      return kAutoParallels.contains(options_.rules) || can_be_reduced(row, metas);
     });
     std::set<int> factors;
     if (options_.strided && takes_strided(node(n))) factors = observed_factors(n);

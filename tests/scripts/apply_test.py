@@ -34,7 +34,7 @@ except ImportError:
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = ROOT / "scripts"
-MESHES = ("4", "2x2", "2x4")
+MESHES = ("4", "2x2", "2x4", "4x2")
 TOLERANCE = 1e-10
 # Collectives, as CommDebugMode and the written file call them.
 KINDS = {
@@ -182,6 +182,12 @@ if torch:
     def flattened():
         """The dim behind the batch is cut twice, and then flattened: twice strided shards."""
         return nn.Sequential(nn.Tanh(), nn.Flatten(0, 1), nn.Linear(8, 8)), (normal(8, 4, 8),)
+
+
+    @case
+    def few_rows():
+        """Five rows, of which the last of four ranks has none."""
+        return Calls(lambda self, x: (self.scale * x).tanh() + 1.0, scale=nn.Parameter(normal(5, 8))), (normal(5, 8),)
 
 
 def made(name):
@@ -340,9 +346,13 @@ def refusal(function):
     """What a call that must fail says."""
     try:
         function()
-    except ValueError as error:
+    except (ValueError, RuntimeError) as error:
         return str(error)
     return "no error"
+
+
+def second_derivatives(outputs, parameters):
+    torch.autograd.grad(outputs.full_tensor().square().sum(), [*parameters], create_graph=True)
 
 
 def run_others(folder, mesh):
@@ -395,6 +405,7 @@ def run_others(folder, mesh):
         "more": refusal(lambda: written.apply(more, mesh)),
         "input": refusal(lambda: sharded(inputs[0][:8])),
         "name": refusal(lambda: sharded(x=inputs[0])),
+        "create_graph": refusal(lambda: second_derivatives(sharded(*inputs), sharded.parameters())),
     }
     run_dropout(folder, mesh, errors)
     return {"errors": errors, "refused": refused}
@@ -539,26 +550,30 @@ def oracle_python():
 
 
 BINARY = os.environ.get("SHARDLAB_BINARY")
-ALL_RANKS = {"4": 4, "2x2": 4, "2x4": 8}
+ALL_RANKS = {"4": 4, "2x2": 4, "2x4": 8, "4x2": 8}
 ROWS = {"4": "S(0)", "2x2": "S(0)R", "2x4": "S(0)R"}
 # As Megatron cuts products: the first weight by columns, the second by rows, over the last mesh dim.
 COLUMNS = {"mlp": ["0.weight"], "encoder_layer": ["linear1.weight"], "llama_block": ["wq.weight", "w1.weight"],
            "convolutions": ["0.weight"], "language_model": ["embedding.weight"], "nested": [],
-           "views": ["layer.weight"], "masked_attention": [], "flattened": []}
+           "views": ["layer.weight"], "masked_attention": [], "flattened": [], "few_rows": []}
 LINES = {"mlp": ["2.weight"], "encoder_layer": ["linear2.weight"], "llama_block": ["wo.weight", "w2.weight"],
          "convolutions": ["10.weight"], "language_model": [], "nested": [], "views": [],
-         "masked_attention": ["out.weight"], "flattened": []}
+         "masked_attention": ["out.weight"], "flattened": [], "few_rows": []}
 
 
 ON_ONE_MESH = ("language_model", "nested", "views", "masked_attention", "flattened")
 
 
 def meshes_of(case_name):
-    return MESHES if case_name not in ON_ONE_MESH else ("2x2",)
+    if case_name == "few_rows":
+        return ("4x2",)
+    return MESHES[:3] if case_name not in ON_ONE_MESH else ("2x2",)
 
 
 def plans_of(case_name, mesh):
     """The options of solve for each plan of a case."""
+    if case_name == "few_rows":
+        return {"optimum": [], "sharded": ["--pin=mul=S(0)S(1)", "--pin=tanh=S(0)S(1)", "--pin=add=S(0)S(0)"]}
     outer = "R" if mesh != "4" else ""
     pins = [f"{name}={outer}S(0)" for name in COLUMNS[case_name]] + [f"{name}={outer}S(1)" for name in LINES[case_name]]
     rows = ROWS[mesh] if case_name != "flattened" else "S(1)S(1)"
@@ -716,6 +731,8 @@ class AppliedPlans(unittest.TestCase):
                     "3.weight, 3.bias",
             "input": "input: found torch.float64 of shape (8, 64); valid: torch.float64 of shape (16, 64), " + plan,
             "name": "x: found a tensor; valid: input, " + plan,
+            "create_graph": "An applied module has no second derivatives. Found a backward pass with "
+                            "create_graph=True; valid: create_graph=False.",
         })
 
     def test_python_applies_what_it_solved(self):

@@ -208,6 +208,30 @@ if torch:
         return stem, (torch.randn(16, 3, 64, 64),)
 
     @case
+    def batch_norm_in_bf16():
+        return nn.Sequential(nn.Conv2d(8, 16, 3), nn.BatchNorm2d(16)).bfloat16(), (torch.randn(4, 8, 8, 8).bfloat16(),)
+
+    @case
+    def instance_norm_in_bf16():
+        body = nn.Sequential(nn.InstanceNorm2d(8), nn.InstanceNorm2d(8, track_running_stats=True))
+        return body.bfloat16(), (torch.randn(4, 8, 8, 8).bfloat16().requires_grad_(),)
+
+    @case
+    def norms_in_mixed_precision_bf16():
+        body = nn.Sequential(nn.InstanceNorm1d(8), nn.BatchNorm1d(8, track_running_stats=False))
+        return body, (torch.randn(4, 8, 8).requires_grad_(),)
+
+    @case
+    def unbound_heads():
+        """Attention whose queries, keys and values are parts of one product, as in ViT."""
+
+        def call(self, x):
+            q, k, v = self.heads(x).view(8, 16, 3, 4, 16).permute(2, 0, 3, 1, 4).unbind(0)
+            return F.scaled_dot_product_attention(q, k, v).sum()
+
+        return Calls(call, heads=nn.Linear(64, 192)), (torch.randn(8, 16, 64),)
+
+    @case
     def batch_norm_in_inference():
         return nn.Sequential(nn.Conv2d(8, 16, 3), nn.BatchNorm2d(16)).eval(), (torch.randn(16, 8, 16, 16),)
 
@@ -489,6 +513,10 @@ if torch:
         return nn.Sequential(Calls(lambda self, x: torch.fft.rfft(x) * 1j)), (torch.randn(4, 8),)
 
     @case
+    def embedding_with_max_norm():
+        return nn.Embedding(16, 8, max_norm=1.0), (torch.arange(8),)
+
+    @case
     def takes_functions():
         def call(self, x):
             torch.ops.aten._print("here")
@@ -576,6 +604,9 @@ REFUSED = {
                       r"complex; valid: real numbers, texts, dtypes and lists of them",
     "takes_functions": r"Calls: found with_effects of aten\._print\.default at .*export_program_test\.py:\d+, which "
                        r"takes functions; valid: a module of plain operators",
+    "embedding_with_max_norm": r"Embedding: weight: found a parameter that has a gradient and that forward changes in place, as "
+                               r"max_norm of nn\.Embedding does; valid: a parameter that forward leaves as it is, or one "
+                               r"that is frozen",
     "returns_no_tensor": r"Calls: found a forward that returns int, without a tensor; valid: tensors, .*",
 }
 # The operators of a program that have no sharding rule.
@@ -713,6 +744,12 @@ class ExportedPrograms(unittest.TestCase):
         program = self.program("frozen_parameters")
         self.assertEqual(self.labels(program, "parameter"), ["0.weight", "0.bias", "2.weight", "2.bias"])
         self.assertEqual(self.labels(program, "gradient"), ["2.weight", "2.bias"])
+
+    def test_what_was_unbound_is_stacked_in_the_backward_pass(self):
+        """As cat of the first dim and a view, it would join the batch to the three parts."""
+        program = self.program("unbound_heads")
+        self.assertEqual(len(self.ops(program, "stack")), 1)
+        self.assertEqual(self.ops(program, "cat"), [])
 
     def test_a_buffer_that_changes_has_its_new_value_named(self):
         updates = self.labels(self.program("resnet_stem"), "buffer_update")
