@@ -348,30 +348,43 @@ void add(StepBreakdown& sum, const StepBreakdown& part, double count) {
 
 // -- Figures of the whole program -----------------------------------------------------------------
 
-// The FLOPs of one micro-batch on all ranks without recomputation: three times those of the forward
-// pass, if there is a backward pass. Causal attention counts half of the pairs.
-double model_flops(const Planner& planner) {
+// The products or the attention of a node, if it is one, on one rank alone.
+std::optional<KernelQuery> product_of(const Planner& planner, std::size_t n) {
   const Program& program = planner.program();
+  const ProgramNode& node = program.nodes[n];
+  if (!node.computes()) return std::nullopt;
   const DeviceMesh alone = DeviceMesh::make({1});
   const Placements whole = Layout::replicated(1).placements;
-  double flops = 0.0;
-  bool has_backward = false;
-  for (std::size_t n = 0; n < program.nodes.size(); ++n) {
-    const ProgramNode& node = program.nodes[n];
-    if (node.kind == NodeKind::kGradient) has_backward = true;
-    if (!node.computes() || planner.blocks().pass[n] != Phase::kForward) continue;
-    NodePlacements placements;
-    placements.outputs.assign(node.outputs.size(), whole);
-    for (const ProgramInput& input : node.inputs) {
-      placements.inputs.insert(placements.inputs.end(), input.values.size(), whole);
-    }
-    const std::optional<KernelQuery> query =
-        kernel_query_of(program, n, planner.steps().rules()[n], alone, placements);
-    if (!query || kernel_class_of(*query) == KernelClass::kOther) continue;
-    const bool is_causal = query->attention && query->attention->causal;
-    flops += is_causal ? 0.5 * query->flops : query->flops;
+  NodePlacements placements;
+  placements.outputs.assign(node.outputs.size(), whole);
+  for (const ProgramInput& input : node.inputs) {
+    placements.inputs.insert(placements.inputs.end(), input.values.size(), whole);
   }
-  return has_backward ? 3.0 * flops : flops;
+  std::optional<KernelQuery> query =
+      kernel_query_of(program, n, planner.steps().rules()[n], alone, placements);
+  if (query && kernel_class_of(*query) == KernelClass::kOther) query.reset();
+  return query;
+}
+
+// The FLOPs of one micro-batch on all ranks without recomputation: those of every product, and of
+// attention three times those of the forward pass, if it has a backward pass. Causal attention
+// counts half of the pairs. What is frozen has no products of its weights' gradients.
+double model_flops(const Planner& planner) {
+  double products = 0.0;
+  double attention = 0.0;
+  bool has_backward = false;
+  for (std::size_t n = 0; n < planner.program().nodes.size(); ++n) {
+    const std::optional<KernelQuery> query = product_of(planner, n);
+    if (!query) continue;
+    if (!query->attention) {
+      products += query->flops;
+    } else if (planner.blocks().pass[n] == Phase::kForward) {
+      attention += query->attention->causal ? 0.5 * query->flops : query->flops;
+    } else {
+      has_backward = true;
+    }
+  }
+  return products + (has_backward ? 3.0 : 1.0) * attention;
 }
 
 // The elements of the parameters that one rank updates.

@@ -227,7 +227,8 @@ class Enumerator {
   // The rows of the rule that compute what the op computes, so that a plan's ranks get the values of
   // the whole program. Of DTensor's rows these are those that shardlab's rule has, too: DTensor lists
   // a few that compute something else, such as gather's S(0) | S(0), S(0) of tensors that differ in
-  // dim 0 (`shardlab rules --rule-set dtensor-2.13`). AutoParallel keeps to its own.
+  // dim 0 (`shardlab rules --rule-set dtensor-2.13`). Rows with partials of masks or norms, which
+  // shardlab's rules do without, are kept. AutoParallel keeps to its own.
   [[nodiscard]] Rows runnable_rows(const OpCall& call, const OpRule& rule) const {
     Rows rows = rule.rows(call, rule);
     const OpRule* exact = op_rule_or_null(rule.op, kShardlab);
@@ -235,11 +236,16 @@ class Enumerator {
     if (!is_checked || exact == nullptr || exact->rows == nullptr) return rows;
     const Rows sound = exact->rows(call, *exact);
     const auto is_unsound = [&](const Row& row) {
-      return std::none_of(sound.begin(), sound.end(),
+      return std::none_of(row.begin(), row.end(), is_partial_of_masks_or_norms) &&
+             std::none_of(sound.begin(), sound.end(),
                           [&](const Row& other) { return is_same_cut(row, other); });
     };
     rows.erase(std::remove_if(rows.begin(), rows.end(), is_unsound), rows.end());
     return rows;
+  }
+  static bool is_partial_of_masks_or_norms(const RowEntry& entry) {
+    const Placement::Kind kind = entry.placement().kind();
+    return kind == Placement::Kind::kMaskPartial || kind == Placement::Kind::kNormPartial;
   }
   // Whether two rows are equal, where a placeholder for any kind of shard is equal to a plain one.
   static bool is_same_cut(const Row& a, const Row& b) {

@@ -482,6 +482,16 @@ if torch:
         return Calls(lambda self, x: self.layer(x).chunk(2, -1), layer=nn.Linear(8, 16)), (torch.randn(16, 8),)
 
     @case
+    def three_products():
+        return nn.Sequential(*(nn.Linear(64, 64, bias=False) for _ in range(3))), (torch.randn(64, 64),)
+
+    @case
+    def three_products_of_which_two_are_frozen():
+        body, inputs = three_products()
+        body[:2].requires_grad_(False)
+        return body, inputs
+
+    @case
     def meta_device():
         with torch.device("meta"):
             return nn.Linear(1 << 20, 1 << 16), (torch.empty(16, 1 << 20),)
@@ -750,6 +760,18 @@ class ExportedPrograms(unittest.TestCase):
         program = self.program("unbound_heads")
         self.assertEqual(len(self.ops(program, "stack")), 1)
         self.assertEqual(self.ops(program, "cat"), [])
+
+    def test_what_is_frozen_adds_no_products_to_the_model_flops(self):
+        """Three products run forward. Backward, all three weights have a gradient and two inputs, or one weight has."""
+        binary = os.environ.get("SHARDLAB_BINARY")
+        if not binary:
+            self.skipTest("SHARDLAB_BINARY is not set")
+        flops = []
+        for name in ("three_products", "three_products_of_which_two_are_frozen"):
+            step = [binary, "step", self.folder / f"{name}.json", "--mesh", "dp=1", "--format", "json", "--quiet"]
+            out = json.loads(subprocess.run(step, check=True, capture_output=True, text=True).stdout)
+            flops.append(out["mfu_percent"] * out["step_ms"])
+        self.assertAlmostEqual(flops[0] / flops[1], 8 / 4)
 
     def test_a_buffer_that_changes_has_its_new_value_named(self):
         updates = self.labels(self.program("resnet_stem"), "buffer_update")

@@ -2,6 +2,7 @@
 // share.
 #include "strategies/programs/program_strategies.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -222,16 +223,32 @@ TEST(ProgramStrategies, NodesOfOneUnknownOpShareANote) {
                    "other_1"}));
 }
 
-// Truth values have no average. The rule set of PyTorch lists it all the same.
-TEST(ProgramStrategies, ShardlabListsNoPartialWithoutAReduction) {
+// Truth values have no average. PyTorch's rules list it all the same, but no rank can run it.
+TEST(ProgramStrategies, PartialsWithoutAReductionAreLeftOut) {
   ProgramBuilder b("p", "");
   const Value x = b.source(NodeKind::kInput, meta_of(DType::kB8, {4}));
   static_cast<void>(b.unary("aten.detach.default", x));
-  EXPECT_EQ(strategies_of(b, "2", {.rules = Release::k2_14}),
-            (Texts{"R<-R", "S(0)<-S(0)", "P(sum)<-P(sum)", "P(avg)<-P(avg)", "P(min)<-P(min)",
-                   "P(max)<-P(max)"}));
-  EXPECT_EQ(strategies_of(b, "2", {.rules = kShardlab}),
-            (Texts{"R<-R", "S(0)<-S(0)", "P(sum)<-P(sum)", "P(min)<-P(min)", "P(max)<-P(max)"}));
+  for (const RuleSet rules : {RuleSet(Release::k2_14), kShardlab}) {
+    EXPECT_EQ(strategies_of(b, "2", {.rules = rules}),
+              (Texts{"R<-R", "S(0)<-S(0)", "P(sum)<-P(sum)", "P(min)<-P(min)", "P(max)<-P(max)"}));
+  }
+}
+
+// DTensor lets rank 1 of two look up rows 4 to 7 of the index in rows 6 to 11, which are others.
+TEST(ProgramStrategies, RowsThatComputeSomethingElseAreLeftOut) {
+  const auto gathered = [](Shape index_shape, RuleSet rules) {
+    ProgramBuilder b("p", "");
+    const Value x = input(b, {12, 8});
+    const TensorMeta made = meta_of(DType::kBF16, index_shape);
+    const Value index = b.source(NodeKind::kInput, meta_of(DType::kI64, std::move(index_shape)));
+    static_cast<void>(b.op("aten.gather.default", {x, index}, {1}, {made}));
+    return strategies_of(std::move(b), "2", {.rules = rules});
+  };
+  const std::string by_rows = "S(0)<-S(0),S(0)";
+  EXPECT_THAT(gathered({8, 4}, Release::k2_13), testing::Not(testing::Contains(by_rows)));
+  EXPECT_THAT(gathered({12, 4}, Release::k2_13), testing::Contains(by_rows));
+  EXPECT_THAT(gathered({8, 4}, kAutoParallel), testing::Contains(by_rows))
+      << "as AutoParallel does";
 }
 
 TEST(ProgramStrategies, OtherRuleSetsListTheirStrategies) {
