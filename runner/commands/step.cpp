@@ -310,6 +310,13 @@ PredictedStep predict_program(const StepArguments& arguments, const ConfigStore&
                  .compiled = arguments.compile};
   if (!arguments.sharding.empty()) run.sharding = *from_name<Sharding>(arguments.sharding);
   ProgramStep step = predict_program_step(run, store, stack, topology, with_timeline);
+  const std::string notes =
+      step.joins_batch_norms
+          ? "  note: batch norms take their statistics from the whole batch here, as the program "
+            "does, and move activations for them; in DDP and FSDP each rank takes its own and "
+            "moves "
+            "nothing, so that their step is shorter\n"
+          : "";
   return {std::move(step.subject),
           std::move(step.prediction),
           {stack,
@@ -318,7 +325,9 @@ PredictedStep predict_program(const StepArguments& arguments, const ConfigStore&
             {"recipe", step.recipe},
             {"micro-batches between two optimizer steps", std::to_string(run.grad_accum)},
             {"kernels", run.compiled ? "compiled" : "eager"}},
-           std::move(step.blocks)}};
+           std::move(step.blocks)},
+          {},
+          notes};
 }
 
 // A stack without terms that were fitted to training steps, such as one that `calibrate` made of a

@@ -403,6 +403,13 @@ double updated_elements(const Planner& planner, const PlannedProgram& planned) {
   return elements;
 }
 
+bool trains_batch_norms(const Program& program) {
+  return std::ranges::any_of(program.nodes, [](const ProgramNode& node) {
+    return node.op.find("batch_norm") != std::string::npos &&
+           node.op.find("no_training") == std::string::npos;
+  });
+}
+
 RunTraits traits_of(const ProgramRun& run, const Program& program, const Topology& topology) {
   const auto has = [&](std::string_view part) {
     return std::ranges::any_of(program.nodes, [&](const ProgramNode& node) {
@@ -442,6 +449,8 @@ ProgramStep predict_program_step(const ProgramRun& run, const ConfigStore& store
   ProgramStep result;
   result.recipe = planner.recipe().name;
   result.traits = traits_of(run, planner.program(), topology);
+  result.joins_batch_norms =
+      run.spread.dp * run.spread.fsdp > 1 && trains_batch_norms(planner.program());
   const StepFactors factors = step_terms_of(stack).factors(result.traits);
   const ProgramPricing pricing{planner.evaluator().compute_model(),
                                planner.evaluator().on(planner.mesh()), factors};

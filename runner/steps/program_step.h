@@ -43,6 +43,9 @@ struct ProgramStep {
   StepPrediction prediction;
   std::string recipe;  // which recipe laid the program out
   RunTraits traits;    // by which the stack's terms were taken
+  // Whether batch norms take their statistics from the whole batch, which several ranks hold. Those
+  // of DDP and FSDP take them from each rank's own rows and move nothing.
+  bool joins_batch_norms = false;
   std::vector<std::string>
       blocks;  // by span of the timeline: "layers.0", or "" outside of all blocks
 };
