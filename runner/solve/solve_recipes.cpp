@@ -389,7 +389,7 @@ std::string answer_text(std::span<const Compared> rows, const PricedProgram& pri
   std::string text = "  the shortest step that fits is that of \"" + best->name +
                      "\": " + style.rounded(best->step->step_us / 1e3, 2) + " ms, " +
                      style.rounded(tokens_per_s_per_gpu(priced, *best->step), 0) +
-                     " tokens/s/GPU\n";
+                     (has_samples(priced.program) ? " samples/s/GPU\n" : " tokens/s/GPU\n");
   if (!near.empty()) {
     text += "  less than " + style.rounded(kUndecidedPercent, 0) +
             " % longer, which is too close to call: \"" +

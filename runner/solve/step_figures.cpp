@@ -77,14 +77,30 @@ std::optional<PriceInterval> StepPlanner::interval_of_step(const Assignment& ass
   return has_error ? std::optional(interval) : std::nullopt;
 }
 
-double tokens_of(const Program& program) {
+namespace {
+
+// Null if the program has no input, or a scalar as its first one.
+const TensorMeta* first_input(const Program& program) {
   for (const ProgramNode& node : program.nodes) {
-    if (node.kind != NodeKind::kInput || node.outputs[0].shape.empty()) continue;
-    Shape shape = node.outputs[0].shape;
-    if (is_floating_point(node.outputs[0].dtype) && shape.size() > 1) shape.pop_back();
-    return element_count(shape);
+    if (node.kind == NodeKind::kInput && !node.outputs[0].shape.empty()) return &node.outputs[0];
   }
-  return 0.0;
+  return nullptr;
+}
+
+}  // namespace
+
+bool has_samples(const Program& program) {
+  const TensorMeta* input = first_input(program);
+  return input != nullptr && is_floating_point(input->dtype) && input->ndim() >= 4;
+}
+
+double tokens_of(const Program& program) {
+  const TensorMeta* input = first_input(program);
+  if (input == nullptr) return 0.0;
+  if (has_samples(program)) return static_cast<double>(input->shape[0]);
+  Shape shape = input->shape;
+  if (is_floating_point(input->dtype) && shape.size() > 1) shape.pop_back();
+  return element_count(shape);
 }
 
 }  // namespace shardlab

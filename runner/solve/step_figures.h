@@ -70,8 +70,11 @@ class StepPlanner {
   double most_bytes_;
 };
 
+// Whether the first input is a batch of images or videos, floating point numbers in four dims or
+// more. Such a program has samples, which count as one token each.
+[[nodiscard]] bool has_samples(const Program& program);
 // How many tokens a step of the program processes: the elements of its first input if these are
-// integers, otherwise the product of all its dims but the last.
+// integers, the samples if it has samples, otherwise the product of all its dims but the last.
 [[nodiscard]] double tokens_of(const Program& program);
 
 }  // namespace shardlab

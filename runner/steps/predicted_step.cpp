@@ -35,7 +35,7 @@ std::vector<Part> parts_of(const StepBreakdown& breakdown) {
 }  // namespace
 
 StepSubject subject_of(const TrainingRun& run) {
-  return {run.shape.name, run.spread.text(), run.spread.ranks(), run.tokens_per_step()};
+  return {run.shape.name, run.spread.text(), run.spread.ranks(), run.tokens_per_step(), false};
 }
 
 nlohmann::json step_json(const StepSubject& subject, const StepPrediction& prediction,
@@ -78,7 +78,7 @@ std::string step_text(const StepSubject& subject, const StepPrediction& predicti
   std::string text = subject.name + " on " + std::to_string(subject.ranks) + " ranks of " +
                      topology.name() + " (" + subject.mesh +
                      "): " + style.rounded(prediction.tokens_per_s_per_gpu, 0) +
-                     " tokens per second per GPU\n";
+                     (subject.has_samples ? " samples" : " tokens") + " per second per GPU\n";
   text += "  a step takes " + style.figure(prediction.step_us * 1e-3) + " ms, " +
           style.rounded(100.0 * prediction.mfu, 1) + " % of the peak rate in bf16 (MFU)\n";
   TextTable times(style, {"where the time goes", "ms", "percent"});

@@ -23,6 +23,7 @@ struct StepSubject {
   std::string mesh;  // "fsdp=32,tp=8"
   std::int64_t ranks = 1;
   double tokens_per_step = 0.0;  // sum over all ranks
+  bool has_samples = false;      // images or videos, which count as one token each
 };
 [[nodiscard]] StepSubject subject_of(const TrainingRun& run);
 

@@ -505,7 +505,8 @@ ProgramStep predict_program_step(const ProgramRun& run, const ConfigStore& store
                    (prediction.step_us * 1e-6) / (topology.peak(DType::kBF16).value() * 1e12);
   prediction.memory = memory_parts(plan.memory);
   prediction.recompute = plan.recompute;
-  result.subject = {planner.program().name, run.spread.text(), ranks, tokens};
+  result.subject = {planner.program().name, run.spread.text(), ranks, tokens,
+                    has_samples(planner.program())};
   return result;
 }
 
