@@ -137,12 +137,7 @@ std::vector<int> WorkBuilder::projections(int x, std::span<const LinearShape> sh
   std::vector<int> results;
   const bool low = run_.precision != Precision::kBF16 && shapes.front().low_precision;
   const int read = low ? quantized(x, shapes.front().in) : x;
-  struct Part {
-    LinearShape shape;
-    int weight;
-    int output;
-  };
-  std::vector<Part> parts;
+  std::vector<Projection> products;
   for (const LinearShape& shape : shapes) {
     const int full = make(shape.batch * shape.in * shape.out, DType::kBF16, true);
     weight(of(full).elements, shape.expert);
@@ -156,41 +151,74 @@ std::vector<int> WorkBuilder::projections(int x, std::span<const LinearShape> sh
           .k = shape.in,
           .row_multiple = multiple_of(shape, run_.execution)},
          low);
-    parts.push_back({shape, kernel_weight, y});
+    products.push_back({shape, kernel_weight, y});
     results.push_back(y);
   }
-  on_backward([this, x, read, low, parts] {
-    for (const Part& part : parts) {
-      const LinearShape& shape = part.shape;
-      const int dy = gradient(part.output);
-      const int dy_read = low ? quantized(dy, shape.out) : dy;
-      const int dx = make(of(x).elements);
-      const double multiple = multiple_of(shape, run_.execution);
-      gemm("linear", {dy_read, part.weight}, {dx},
-           {.batch = shape.batch,
-            .m = shape.rows,
-            .n = shape.in,
-            .k = shape.out,
-            .row_multiple = multiple},
-           low);
-      if (run_.task != Task::kLora) {
-        const int dw = make(shape.batch * shape.in * shape.out, DType::kBF16, true);
-        gemm("linear", {dy_read, read}, {dw},
-             {.batch = shape.batch,
-              .m = shape.out,
-              .n = shape.in,
-              .k = shape.rows,
-              .row_multiple = multiple},
-             low);
-        if (shape.bias) {
-          const int db = make(shape.batch * shape.out, DType::kBF16, true);
-          reduction("bias", {dy}, {db}, of(dy).elements, shape.rows, true);
-        }
-      }
+  on_backward([this, x, read, low, products] {
+    const bool trains = run_.task != Task::kLora;
+    const int input = trains ? gathered_again(x, read) : read;
+    // Gradients of weights wait for what is gathered again, behind all gradients of the input.
+    const bool waits = input != read;
+    std::vector<int> output_gradients;
+    for (const Projection& product : products) {
+      const int dy = gradient(product.output);
+      output_gradients.push_back(low ? quantized(dy, product.shape.out) : dy);
+      const int dx = input_gradient(x, product, output_gradients.back(), low);
+      if (trains && !waits) weight_gradient(product, output_gradients.back(), input, low);
       add_gradient(x, dx);
+    }
+    for (std::size_t i = 0; waits && i < products.size(); ++i) {
+      weight_gradient(products[i], output_gradients[i], input, low);
     }
   });
   return results;
+}
+
+int WorkBuilder::input_gradient(int x, const Projection& product, int output_gradient,
+                                bool low_precision) {
+  const LinearShape& shape = product.shape;
+  const int dx = make(of(x).elements);
+  gemm("linear", {output_gradient, product.weight}, {dx},
+       {.batch = shape.batch,
+        .m = shape.rows,
+        .n = shape.in,
+        .k = shape.out,
+        .row_multiple = multiple_of(shape, run_.execution)},
+       low_precision);
+  return dx;
+}
+
+void WorkBuilder::weight_gradient(const Projection& product, int output_gradient, int input,
+                                  bool low_precision) {
+  const LinearShape& shape = product.shape;
+  const int dw = make(shape.batch * shape.in * shape.out, DType::kBF16, true);
+  gemm("linear", {output_gradient, input}, {dw},
+       {.batch = shape.batch,
+        .m = shape.out,
+        .n = shape.in,
+        .k = shape.rows,
+        .row_multiple = multiple_of(shape, run_.execution)},
+       low_precision);
+  if (!shape.bias) return;
+  const int dy = gradient(product.output);
+  const int db = make(shape.batch * shape.out, DType::kBF16, true);
+  reduction("bias", {dy}, {db}, of(dy).elements, shape.rows, true);
+}
+
+// Of a cast that the product read, the rank's own part is kept and gathered in 8 bits, as
+// Transformer Engine does it.
+int WorkBuilder::gathered_again(int x, int read) {
+  const auto found = gathered_.find(x);
+  if (found == gathered_.end()) return read;
+  Gathered& gathered = found->second;
+  if (gathered.again >= 0) return gathered.again;
+  const bool is_cast = read != x;
+  if (is_cast) work_.tensors[static_cast<std::size_t>(read)].kept_share = 1.0 / gathered.ranks;
+  gathered.again = make(of(read).elements, of(read).dtype);
+  collective("all_gather", Collective::kAllGather, gathered.group, is_cast ? read : gathered.part,
+             gathered.again, of(gathered.again).bytes(), false);
+  ops().back().early = true;
+  return gathered.again;
 }
 
 int WorkBuilder::linear(int x, const LinearShape& shape) {
@@ -484,6 +512,7 @@ void WorkBuilder::move(std::string_view name, Collective forward, Collective bac
 int WorkBuilder::gather(int x, WorkGroup group, double ranks, bool beside) {
   if (ranks <= 1) return x;
   const int y = make(of(x).elements * ranks);
+  if (run_.execution == Execution::kLibrary) gathered_[y] = {x, group, ranks};
   move("all_gather", Collective::kAllGather, Collective::kReduceScatter, group, x, y, of(y).bytes(),
        of(y).bytes(), beside);
   return y;

@@ -12,11 +12,17 @@
 // are added by a kernel of their own, as autograd does it. The operators are those that PyTorch
 // runs in eager mode; what runs as one kernel is decided later (rank_work.h).
 //
+// Hand-written kernels (Execution::kLibrary) keep a rank's own part of what tensor parallelism
+// gathers for a product, and gather the rest again in the backward pass, beside the gradients of
+// the product's input. Source: Megatron-LM 000c4ac, megatron/core/tensor_parallel/layers.py,
+// LinearWithGradAccumulationAndAsyncCommunication. DTensor keeps all of it.
+//
 // Units: elements and bytes are those of one rank.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -45,6 +51,9 @@ struct WorkTensor {
   double elements = 0.0;
   DType dtype = DType::kBF16;
   bool weight = false;  // a parameter, or what is computed from parameters alone
+  // The share of the tensor that a rank keeps for its backward pass: less than 1 for a tensor of
+  // which the other ranks' parts are gathered again.
+  double kept_share = 1.0;
 
   [[nodiscard]] double bytes() const { return elements * itemsize(dtype); }
 };
@@ -69,6 +78,9 @@ struct WorkOp {
   // Whether the collective is cut up and runs beside the GEMM before or after it (async TP), or
   // beside the attention before it (ring attention).
   bool beside = false;
+  // Whether the kernels that follow run beside the collective, up to the first that reads its
+  // result.
+  bool early = false;
 };
 
 struct BlockWork {
@@ -133,6 +145,19 @@ class WorkBuilder {
                  double elements, double row, bool columns = false);
   void gemm(std::string_view name, std::vector<int> reads, std::vector<int> writes,
             const GemmShape& shape, bool low_precision);
+  // One product of projections() with the tensors that its backward pass needs.
+  struct Projection {
+    LinearShape shape;
+    int weight;
+    int output;
+  };
+  // The gradient of a product's input `x`, from the gradient of its output.
+  int input_gradient(int x, const Projection& product, int output_gradient, bool low_precision);
+  void weight_gradient(const Projection& product, int output_gradient, int input,
+                       bool low_precision);
+  // The input that a product's weight gradient reads: `read`, which the product read in place of
+  // `x`, or what is gathered again of it.
+  int gathered_again(int x, int read);
   // Casts a tensor for GEMMs of the run's low precision; returns the tensor to read.
   int quantized(int x, double row);
   [[nodiscard]] const WorkTensor& of(int tensor) const {
@@ -153,6 +178,14 @@ class WorkBuilder {
   const TrainingRun& run_;
   BlockWork work_;
   std::vector<int> gradients_;  // by tensor; -1: none yet
+  // What tensor parallelism gathered, and gathers again in the backward pass.
+  struct Gathered {
+    int part;
+    WorkGroup group;
+    double ranks;
+    int again = -1;  // the tensor of the backward pass; -1: not gathered yet
+  };
+  std::map<int, Gathered> gathered_;  // by the tensor that was gathered
   std::vector<std::function<void()>> tape_;
   bool in_backward_ = false;
 };

@@ -134,6 +134,13 @@ RankKernel kernel_of(const std::vector<WorkOp>& ops, const FusedKernel& fused) {
   return kernel;
 }
 
+bool reads(const std::vector<WorkOp>& ops, const FusedKernel& fused, int tensor) {
+  return std::ranges::any_of(fused.ops, [&](int op) {
+    const std::vector<int>& read = ops[to_index(op)].reads;
+    return std::ranges::find(read, tensor) != read.end();
+  });
+}
+
 std::vector<RankPiece> pieces_of(const TrainingRun& run, const BlockWork& work,
                                  const std::vector<WorkOp>& ops, const std::vector<bool>& stays) {
   std::vector<FusionTensor> tensors;
@@ -154,6 +161,7 @@ std::vector<RankPiece> pieces_of(const TrainingRun& run, const BlockWork& work,
                                                : unfused(fusion_ops, tensors);
   std::vector<RankPiece> pieces;
   bool heavy_before = false;
+  int arriving = -1;  // what an early collective brings, until a kernel reads it
   for (const FusedKernel& fused : kernels) {
     const WorkOp& first = ops[to_index(fused.ops.front())];
     if (first.kind == WorkKind::kCollective) {
@@ -161,13 +169,18 @@ std::vector<RankPiece> pieces_of(const TrainingRun& run, const BlockWork& work,
       // which comes after it in the forward pass and before it in the backward pass.
       const bool leads = first.collective == Collective::kAllGather ||
                          (first.collective == Collective::kSendRecv && !heavy_before);
-      pieces.push_back(
-          {{},
-           RankCollective{first.collective, first.group, first.full_bytes, first.beside, leads}});
+      pieces.push_back({{},
+                        RankCollective{first.collective, first.group, first.full_bytes,
+                                       first.beside, leads, first.early},
+                        false});
       heavy_before = false;
+      if (first.early) arriving = first.writes.front();
       continue;
     }
-    if (pieces.empty() || pieces.back().collective) pieces.emplace_back();
+    const bool waits = reads(ops, fused, arriving);
+    if (waits) arriving = -1;
+    if (pieces.empty() || pieces.back().collective || waits) pieces.emplace_back();
+    pieces.back().waits |= waits;
     pieces.back().kernels.push_back(kernel_of(ops, fused));
     heavy_before = first.kind == WorkKind::kAttention;
   }
@@ -240,7 +253,8 @@ RankBlock rank_block(const TrainingRun& run, const BlockWork& work, Keeping keep
   }
   block.backward = pieces_of(run, work, backward, results);
   for (std::size_t i = 0; i < work.tensors.size(); ++i) {
-    if (recomputed.kept()[i]) block.kept_bytes += work.tensors[i].bytes();
+    if (!recomputed.kept()[i]) continue;
+    block.kept_bytes += work.tensors[i].kept_share * work.tensors[i].bytes();
   }
   if (work.input >= 0) block.input_bytes = work.tensors[to_index(work.input)].bytes();
   if (work.output >= 0) block.output_bytes = work.tensors[to_index(work.output)].bytes();

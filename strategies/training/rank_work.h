@@ -10,7 +10,8 @@
 // reads. Under torch.compile, results of pointwise operators and of norms are computed again
 // instead, which its partitioner does to save memory traffic; the rest is kept. With full
 // recomputation only the block's input is kept; with selective recomputation also the results of
-// attention and of every second product. What a backward operator needs and is not kept runs again,
+// attention and of every second product. Hand-written kernels keep a rank's own part of what tensor
+// parallelism gathers (block_work.h). What a backward operator needs and is not kept runs again,
 // and so does what that needs. Sources: PyTorch 2.13.0, torch/_functorch/partitioners.py (min-cut
 // recomputation) and torch/utils/checkpoint.py; torchtitan 9dec370, its selective activation
 // checkpointing by operator.
@@ -43,12 +44,14 @@ struct RankCollective {
   bool beside = false;
   // Whether what runs beside it comes after it (a gather, then products) or before it.
   bool leads = false;
+  bool early = false;  // whether kernels run beside it up to the piece that waits for it
 };
 
 // Kernels that run one after the other, or a collective.
 struct RankPiece {
   std::vector<RankKernel> kernels;
   std::optional<RankCollective> collective;
+  bool waits = false;  // whether the kernels wait for the early collective before them
 };
 
 struct RankBlock {

@@ -181,8 +181,10 @@ int StepChain::add_pieces(const std::vector<PricedPiece>& pieces, int gathered, 
     copy[static_cast<std::size_t>(KernelClass::kOther)] = prices_.memory_us(copied);
     add_kernels(copy, 1.0, 1, {gathered});
   }
+  int early = -1;
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     const PricedPiece& piece = pieces[i];
+    if (piece.waits) waits.push_back(std::exchange(early, -1));
     if (!piece.is_collective) {
       // Kernels beside a collective are added with it.
       const Beside beside = beside_of(pieces, i);
@@ -196,6 +198,11 @@ int StepChain::add_pieces(const std::vector<PricedPiece>& pieces, int gathered, 
       // Another micro-batch computes meanwhile.
       add(std::string(to_string(piece.kind)), kActivationStream, piece.collective_us,
           {last_compute_}, piece.uses);
+      continue;
+    }
+    if (piece.early) {
+      early = add(std::string(to_string(piece.kind)), kActivationStream, piece.collective_us,
+                  {last_compute_}, piece.uses);
       continue;
     }
     if (!runs_beside(pieces, i)) {

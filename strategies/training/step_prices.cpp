@@ -135,6 +135,7 @@ std::vector<PricedPiece> priced(const std::vector<RankPiece>& pieces, const Step
       out.is_collective = true;
       out.beside = piece.collective->beside;
       out.leads = piece.collective->leads;
+      out.early = piece.collective->early;
       out.kind = piece.collective->kind;
       out.group = piece.collective->group;
       out.collective_us = prices.collective_us(*piece.collective);
@@ -143,6 +144,7 @@ std::vector<PricedPiece> priced(const std::vector<RankPiece>& pieces, const Step
       result.push_back(std::move(out));
       continue;
     }
+    out.waits = piece.waits;
     // How long kernels of one class, from the first kernel on, or up to the last, take.
     bool only_gemms = true;
     bool only_attention = true;

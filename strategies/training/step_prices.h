@@ -132,6 +132,8 @@ struct PricedPiece {
   bool is_collective = false;
   bool beside = false;
   bool leads = false;
+  bool early = false;  // whether kernels run beside the collective up to the piece that waits
+  bool waits = false;  // whether the kernels wait for the early collective before them
   double collective_us = 0.0;
   Collective kind = Collective::kLocal;
   WorkGroup group = WorkGroup::kNone;

@@ -131,6 +131,57 @@ TEST(RankWork, TheEagerBlockKeepsWhatAutogradSaves) {
             rows * (width * (2 + 2 + 2 + 6 + 2 + 2 + 8 + 8) + 4.0 + 4.0 + 4.0 * 32.0));
 }
 
+// Korthikanti et al. 2022: with sequence parallelism all that Megatron keeps is divided by tp. What
+// DTensor keeps has the whole inputs of both groups of products, with the other ranks' 7 / 8.
+TEST(RankWork, LibraryKernelsKeepTheirPartOfWhatIsGathered) {
+  for (const char* model : {"llama3-70b", "gpt3-175b"}) {
+    for (const auto precision : {Precision::kBF16, Precision::kFP8, Precision::kMXFP8}) {
+      TrainingRun run = run_of(model, Execution::kLibrary);
+      run.precision = precision;
+      const double whole = block_of(run, Keeping::kAll).kept_bytes;
+      run.spread = Spread::parse("tp=8");
+      EXPECT_DOUBLE_EQ(8.0 * block_of(run, Keeping::kAll).kept_bytes, whole)
+          << model << " " << name_of(precision);
+    }
+    TrainingRun eager = run_of(model, Execution::kEager);
+    const double whole = block_of(eager, Keeping::kAll).kept_bytes;
+    eager.spread = Spread::parse("tp=8");
+    const double width = static_cast<double>(eager.shape.width);
+    EXPECT_DOUBLE_EQ(block_of(eager, Keeping::kAll).kept_bytes,
+                     whole / 8.0 + 7.0 / 8.0 * 2.0 * 2.0 * 4096.0 * width)
+        << model;
+  }
+}
+
+// Attention and the feed-forward layer have a gather each, beside the product of the input's
+// gradient, and the weight's gradient waits for it.
+TEST(RankWork, WhatIsGatheredAgainIsAwaitedByTheGradientsOfWeights) {
+  TrainingRun run = run_of("gpt3-6.7b", Execution::kLibrary);
+  run.spread = Spread::parse("tp=8");
+  const double bytes = 2.0 * 4096.0 * static_cast<double>(run.shape.width);
+  for (const Keeping keeping : {Keeping::kAll, Keeping::kSelected, Keeping::kInput}) {
+    const std::vector<RankPiece> pieces = block_of(run, keeping).backward;
+    int gathers = 0;
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      if (!pieces[i].collective || !pieces[i].collective->early) continue;
+      ++gathers;
+      EXPECT_EQ(pieces[i].collective->kind, Collective::kAllGather);
+      EXPECT_EQ(pieces[i].collective->full_bytes, bytes);
+      ASSERT_LT(i + 2, pieces.size());
+      EXPECT_FALSE(pieces[i + 1].waits);
+      EXPECT_EQ(pieces[i + 1].kernels.back().kind, KernelClass::kGemm);
+      EXPECT_TRUE(pieces[i + 2].waits);
+      EXPECT_EQ(pieces[i + 2].kernels.front().kind, KernelClass::kGemm);
+    }
+    EXPECT_EQ(gathers, 2);
+  }
+  // Frozen weights have no gradients.
+  run.task = Task::kLora;
+  for (const RankPiece& piece : block_of(run, Keeping::kAll).backward) {
+    EXPECT_FALSE(piece.collective && piece.collective->early);
+  }
+}
+
 TEST(RankWork, CollectivesStandBetweenThePiecesOfKernels) {
   TrainingRun run = run_of("llama3-8b", Execution::kLibrary);
   run.spread = Spread::parse("tp=8");

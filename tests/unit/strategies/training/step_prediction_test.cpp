@@ -163,6 +163,25 @@ TEST(StepPrediction, AsynchronousTensorParallelismHidesItsCollectives) {
   EXPECT_GT(beside.step_us, plain.breakdown.gemm_us + plain.breakdown.attention_us);
 }
 
+// Hand-written kernels gather their inputs again beside the gradients of these inputs.
+TEST(StepPrediction, WhatIsGatheredAgainIsHidden) {
+  const Models models;
+  const StepFactors free{.collective_share = 0.0, .memory_passes = 0.0};
+  TrainingRun run = run_of("gpt3-6.7b", "tp=2");
+  run.graphs = true;
+  const StepBreakdown eager = predict_step(run, models.with(free)).breakdown;
+  run.execution = Execution::kLibrary;
+  const StepBreakdown library = predict_step(run, models.with(free)).breakdown;
+  EXPECT_NEAR(library.exposed_us.at("all_gather") / eager.exposed_us.at("all_gather"), 1.0, 1e-9);
+  EXPECT_GT(library.collectives_us, 1.2 * eager.collectives_us);
+  EXPECT_NEAR(library.gemm_us / eager.gemm_us, 1.0, 1e-9);
+  // Over links so slow that a gather takes longer than the product, its end is exposed.
+  StepFactors slow = free;
+  slow.links = 0.02;
+  EXPECT_GT(predict_step(run, models.with(slow)).breakdown.exposed_us.at("all_gather"),
+            20.0 * library.exposed_us.at("all_gather"));
+}
+
 TEST(StepPrediction, OneRankCommunicatesAndCopiesNothing) {
   const Models models;
   TrainingRun run = run_of("llama3-1b", "dp=1");
