@@ -73,8 +73,10 @@ DataGroups data_groups(const TrainingRun& run) {
   const Spread& spread = run.spread;
   const bool shards_weights =
       run.sharding == Sharding::kFull || run.sharding == Sharding::kKeptWeights;
-  const std::int64_t replicas = shards_weights ? spread.dp : 1;
-  const std::int64_t shards = (shards_weights ? 1 : spread.dp) * spread.fsdp * spread.cp;
+  const bool has_replicas =
+      shards_weights || (run.sharding == Sharding::kOptimizer && spread.fsdp > 1);
+  const std::int64_t replicas = has_replicas ? spread.dp : 1;
+  const std::int64_t shards = (has_replicas ? 1 : spread.dp) * spread.fsdp * spread.cp;
   const std::int64_t of_shards = std::gcd(spread.ep, shards * spread.tp);
   return {.shards = shards,
           .replicas = replicas,

@@ -312,6 +312,20 @@ TEST(StepPrediction, ShardsDivideWhatIsKeptOfTheState) {
   EXPECT_NEAR(zero.parameters / elements, 2.0, 1e-3);
   EXPECT_NEAR(zero.gradients / elements, 2.0, 1e-3);
   EXPECT_NEAR(zero.optimizer / elements, 12.0 / 8.0, 1e-3);
+  // Among 32 data-parallel ranks, groups of 8 shard it, and their replicas reduce the gradients.
+  const auto of_zero = [&](const std::string& mesh) {
+    run.spread = Spread::parse(mesh);
+    return predict_step(run, Models().with({.waiting = 0.0}));
+  };
+  const StepPrediction groups = of_zero("dp=4,fsdp=8");
+  EXPECT_DOUBLE_EQ(groups.memory.optimizer, zero.optimizer);
+  EXPECT_DOUBLE_EQ(of_zero("dp=32").memory.optimizer, zero.optimizer / 4.0);
+  EXPECT_EQ(of_zero("fsdp=32").step_us, of_zero("dp=32").step_us);
+  EXPECT_GT(groups.breakdown.exposed_us.at("all_reduce"),
+            of_zero("fsdp=8").breakdown.exposed_us.at("all_reduce"));
+  // The gathers stay on a host.
+  EXPECT_LT(groups.breakdown.exposed_us.at("all_gather"),
+            of_zero("dp=32").breakdown.exposed_us.at("all_gather"));
 }
 
 TEST(StepPrediction, RecomputationSavesMemoryAndCostsTime) {

@@ -122,9 +122,10 @@ TEST(TrainingRun, ReplicasAreNoShards) {
   // The ranks of ep beyond the shards are replicas.
   EXPECT_EQ(groups("dp=4,fsdp=2,ep=4", Sharding::kFull), (Groups{2, 4, 1, 2}));
   EXPECT_EQ(groups("dp=2,fsdp=12,ep=8", Sharding::kFull), (Groups{12, 2, 3, 1}));
-  for (const Sharding sharding : {Sharding::kOptimizer, Sharding::kNone}) {
-    EXPECT_EQ(groups("dp=2,fsdp=8,ep=4", sharding), (Groups{16, 1, 4, 1}));
-  }
+  EXPECT_EQ(groups("dp=2,fsdp=8,ep=4", Sharding::kNone), (Groups{16, 1, 4, 1}));
+  EXPECT_EQ(groups("dp=2,fsdp=8,ep=4", Sharding::kOptimizer), (Groups{8, 2, 2, 2}));
+  // Without fsdp the optimizer's state is sharded over dp.
+  EXPECT_EQ(groups("dp=16,ep=4", Sharding::kOptimizer), (Groups{16, 1, 4, 1}));
 }
 
 TEST(TrainingRun, EveryShippedShapeFitsOneRank) {
