@@ -1,7 +1,9 @@
 #include "costmodel/measurements/step_rows.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <initializer_list>
 #include <set>
 
 #include "costmodel/base/csv.h"
@@ -39,6 +41,7 @@ class RowReader {
     row.act_ckpt = text("act_ckpt");
     row.async_tp = text("async_tp");
     row.task = text("task");
+    row.no_sync = choice("no_sync", {"yes", "no"});
     row.unknown = text("unknown");
     row.layers = count("layers");
     row.d_model = count("d_model");
@@ -81,6 +84,16 @@ class RowReader {
 
   [[nodiscard]] std::string text(std::string_view column) const {
     return std::string(table_.field(record_, column));
+  }
+
+  // One of these words, or nothing.
+  [[nodiscard]] std::string choice(std::string_view column,
+                                   std::initializer_list<std::string_view> words) const {
+    const std::string field = text(column);
+    if (!field.empty() && std::ranges::find(words, field) == words.end()) {
+      fail(column, join(std::vector<std::string_view>(words)) + ", or nothing");
+    }
+    return field;
   }
 
   [[nodiscard]] std::optional<double> number(std::string_view column) const {

@@ -42,6 +42,7 @@ struct StepArguments {
   bool library = false;
   bool async_tp = false;
   bool cuda_graphs = false;
+  bool no_sync = false;
   std::string optimizer = "fused";
   double load_imbalance = 1.0;
   std::string attention = "flash";
@@ -121,6 +122,19 @@ std::optional<Recomputation> recomputation_of(const StepArguments& arguments) {
   return parse_option("--recompute", [&] { return Recomputation::parse(arguments.recompute); });
 }
 
+// Refuses --no-sync for runs that reduce their gradients once in any case.
+void expect_sync(const TrainingRun& run) {
+  const auto refuse = [](const std::string& found, const std::string& valid) {
+    throw InputError("--no-sync: found " + found +
+                     ", which reduces gradients once a step in any case; valid: " + valid);
+  };
+  if (!run.shards_weights()) {
+    refuse("--sharding " + std::string(name_of(run.sharding)), "full or kept-weights");
+  }
+  if (run.spread.pp > 1) refuse("a mesh with a pipeline", "with pp=1");
+  if (run.grad_accum == 1) refuse("a step of one micro-batch", "with --grad-accum above 1");
+}
+
 TrainingRun run_of(const StepArguments& arguments) {
   TrainingRun run;
   run.shape = shape_of(arguments);
@@ -165,6 +179,8 @@ TrainingRun run_of(const StepArguments& arguments) {
   }
   run.async_tp = arguments.async_tp;
   run.graphs = arguments.cuda_graphs;
+  run.no_sync = arguments.no_sync;
+  if (run.no_sync) expect_sync(run);
   run.update_bytes = update_bytes_of(arguments.optimizer);
   run.load_imbalance = arguments.load_imbalance;
   if (run.load_imbalance != 1.0 && !run.shape.experts) {
@@ -524,6 +540,9 @@ void add_step_command(const Command& root, Session& session) {
               "forward passes between two optimizer steps; with a pipeline, its micro-batches")
       .check(integer_from(1, 1 << 16))
       .show_default();
+  command.flag("--no-sync", arguments->no_sync,
+               "sum up the whole gradients of a rank and reduce them with the last micro-batch "
+               "alone, as FSDP2 does under set_requires_gradient_sync(False)");
   command
       .option("--precision", arguments->precision, "number format in which linear layers compute")
       .check(one_of<Precision>())
@@ -606,11 +625,11 @@ void add_step_command(const Command& root, Session& session) {
   add_report_options(command, session);
   add_common_options(command, session, {.sets = true, .digits = true});
   for (const char* name :
-       {"--seq",        "--micro-batch", "--precision",        "--library",        "--attention",
-        "--source",     "--software",    "--async-tp",         "--cuda-graphs",    "--optimizer",
-        "--chunks",     "--schedule",    "--loss-chunks",      "--load-imbalance", "--layers",
-        "--width",      "--heads",       "--kv-heads",         "--head-dim",       "--ffn",
-        "--vocabulary", "--experts",     "--experts-per-token"}) {
+       {"--seq",       "--micro-batch", "--no-sync",  "--precision",        "--library",
+        "--attention", "--source",      "--software", "--async-tp",         "--cuda-graphs",
+        "--optimizer", "--chunks",      "--schedule", "--loss-chunks",      "--load-imbalance",
+        "--layers",    "--width",       "--heads",    "--kv-heads",         "--head-dim",
+        "--ffn",       "--vocabulary",  "--experts",  "--experts-per-token"}) {
     arguments->of_models.push_back(command.declared(name));
   }
   command.runs([arguments, &session] { run_step(*arguments, session); });

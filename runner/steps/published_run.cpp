@@ -311,6 +311,7 @@ PublishedRun published_run(const StepRow& row, const RecipeBook& book) {
   run.schedule = run.chunks > 1 ? PipelineSchedule::kInterleaved : PipelineSchedule::k1F1B;
   run.async_tp = lower(row.async_tp) == "yes";
   run.task = lower(row.task) == "lora" ? Task::kLora : Task::kPretrain;
+  run.no_sync = row.no_sync == "yes";
   const Project project = project_of(row);
   apply_defaults(row, project, run);
   const RunRecipe recipe = best_recipe(row, book);

@@ -96,6 +96,7 @@ void StepChain::backward(const std::vector<StepWork::Unit>& units, Traffic traff
     const int gathered = again ? gather(units[i].block, before_last(ends)) : -1;
     const int end = add_pieces(blocks_[units[i].block].backward, gathered, units[i].block, again);
     ends.push_back(end);
+    if (traffic.sums) sum_up(units[i].block);
     if (traffic.reduces && !late) reduce(units[i].block, end);
   }
   if (!traffic.reduces || !late) return;
@@ -261,6 +262,15 @@ int StepChain::gather(std::size_t index, int after) {
                   experts, task);
   }
   return task;
+}
+
+void StepChain::sum_up(std::size_t index) {
+  const double elements = work_.blocks()[index].trained_elements;
+  if (elements <= 0) return;
+  ClassTimes sum = {};
+  sum[static_cast<std::size_t>(KernelClass::kOther)] =
+      prices_.memory_us((2.0 + 2.0 * run_.gradient_bytes) * elements);
+  add_kernels(sum, 1.0, 1, {});
 }
 
 void StepChain::reduce(std::size_t index, int after) {

@@ -47,12 +47,13 @@ class StepChain {
  public:
   StepChain(const StepWork& work, const StepPrices& prices, const std::vector<PricedBlock>& blocks);
 
-  // Whether these passes gather weights and reduce gradients, and whether the reductions begin
-  // behind the whole pass.
+  // Whether these passes gather weights and reduce gradients, whether the reductions begin behind
+  // the whole pass, and whether gradients are added to those of the micro-batches before.
   struct Traffic {
     bool gathers = false;
     bool reduces = false;
     bool reduces_late = false;
+    bool sums = false;
   };
 
   void forward(const std::vector<StepWork::Unit>& units, Traffic traffic);
@@ -82,6 +83,9 @@ class StepChain {
   int travel(Collective kind, int stream, double bytes, const GroupSpan& span, int after);
   int gather(std::size_t index, int after);
   void reduce(std::size_t index, int after);
+  // Adds a unit's gradients, in bf16, to the sum of those before. Source: PyTorch 2.13.0,
+  // torch/distributed/fsdp/_fully_shard/_fsdp_param.py, accumulate_unsharded_grad_if_needed().
+  void sum_up(std::size_t index);
 
   // The bytes of a unit's weights that are gathered from other ranks, at `bytes` for each element.
   [[nodiscard]] double travelling(const RankBlock& block, double bytes) const;

@@ -57,10 +57,6 @@ class StepPredictor {
   }
 
  private:
-  [[nodiscard]] bool shards_weights() const {
-    return run_.sharding == Sharding::kFull || run_.sharding == Sharding::kKeptWeights;
-  }
-
   // One micro-batch after the other. Each is like the second one, but for the first and the last.
   double in_order(StepPrediction& result, bool with_timeline) {
     const std::vector<StepWork::Unit>& units = work_.stages().front();
@@ -69,9 +65,12 @@ class StepPredictor {
       for (int i = 0; i < micro_batches; ++i) {
         const bool first = i == 0;
         const bool last = i + 1 == micro_batches;
-        tasks.forward(units, {.gathers = shards_weights() ||
+        tasks.forward(units, {.gathers = run_.shards_weights() ||
                                          (run_.sharding == Sharding::kOptimizer && first)});
-        tasks.backward(units, {.gathers = shards_weights(), .reduces = shards_weights() || last});
+        const bool reduces = last || !run_.reduces_once();
+        tasks.backward(units, {.gathers = run_.shards_weights(),
+                               .reduces = reduces,
+                               .sums = !reduces && run_.shards_weights()});
       }
       return tasks.times(with_timeline && micro_batches == 1);
     };
@@ -144,11 +143,11 @@ class StepPredictor {
     ChainTimes gathering_backward;
   };
   [[nodiscard]] StagePasses passes_of(const std::vector<StepWork::Unit>& stage) const {
-    const bool gathers = shards_weights();
+    const bool gathers = run_.shards_weights();
     return {.forward = forward_times(stage, {}),
-            .backward = backward_times(stage, {}),
+            .backward = backward_times(stage, {.sums = gathers}),
             .gathering_forward = forward_times(stage, {.gathers = gathers}),
-            .gathering_backward = backward_times(stage, {.gathers = gathers})};
+            .gathering_backward = backward_times(stage, {.gathers = gathers, .sums = gathers})};
   }
   [[nodiscard]] ChainTimes forward_times(const std::vector<StepWork::Unit>& stage,
                                          StepChain::Traffic traffic) const {
@@ -165,8 +164,8 @@ class StepPredictor {
   // Both passes of a micro-batch through a stage, as if nothing came between them.
   [[nodiscard]] std::vector<StepSpan> timeline_of(const std::vector<StepWork::Unit>& stage) const {
     StepChain chain(work_, prices_, blocks_);
-    chain.forward(stage, {.gathers = shards_weights()});
-    chain.backward(stage, {.gathers = shards_weights()});
+    chain.forward(stage, {.gathers = run_.shards_weights()});
+    chain.backward(stage, {.gathers = run_.shards_weights(), .sums = run_.shards_weights()});
     return chain.times(true).timeline;
   }
 
@@ -182,9 +181,9 @@ class StepPredictor {
       return own.total_us - usual.total_us;
     };
     double us = in_place_of(gathers_last ? passes.gathering_backward : passes.backward,
-                            backward_times(stage, {.gathers = gathers_last && shards_weights(),
+                            backward_times(stage, {.gathers = gathers_last && run_.shards_weights(),
                                                    .reduces = true,
-                                                   .reduces_late = shards_weights()}));
+                                                   .reduces_late = run_.shards_weights()}));
     if (run_.sharding == Sharding::kOptimizer) {
       us += in_place_of(passes.forward, forward_times(stage, {.gathers = true}));
     }

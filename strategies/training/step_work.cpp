@@ -95,12 +95,10 @@ void StepWork::make(const Recomputation& policy) {
 
 TrainingMemory StepWork::memory_of() const {
   const Spread& spread = run_.spread;
-  const bool full = run_.sharding == Sharding::kFull || run_.sharding == Sharding::kKeptWeights;
+  const bool full = run_.shards_weights();
   const DataGroups groups = run_.sharding == Sharding::kNone ? DataGroups() : data_groups(run_);
   const double shards = to_real(groups.shards);
   const double expert_shards = to_real(groups.expert_shards);
-  // Stages of a pipeline keep gathered weights and sum up whole gradients (step_prediction.h).
-  const bool sums_up = spread.pp > 1;
   TrainingMemory most;
   for (std::int64_t rank = 0; rank < spread.pp; ++rank) {
     TrainingMemory memory;
@@ -118,7 +116,7 @@ TrainingMemory StepWork::memory_of() const {
         memory.parameters += full ? 4.0 * sharded : 2.0 * all;
         const bool trains = block.trained_elements > 0;
         if (trains) {
-          memory.gradients += full && !sums_up ? 4.0 * sharded : run_.gradient_bytes * all;
+          memory.gradients += run_.reduces_once() ? run_.gradient_bytes * all : 4.0 * sharded;
           memory.optimizer += (full ? 8.0 : run_.optimizer_bytes) * sharded;
         }
         elements += all;
@@ -138,7 +136,8 @@ TrainingMemory StepWork::memory_of() const {
     const double held =
         spread.pp > 1 ? micro_batches_held(pipeline, rank) / to_real(run_.chunks) : 1.0;
     memory.activations = kept * held + kept_once;
-    if (run_.sharding == Sharding::kKeptWeights || (full && sums_up)) {
+    // Stages of a pipeline keep gathered weights (step_prediction.h).
+    if (run_.sharding == Sharding::kKeptWeights || (full && spread.pp > 1)) {
       memory.gathered = 2.0 * elements;
     } else if (full) {
       memory.gathered = 2.0 * 2.0 * largest_unit;

@@ -71,10 +71,8 @@ double TrainingRun::tokens_per_step() const {
 
 DataGroups data_groups(const TrainingRun& run) {
   const Spread& spread = run.spread;
-  const bool shards_weights =
-      run.sharding == Sharding::kFull || run.sharding == Sharding::kKeptWeights;
   const bool has_replicas =
-      shards_weights || (run.sharding == Sharding::kOptimizer && spread.fsdp > 1);
+      run.shards_weights() || (run.sharding == Sharding::kOptimizer && spread.fsdp > 1);
   const std::int64_t replicas = has_replicas ? spread.dp : 1;
   const std::int64_t shards = (has_replicas ? 1 : spread.dp) * spread.fsdp * spread.cp;
   const std::int64_t of_shards = std::gcd(spread.ep, shards * spread.tp);

@@ -136,6 +136,9 @@ struct TrainingRun {
   bool fused_loss = false;    // whether one kernel computes the loss from bf16 logits
   bool graphs = false;        // CUDA graphs: the host launches nothing
   Task task = Task::kPretrain;
+  // Whether FSDP reduces gradients with the last micro-batch alone, as under FSDP2's
+  // set_requires_gradient_sync(False), which sums them up in the dtype in which they are reduced.
+  bool no_sync = false;
   // Whether weights are copied out of what was gathered, and gradients into what is reduced, as
   // under fully_shard (FSDP2); flat parameters (FSDP1) and Megatron's buffers need no copies.
   bool copies_weights = true;
@@ -147,6 +150,14 @@ struct TrainingRun {
   double load_imbalance = 1.0;  // tokens of the busiest expert's rank over the mean
 
   [[nodiscard]] std::int64_t data_ranks() const { return spread.dp * spread.fsdp; }
+  [[nodiscard]] bool shards_weights() const {
+    return sharding == Sharding::kFull || sharding == Sharding::kKeptWeights;
+  }
+  // Whether each rank sums up its whole gradients over the micro-batches and reduces them once, and
+  // not after each micro-batch. So do ranks that have whole weights, and pipelines.
+  [[nodiscard]] bool reduces_once() const {
+    return !shards_weights() || spread.pp > 1 || (no_sync && grad_accum > 1);
+  }
   [[nodiscard]] double tokens_per_step() const;  // the tokens of all ranks
 };
 

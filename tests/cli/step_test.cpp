@@ -218,6 +218,24 @@ TEST(StepCommand, GraphsSpareTheHostsLaunches) {
   EXPECT_LT(json_of(with(words, {"--cuda-graphs"}))["step_ms"].get<double>(), 0.95 * eager);
 }
 
+TEST(StepCommand, GradientsMayBeReducedOnceAStep) {
+  const Words words = with(kSmall, {"--grad-accum", "4"});
+  const auto gradients = [](const Words& run) {
+    return json_of(run)["memory"]["parts"]["gradients"].get<double>();
+  };
+  EXPECT_DOUBLE_EQ(gradients(with(words, {"--no-sync"})), 8.0 * gradients(words));
+  const Words llama = {"step", "llama3-8b", "--no-sync", "--mesh"};
+  expect_error(with(llama, {"dp=8", "--grad-accum", "4"}), 2,
+               "--no-sync: found --sharding optimizer, which reduces gradients once a step in any "
+               "case; valid: full or kept-weights");
+  expect_error(with(llama, {"fsdp=8,pp=2", "--grad-accum", "4"}), 2,
+               "--no-sync: found a mesh with a pipeline, which reduces gradients once a step in "
+               "any case; valid: with pp=1");
+  expect_error(with(llama, {"fsdp=8"}), 2,
+               "--no-sync: found a step of one micro-batch, which reduces gradients once a step in "
+               "any case; valid: with --grad-accum above 1");
+}
+
 TEST(StepCommand, TheForeachOptimizerMovesMoreBytesThanTheFusedOne) {
   const Words words = {"step", "llama3-8b", "--mesh", "fsdp=8"};
   const auto other_ms = [&](const char* optimizer) {

@@ -45,6 +45,16 @@ TEST(StepRows, ColumnsAreFoundByNameAndOthersIgnored) {
   EXPECT_EQ(rows[0].memory_gib, 82.4);
 }
 
+TEST(StepRows, AWordThatIsNoChoiceIsRefused) {
+  EXPECT_EQ(rows_of("a,m,g,8,1,1,2.5,yes\n", ",no_sync")[0].no_sync, "yes");
+  EXPECT_EQ(rows_of("a,m,g,8,1,1,2.5,\n", ",no_sync")[0].no_sync, "");
+  const std::string error = error_of("a,m,g,8,1,1,2.5,maybe\n", ",no_sync");
+  EXPECT_NE(error.find("line 2"), std::string::npos) << error;
+  EXPECT_NE(error.find("column no_sync: found \"maybe\"; valid: yes, no, or nothing"),
+            std::string::npos)
+      << error;
+}
+
 TEST(StepRows, ThePublishedRowsAreRead) {
   std::ifstream file(SHARDLAB_SOURCE_DIR "/configs/steptimes/published.csv");
   std::ostringstream text;

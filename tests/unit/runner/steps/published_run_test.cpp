@@ -72,6 +72,17 @@ TEST(PublishedRun, TheGlobalBatchSaysHowManyMicroBatchesThereAre) {
   EXPECT_EQ(run_of(row).run.grad_accum, 3);
 }
 
+TEST(PublishedRun, RowsSayWhetherGradientsAreReducedOnce) {
+  StepRow row = row_of();
+  row.fsdp = 64;
+  row.grad_accum = 4;
+  EXPECT_FALSE(run_of(row).run.reduces_once());
+  row.no_sync = "no";
+  EXPECT_FALSE(run_of(row).run.reduces_once());
+  row.no_sync = "yes";
+  EXPECT_TRUE(run_of(row).run.reduces_once());
+}
+
 TEST(PublishedRun, GpusHaveTheirTopologies) {
   const std::tuple<const char*, const char*, const char*> rows[] = {
       {"H100-SXM5-80GB (DGX)", "h100", "h100"},

@@ -493,6 +493,68 @@ TEST(StepPrediction, APipelineReducesTheSumOfItsGradientsOnce) {
   EXPECT_GT(step.breakdown.exposed_us.at("reduce_scatter"), 0.9 * least.transfer.value());
 }
 
+// Under no_sync each rank holds the sum of its whole gradients, and reduces it once.
+TEST(StepPrediction, WithoutSynchronisationGradientsAreReducedOnce) {
+  const Models models;
+  for (const Sharding sharding : {Sharding::kFull, Sharding::kKeptWeights}) {
+    TrainingRun run = run_of("llama3-8b", "fsdp=16");
+    run.sharding = sharding;
+    const auto of = [&](bool no_sync, std::int64_t grad_accum) {
+      run.no_sync = no_sync;
+      run.grad_accum = grad_accum;
+      return predict_step(run, models.with());
+    };
+    const double elements = parameters_of(run.shape);
+    for (const double bytes : {2.0, 4.0}) {
+      run.gradient_bytes = bytes;
+      const TrainingMemory each = of(false, 4).memory;
+      const TrainingMemory once = of(true, 4).memory;
+      EXPECT_NEAR(each.gradients / elements, 4.0 / 16.0, 1e-3);
+      EXPECT_NEAR(once.gradients / elements, bytes, 1e-3);
+      EXPECT_EQ(once.gathered, each.gathered);
+    }
+    // What a further micro-batch sends are its weights alone.
+    const auto collectives = [&](bool no_sync) {
+      return of(no_sync, 5).breakdown.collectives_us - of(no_sync, 4).breakdown.collectives_us;
+    };
+    const StepWork work(run, 80e9);
+    const StepGroups groups(run, models.topology);
+    double reductions_us = 0.0;
+    for (const StepWork::Unit& unit : work.stages().front()) {
+      const double bytes = 4.0 * work.blocks()[unit.block].weight_elements;
+      reductions_us += models.collectives->price({Collective::kReduceScatter, bytes, groups.shards})
+                           .total.value();
+    }
+    EXPECT_NEAR((collectives(false) - collectives(true)) / reductions_us, 1.0, 1e-9);
+    // On a network that hides no reduction, fewer of them are faster.
+    const auto step_us = [&](bool no_sync) {
+      run.no_sync = no_sync;
+      return predict_step(run, models.with({.network = 0.1})).step_us;
+    };
+    run.grad_accum = 4;
+    EXPECT_LT(step_us(true), 0.9 * step_us(false));
+    // The sum of one micro-batch is what is reduced in any case.
+    EXPECT_EQ(of(true, 1).step_us, of(false, 1).step_us);
+    EXPECT_EQ(of(true, 1).memory.peak_bytes, of(false, 1).memory.peak_bytes);
+  }
+}
+
+// The sum is read and written, and what is added to it is read in bf16: 10 bytes for each element.
+TEST(StepPrediction, SummingUpGradientsMovesThem) {
+  const Models models;
+  TrainingRun run = run_of("llama3-8b", "fsdp=1");
+  run.copies_weights = false;
+  const auto other_us = [&](bool no_sync) {
+    run.no_sync = no_sync;
+    run.grad_accum = 4;
+    return predict_step(run, models.with()).breakdown.other_us;
+  };
+  const double moved = 3.0 * 10.0 * parameters_of(run.shape);
+  const KernelQuery query{.kind = Kernel::kElementwise, .bytes = moved, .dtype = DType::kF32};
+  EXPECT_NEAR((other_us(true) - other_us(false)) / models.computes->price(query).total.value(), 1.0,
+              1e-2);
+}
+
 // On hosts of 6 devices, every other group of four consecutive ranks straddles two hosts.
 TEST(StepPrediction, GroupsThatStraddleHostsArePricedOnTheNetwork) {
   const TrainingRun run = run_of("llama3-8b", "fsdp=4,tp=4");
