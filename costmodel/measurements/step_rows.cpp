@@ -42,6 +42,7 @@ class RowReader {
     row.async_tp = text("async_tp");
     row.task = text("task");
     row.no_sync = choice("no_sync", {"yes", "no"});
+    row.reduce_dtype = choice("reduce_dtype", {"bf16", "f32"});
     row.unknown = text("unknown");
     row.layers = count("layers");
     row.d_model = count("d_model");

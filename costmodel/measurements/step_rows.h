@@ -33,8 +33,9 @@ struct StepRow {
   std::string act_ckpt;
   std::string async_tp;
   std::string task;
-  std::string no_sync;  // "yes", "no" or empty
-  std::string unknown;  // settings that the source leaves open
+  std::string no_sync;       // "yes", "no" or empty
+  std::string reduce_dtype;  // "bf16", "f32" or empty
+  std::string unknown;       // settings that the source leaves open
   // Sizes of the network, where they are given.
   std::optional<std::int64_t> layers, d_model, heads, kv_heads, ffn, vocab;
   std::optional<double> params_b;

@@ -43,6 +43,7 @@ struct StepArguments {
   bool async_tp = false;
   bool cuda_graphs = false;
   bool no_sync = false;
+  std::string reduce_dtype;
   std::string optimizer = "fused";
   double load_imbalance = 1.0;
   std::string attention = "flash";
@@ -191,6 +192,9 @@ TrainingRun run_of(const StepArguments& arguments) {
     run.fused_loss = true;
     run.copies_weights = false;
     run.gradient_bytes = 2.0;
+  }
+  if (!arguments.reduce_dtype.empty()) {
+    run.gradient_bytes = itemsize(*from_name<DType>(arguments.reduce_dtype));
   }
   expect_valid(run);
   return run;
@@ -544,6 +548,11 @@ void add_step_command(const Command& root, Session& session) {
                "sum up the whole gradients of a rank and reduce them with the last micro-batch "
                "alone, as FSDP2 does under set_requires_gradient_sync(False)");
   command
+      .option("--reduce-dtype", arguments->reduce_dtype,
+              "dtype in which gradients are reduced, as reduce_dtype of FSDP2's "
+              "MixedPrecisionPolicy; default: f32, or bf16 with --library")
+      .check(one_of({"bf16", "f32"}));
+  command
       .option("--precision", arguments->precision, "number format in which linear layers compute")
       .check(one_of<Precision>())
       .show_default();
@@ -624,12 +633,31 @@ void add_step_command(const Command& root, Session& session) {
                  "on one rank");
   add_report_options(command, session);
   add_common_options(command, session, {.sets = true, .digits = true});
-  for (const char* name :
-       {"--seq",       "--micro-batch", "--no-sync",  "--precision",        "--library",
-        "--attention", "--source",      "--software", "--async-tp",         "--cuda-graphs",
-        "--optimizer", "--chunks",      "--schedule", "--loss-chunks",      "--load-imbalance",
-        "--layers",    "--width",       "--heads",    "--kv-heads",         "--head-dim",
-        "--ffn",       "--vocabulary",  "--experts",  "--experts-per-token"}) {
+  for (const char* name : {"--seq",
+                           "--micro-batch",
+                           "--no-sync",
+                           "--reduce-dtype",
+                           "--precision",
+                           "--library",
+                           "--attention",
+                           "--source",
+                           "--software",
+                           "--async-tp",
+                           "--cuda-graphs",
+                           "--optimizer",
+                           "--chunks",
+                           "--schedule",
+                           "--loss-chunks",
+                           "--load-imbalance",
+                           "--layers",
+                           "--width",
+                           "--heads",
+                           "--kv-heads",
+                           "--head-dim",
+                           "--ffn",
+                           "--vocabulary",
+                           "--experts",
+                           "--experts-per-token"}) {
     arguments->of_models.push_back(command.declared(name));
   }
   command.runs([arguments, &session] { run_step(*arguments, session); });

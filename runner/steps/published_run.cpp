@@ -256,10 +256,15 @@ Execution execution_of(const StepRow& row, const Project& project) {
   return has(lower(row.software), "te +") ? Execution::kLibrary : project.execution;
 }
 
+double gradient_bytes_of(const StepRow& row, const Project& project) {
+  if (!row.reduce_dtype.empty()) return itemsize(*from_name<DType>(row.reduce_dtype));
+  // Composer's MP mode PURE reduces gradients in bf16, DEFAULT in f32.
+  return has(row.unknown, "PURE") ? 2.0 : project.gradient_bytes;
+}
+
 void apply_defaults(const StepRow& row, const Project& project, TrainingRun& run) {
   run.execution = execution_of(row, project);
   run.flash_attention = project.flash_attention;
-  run.gradient_bytes = project.gradient_bytes;
   run.fused_loss = project.fused_loss;
   run.overlap_tp = project.overlap_tp && run.precision != Precision::kNVFP4;
   run.copies_weights = project.copies_weights;
@@ -270,8 +275,7 @@ void apply_defaults(const StepRow& row, const Project& project, TrainingRun& run
     run.compiled_loss = !has(row.software, "2024");
     run.fused_loss = run.compiled_loss;
   }
-  // Composer's MP mode PURE reduces gradients in bf16, DEFAULT in f32.
-  if (has(row.unknown, "PURE")) run.gradient_bytes = 2.0;
+  run.gradient_bytes = gradient_bytes_of(row, project);
 }
 
 }  // namespace

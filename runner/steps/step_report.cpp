@@ -104,6 +104,8 @@ std::vector<std::pair<std::string, std::string>> settings_of(const TrainingRun& 
     settings.emplace_back("busiest expert's rank over the mean", format_double(run.load_imbalance));
   }
   if (run.no_sync) settings.emplace_back("gradients", "summed up whole, reduced once a step");
+  settings.emplace_back("reduced gradients",
+                        format_double(run.gradient_bytes) + " bytes an element");
   settings.emplace_back("optimizer's traffic",
                         format_double(run.update_bytes) + " bytes a parameter");
   if (run.graphs) settings.emplace_back("launches", "CUDA graphs");

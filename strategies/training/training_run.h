@@ -142,7 +142,9 @@ struct TrainingRun {
   // Whether weights are copied out of what was gathered, and gradients into what is reduced, as
   // under fully_shard (FSDP2); flat parameters (FSDP1) and Megatron's buffers need no copies.
   bool copies_weights = true;
-  double gradient_bytes = 4.0;    // bytes of a gradient element, as it is reduced
+  // Bytes of a gradient element, as it is reduced and, where gradients are whole, as it is kept:
+  // reduce_dtype of FSDP2's MixedPrecisionPolicy.
+  double gradient_bytes = 4.0;
   double optimizer_bytes = 12.0;  // bytes kept for each parameter: weights and two moments in f32
   // Read and written by the optimizer's step for each parameter. A fused AdamW reads weight,
   // gradient and two moments and writes three of them, all in f32.

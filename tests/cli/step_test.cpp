@@ -236,6 +236,27 @@ TEST(StepCommand, GradientsMayBeReducedOnceAStep) {
                "any case; valid: with --grad-accum above 1");
 }
 
+// The copies into the buffer that is reduced write half as much, and ranks that keep whole gradients
+// keep half as much.
+TEST(StepCommand, GradientsMayBeReducedInBf16) {
+  const Words words = with(kSmall, {"--reduce-dtype"});
+  EXPECT_EQ(json_of(with(words, {"f32"})), json_of(kSmall));
+  const auto of = [](const Words& run, const char* kind, const char* part) {
+    return json_of(run)[kind][part].get<double>();
+  };
+  EXPECT_LT(of(with(words, {"bf16"}), "breakdown_ms", "other"),
+            of(kSmall, "breakdown_ms", "other"));
+  const Words replicas = {"step", "llama3-8b", "--layers", "4", "--mesh", "dp=8"};
+  const auto gradients = [](const Words& run) {
+    return json_of(run)["memory"]["parts"]["gradients"].get<double>();
+  };
+  EXPECT_DOUBLE_EQ(gradients(with(replicas, {"--reduce-dtype", "bf16"})),
+                   gradients(replicas) / 2.0);
+  const Words library = with(replicas, {"--library"});
+  EXPECT_EQ(json_of(with(library, {"--reduce-dtype", "bf16"})), json_of(library));
+  EXPECT_DOUBLE_EQ(gradients(with(library, {"--reduce-dtype", "f32"})), gradients(replicas));
+}
+
 TEST(StepCommand, TheForeachOptimizerMovesMoreBytesThanTheFusedOne) {
   const Words words = {"step", "llama3-8b", "--mesh", "fsdp=8"};
   const auto other_ms = [&](const char* optimizer) {

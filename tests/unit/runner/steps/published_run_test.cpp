@@ -83,6 +83,24 @@ TEST(PublishedRun, RowsSayWhetherGradientsAreReducedOnce) {
   EXPECT_TRUE(run_of(row).run.reduces_once());
 }
 
+TEST(PublishedRun, RowsSayInWhichDtypeGradientsAreReduced) {
+  StepRow row = row_of();
+  const auto bytes = [&](const char* dtype) {
+    row.reduce_dtype = dtype;
+    return run_of(row).run.gradient_bytes;
+  };
+  EXPECT_EQ(bytes(""), 4.0);
+  EXPECT_EQ(bytes("bf16"), 2.0);
+  EXPECT_EQ(bytes("f32"), 4.0);
+  row.unknown = "MP mode PURE";
+  EXPECT_EQ(bytes(""), 2.0);
+  EXPECT_EQ(bytes("f32"), 4.0);
+  row.unknown = "";
+  row.framework = "Megatron-LM";
+  EXPECT_EQ(bytes(""), 2.0);
+  EXPECT_EQ(bytes("f32"), 4.0);
+}
+
 TEST(PublishedRun, GpusHaveTheirTopologies) {
   const std::tuple<const char*, const char*, const char*> rows[] = {
       {"H100-SXM5-80GB (DGX)", "h100", "h100"},
