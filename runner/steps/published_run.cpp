@@ -242,12 +242,26 @@ Spread spread_of(const StepRow& row) {
   return spread;
 }
 
+// The global batch tells how many micro-batches a pipeline has, which some pages do not call
+// accumulation.
 std::int64_t grad_accum_of(const StepRow& row, const Spread& spread) {
-  // The global batch tells how many micro-batches a pipeline has, which some pages do not call
-  // accumulation.
   if (!row.global_batch) return row.grad_accum.value_or(1);
-  return std::max<std::int64_t>(1,
-                                *row.global_batch / (*row.micro_batch * spread.dp * spread.fsdp));
+  const std::int64_t batch = *row.global_batch;
+  const std::int64_t of_pass = *row.micro_batch * spread.dp * spread.fsdp;
+  if (batch % of_pass != 0) {
+    throw InputError("global_batch, " + std::to_string(batch) +
+                     ", is no multiple of the sequences of one forward pass, micro_batch * "
+                     "dp_replicate * fsdp, " +
+                     std::to_string(of_pass));
+  }
+  const std::int64_t passes = batch / of_pass;
+  const std::int64_t said = row.grad_accum.value_or(passes);
+  if (spread.pp == 1 && said != passes) {
+    throw InputError("global_batch, " + std::to_string(batch) +
+                     ", is not micro_batch * dp_replicate * fsdp * grad_accum, " +
+                     std::to_string(of_pass) + " * " + std::to_string(said));
+  }
+  return passes;
 }
 
 Execution execution_of(const StepRow& row, const Project& project) {

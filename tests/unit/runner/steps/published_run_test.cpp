@@ -64,12 +64,37 @@ TEST(PublishedRun, RanksThatAreNotTheGpusAreRefused) {
 TEST(PublishedRun, TheGlobalBatchSaysHowManyMicroBatchesThereAre) {
   StepRow row = row_of();
   row.tp = 8;
-  row.grad_accum = 1;
   row.global_batch = 8 * 2 * 5;
   EXPECT_EQ(run_of(row).run.grad_accum, 5);
+  // Those of a pipeline are not called accumulation everywhere.
+  row.pp = 2;
+  row.grad_accum = 1;
+  EXPECT_EQ(run_of(row).run.grad_accum, 10);
   row.global_batch = std::nullopt;
   row.grad_accum = 3;
   EXPECT_EQ(run_of(row).run.grad_accum, 3);
+}
+
+TEST(PublishedRun, BatchesThatContradictEachOtherAreRefused) {
+  StepRow row = row_of();
+  row.gpus = 8;
+  row.fsdp = 8;
+  row.micro_batch = 4;
+  row.grad_accum = 3;
+  row.global_batch = 96;
+  EXPECT_EQ(error_of(row), "");
+  row.grad_accum = 16;
+  EXPECT_EQ(error_of(row),
+            "global_batch, 96, is not micro_batch * dp_replicate * fsdp * grad_accum, 32 * 16");
+  row.grad_accum = std::nullopt;
+  row.global_batch = 100;
+  EXPECT_EQ(error_of(row),
+            "global_batch, 100, is no multiple of the sequences of one forward pass, micro_batch * "
+            "dp_replicate * fsdp, 32");
+  row.global_batch = 8;
+  EXPECT_EQ(error_of(row),
+            "global_batch, 8, is no multiple of the sequences of one forward pass, micro_batch * "
+            "dp_replicate * fsdp, 32");
 }
 
 TEST(PublishedRun, RowsSayWhetherGradientsAreReducedOnce) {
