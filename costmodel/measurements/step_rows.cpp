@@ -41,6 +41,7 @@ class RowReader {
     row.act_ckpt = text("act_ckpt");
     row.async_tp = text("async_tp");
     row.task = text("task");
+    row.kernels = choice("kernels", {"eager", "compiled", "library"});
     row.no_sync = choice("no_sync", {"yes", "no"});
     row.reduce_dtype = choice("reduce_dtype", {"bf16", "f32"});
     row.unknown = text("unknown");

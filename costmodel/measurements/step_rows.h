@@ -33,6 +33,7 @@ struct StepRow {
   std::string act_ckpt;
   std::string async_tp;
   std::string task;
+  std::string kernels;       // "eager", "compiled", "library" or empty
   std::string no_sync;       // "yes", "no" or empty
   std::string reduce_dtype;  // "bf16", "f32" or empty
   std::string unknown;       // settings that the source leaves open

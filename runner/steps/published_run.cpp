@@ -265,7 +265,15 @@ std::int64_t grad_accum_of(const StepRow& row, const Spread& spread) {
 }
 
 Execution execution_of(const StepRow& row, const Project& project) {
-  if (lower(row.compile) == "yes") return Execution::kCompiled;
+  const bool compiles = lower(row.compile) == "yes";
+  if (!row.kernels.empty()) {
+    const Execution said = *from_name<Execution>(row.kernels);
+    if (compiles == (said == Execution::kCompiled) || row.compile.empty()) return said;
+    throw InputError(
+        "compile is \"" + row.compile + "\", but kernels is \"" + row.kernels +
+        "\"; valid: compile \"yes\" with kernels \"compiled\" alone, or one of the two");
+  }
+  if (compiles) return Execution::kCompiled;
   // Whatever runs Transformer Engine has its fused operators.
   return has(lower(row.software), "te +") ? Execution::kLibrary : project.execution;
 }

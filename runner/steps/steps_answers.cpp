@@ -90,8 +90,8 @@ bool differ_in_gpus_alone(const StepRow& a, const StepRow& b) {
   const auto setting = [](const StepRow& row) {
     return std::tie(row.source, row.framework, row.software, row.model, row.gpu, row.inter_host,
                     row.sharding, row.precision, row.compile, row.act_ckpt, row.async_tp, row.task,
-                    row.no_sync, row.reduce_dtype, row.gpus_per_host, row.tp, row.pp, row.vp,
-                    row.cp, row.ep, row.seq, row.micro_batch, row.grad_accum);
+                    row.kernels, row.no_sync, row.reduce_dtype, row.gpus_per_host, row.tp, row.pp,
+                    row.vp, row.cp, row.ep, row.seq, row.micro_batch, row.grad_accum);
   };
   return a.gpus != b.gpus && setting(a) == setting(b);
 }

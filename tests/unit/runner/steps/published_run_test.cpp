@@ -262,6 +262,35 @@ TEST(PublishedRun, FrameworksHaveTheirKernels) {
   EXPECT_EQ(run_of(row).run.chunks, 2);
 }
 
+TEST(PublishedRun, RowsSayWhoseKernelsRun) {
+  StepRow row = row_of();
+  row.framework = "TinyLlama (Lightning Fabric)";
+  const auto execution = [&](const char* kernels) {
+    row.kernels = kernels;
+    return run_of(row).run.execution;
+  };
+  EXPECT_EQ(execution(""), Execution::kEager);
+  EXPECT_EQ(execution("library"), Execution::kLibrary);
+  EXPECT_EQ(execution("compiled"), Execution::kCompiled);
+  row.framework = "Megatron-LM";
+  EXPECT_EQ(execution(""), Execution::kLibrary);
+  EXPECT_EQ(execution("eager"), Execution::kEager);
+  row.software = "TE + PyTorch";
+  EXPECT_EQ(execution("eager"), Execution::kEager);
+  row.compile = "no";
+  EXPECT_EQ(execution("library"), Execution::kLibrary);
+  row.compile = "yes";
+  EXPECT_EQ(execution("compiled"), Execution::kCompiled);
+  EXPECT_EQ(error_of(row), "");
+  row.kernels = "library";
+  EXPECT_EQ(error_of(row),
+            "compile is \"yes\", but kernels is \"library\"; valid: compile \"yes\" with kernels "
+            "\"compiled\" alone, or one of the two");
+  row.kernels = "compiled";
+  row.compile = "no";
+  EXPECT_NE(error_of(row), "");
+}
+
 TEST(PublishedRun, TheShippedRecipesAreRead) {
   EXPECT_GT(read_recipe_book(SHARDLAB_SOURCE_DIR "/configs").records.size(), 10U);
 }
