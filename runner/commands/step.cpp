@@ -415,15 +415,15 @@ std::string unread_reason(const Override& change, const std::string& stack) {
 
 using Predictor = std::function<PredictedStep(const Stack&, const Topology&)>;
 
-// Says which changes of the topology and of the stack leave the whole answer as it is: `predict`
+// The changes of the topology and of the stack that leave the whole answer as it is: `predict`
 // predicts the step under a stack and on a topology. Without its change one of them may be refused,
 // so that the change matters.
-std::string unread_changes_note(const Session& session, const std::string& stack,
-                                const PredictedStep& step, const Predictor& predict) {
+std::vector<Override> unread_changes(const Session& session, const std::string& stack,
+                                     const PredictedStep& step, const Predictor& predict) {
   const ConfigStore store = session.store();
   const nlohmann::json with_all =
       step_json(step.subject, step.prediction, store.topology(session.topology));
-  std::string note;
+  std::vector<Override> unread;
   for (std::size_t i = 0; i < store.overrides().size(); ++i) {
     std::vector<Override> others = store.overrides();
     const Override change = others[i];
@@ -440,9 +440,16 @@ std::string unread_changes_note(const Session& session, const std::string& stack
     } catch (const InputError&) {
       continue;
     }
+    unread.push_back(change);
+  }
+  return unread;
+}
+
+std::string unread_changes_note(const std::vector<Override>& unread, const std::string& stack) {
+  std::string note;
+  for (const Override& change : unread) {
     note += "  note: --set " + printable(change.text) +
-            " changes nothing of this step: " + unread_reason(change, step.assumed.stack.name) +
-            "\n";
+            " changes nothing of this step: " + unread_reason(change, stack) + "\n";
   }
   return note;
 }
@@ -488,6 +495,9 @@ void run_step(const StepArguments& arguments, Session& session) {
   if (session.json()) {
     nlohmann::json json = step_json(step.subject, step.prediction, topology);
     if (!step.not_measured.empty()) json["not_measured"] = step.not_measured;
+    for (const Override& change : unread_changes(session, arguments.stack, step, predict)) {
+      json["unread_changes"].push_back(change.text);
+    }
     if (profile) {
       json["profile"] =
           comparison_json(compared_parts(step.prediction, *profile), *profile, arguments.profile);
@@ -505,7 +515,9 @@ void run_step(const StepArguments& arguments, Session& session) {
     }
     session.print(text + step.notes + terms_note(step.assumed) +
                   fitted_gpus_note(step.assumed, is_known) + kernels_note(arguments) +
-                  groups_note(step) + unread_changes_note(session, arguments.stack, step, predict) +
+                  groups_note(step) +
+                  unread_changes_note(unread_changes(session, arguments.stack, step, predict),
+                                      step.assumed.stack.name) +
                   report_line(session));
   }
 }

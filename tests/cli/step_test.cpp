@@ -154,6 +154,9 @@ TEST(StepCommand, ChangesOfTheTopologyThatChangeNothingAreNoted) {
   EXPECT_NE(out.find(note("links.network.latency_us=1000000")), std::string::npos) << out;
   EXPECT_EQ(out.find(note("device.memory_gib=40")), std::string::npos);
   EXPECT_EQ(out.find(note("links.nvlink.bandwidth_gb_per_s=200")), std::string::npos);
+  EXPECT_EQ(json_of(words)["unread_changes"],
+            json({"device.launch_us=1000000", "links.network.latency_us=1000000"}));
+  EXPECT_FALSE(json_of(kSmall).contains("unread_changes"));
 }
 
 TEST(StepCommand, AStragglerDelaysEachCollective) {
