@@ -180,39 +180,70 @@ class XmlReader {
 
 // The GPUs whose figures a shipped topology has, by the device number of their PCI function. Where
 // `is_own` is false, the topology is that of the most similar GPU. Source of the numbers: the PCI
-// ID Repository (pci.ids), vendor 10de, of 2026-08-22.
+// ID Repository (pci.ids), vendors 10de and 1002, of 2026-08-22.
 struct PciGpu {
   std::string_view device;
   std::string_view gpu;
   std::string_view topology;
   bool is_own = true;
 };
-constexpr std::array<PciGpu, 17> kPciGpus = {{{"0x20b0", "a100-40", "a100-40"},
-                                              {"0x20b1", "a100-40-pcie", "a100-40", false},
-                                              {"0x20f1", "a100-40-pcie", "a100-40", false},
-                                              {"0x20b2", "a100", "a100"},
-                                              {"0x20b5", "a100-pcie", "a100", false},
-                                              {"0x2330", "h100", "h100"},
-                                              {"0x2321", "h100-nvl", "h100", false},
-                                              {"0x2331", "h100-pcie", "h100", false},
-                                              {"0x2335", "h200", "h200"},
-                                              {"0x233b", "h200-nvl", "h200", false},
-                                              {"0x26b9", "l40s", "", false},
-                                              {"0x27b8", "l4", "", false},
-                                              {"0x2901", "b200", "b200"},
-                                              {"0x2941", "gb200", "gb200"},
-                                              {"0x3182", "b300", "b300"},
-                                              {"0x31c2", "gb300", "gb300"},
-                                              {"0x31c3", "gb300", "gb300"}}};
+constexpr std::array<PciGpu, 17> kNvidiaGpus = {{{"0x20b0", "a100-40", "a100-40"},
+                                                 {"0x20b1", "a100-40-pcie", "a100-40", false},
+                                                 {"0x20f1", "a100-40-pcie", "a100-40", false},
+                                                 {"0x20b2", "a100", "a100"},
+                                                 {"0x20b5", "a100-pcie", "a100", false},
+                                                 {"0x2330", "h100", "h100"},
+                                                 {"0x2321", "h100-nvl", "h100", false},
+                                                 {"0x2331", "h100-pcie", "h100", false},
+                                                 {"0x2335", "h200", "h200"},
+                                                 {"0x233b", "h200-nvl", "h200", false},
+                                                 {"0x26b9", "l40s", "", false},
+                                                 {"0x27b8", "l4", "", false},
+                                                 {"0x2901", "b200", "b200"},
+                                                 {"0x2941", "gb200", "gb200"},
+                                                 {"0x3182", "b300", "b300"},
+                                                 {"0x31c2", "gb300", "gb300"},
+                                                 {"0x31c3", "gb300", "gb300"}}};
+constexpr std::array<PciGpu, 16> kAmdGpus = {{{"0x738c", "mi100", "mi300x", false},
+                                              {"0x738e", "mi100", "mi300x", false},
+                                              {"0x7408", "mi250x", "mi300x", false},
+                                              {"0x740c", "mi250x", "mi300x", false},
+                                              {"0x740f", "mi210", "mi300x", false},
+                                              {"0x74a0", "mi300a", "mi300x", false},
+                                              {"0x74a1", "mi300x", "mi300x"},
+                                              {"0x74a2", "mi308x", "mi300x", false},
+                                              {"0x74a5", "mi325x", "mi300x", false},
+                                              {"0x74a9", "mi300x-hf", "mi300x", false},
+                                              {"0x74b5", "mi300x", "mi300x"},
+                                              {"0x74b9", "mi325x", "mi300x", false},
+                                              {"0x74bd", "mi300x-hf", "mi300x", false},
+                                              {"0x75a0", "mi350x", "mi355x", false},
+                                              {"0x75a3", "mi355x", "mi355x"},
+                                              {"0x75a8", "mi350p", "mi355x", false}}};
+
+// AMD's architectures; the first one is taken whose name that of the GPU begins with. The links of
+// MI300X and MI355X are those of their architectures, as AMD's data sheets have them. Source of the
+// other rates: RCCL's src/graph/topo.h (MI200_XGMI_WIDTH, GFX94X_XGMI_WIDTH and their like).
+struct AmdArchitecture {
+  std::string_view name;
+  std::string_view topology;  // the shipped topology of the most similar GPU
+  bool has_its_links;         // whether a link is one of that topology
+  double rccl_gbps;           // otherwise: GB/s of one link in one direction
+};
+constexpr std::array<AmdArchitecture, 4> kAmdArchitectures = {{{"gfx95", "mi355x", true, 48.0},
+                                                               {"gfx94", "mi300x", true, 48.0},
+                                                               {"gfx90a", "mi300x", false, 36.0},
+                                                               {"", "mi300x", false, 24.0}}};
 
 struct Gpu {
-  std::int64_t capability = 0;
-  double device = 0.0;      // CUDA's number of the device on its host
-  std::string pci_device;   // "0x2330"; "" if the XML does not say
-  std::string bus;          // where its own NVLinks end
-  double shared_links = 0;  // NVLinks to a switch, or to an end that the XML does not name
+  std::int64_t capability = 0;  // 0 of a GPU of AMD, which has none
+  std::string amd;              // the architecture of a GPU of AMD: "gfx942"; "" of others
+  double device = 0.0;          // CUDA's number of the device on its host
+  std::string pci_device;       // "0x2330"; "" if the XML does not say
+  std::string bus;              // where its own links end
+  double shared_links = 0;      // links to a switch, or to an end that the XML does not name
   bool to_switch = false;
-  std::map<std::string, double> links_to;  // NVLinks by the bus of the device at their other end
+  std::map<std::string, double> links_to;  // links by the bus of the device at their other end
   double pcie_gbps = 0.0;
   std::string host;
   std::size_t cpu = 0;
@@ -258,26 +289,31 @@ class NcclXml {
   [[nodiscard]] NcclTopology topology(const std::string& name,
                                       std::span<const Topology> known) const {
     const Gpu& gpu = *std::ranges::min_element(gpus_, {}, &Gpu::capability);
-    const std::int64_t capability = gpu.capability;
     const PciGpu* named = named_gpu(gpu);
     const Topology* own = named == nullptr ? nullptr : find_topology(known, named->topology);
-    const Topology& nearest = own == nullptr ? nearest_of(known, capability) : *own;
+    const Topology& nearest = own == nullptr ? nearest_of(known, gpu) : *own;
     const bool is_own = own != nullptr && named->is_own;
+    const bool is_amd = !gpu.amd.empty();
+    const std::int64_t capability =
+        is_amd ? nearest.device().compute_capability.value_or(kDefaultComputeCapability)
+               : gpu.capability;
+    const Fabric fabric = is_amd ? fabric_of_amd(gpu, known) : fabric_of_nvidia(capability);
     std::vector<std::string> notes;
     if (!is_own) notes.push_back(note_on_figures(gpu, named, nearest));
     const auto hosts = static_cast<std::int64_t>(by_host_.size());
     const auto devices = static_cast<std::int64_t>(gpus_.size()) / hosts;
 
     nlohmann::json topology_json = {{"schema", "shardlab/topology/1"}, {"name", name}};
-    topology_json["source"] = "NCCL's topology XML " + file_ +
+    topology_json["source"] = (is_amd ? "RCCL's topology XML " : "NCCL's topology XML ") + file_ +
                               "; memory, peak rates and launch of the topology " + nearest.name() +
                               (is_own ? "" : ", whose GPU is the most similar one") +
+                              (has_links() ? fabric.source : "") +
                               "; latencies: NCCL's tuning constants (ring, LL)" +
                               (best_net_mbps_ > 0 ? "" : "; network assumed: the XML has none");
     topology_json["devices_per_host"] = devices;
     if (hosts > 1) topology_json["domain_devices"] = static_cast<std::int64_t>(gpus_.size());
     if (nets_ > 0) topology_json["nics_per_host"] = std::max<std::int64_t>(1, nets_ / hosts);
-    topology_json["links"] = links(capability, devices, hosts, notes);
+    topology_json["links"] = links(capability, fabric, devices, hosts, notes);
     topology_json["device"] = nearest.to_json()["device"];
     topology_json["device"]["compute_capability"] = capability;
     if (named != nullptr) {
@@ -351,9 +387,20 @@ class NcclXml {
     return out;
   }
 
+  // The architecture that RCCL's attribute "gcn" names: "gfx942:sramecc+" is gfx942, and old files
+  // have a number, of which 910 stands for gfx90a.
+  static std::string amd_architecture(std::string_view gcn) {
+    if (gcn.empty() || gcn.starts_with("gfx")) return std::string(gcn.substr(0, gcn.find(':')));
+    return gcn == "910" ? "gfx90a" : "gfx" + std::string(gcn);
+  }
+
   void add_gpu(const XmlElement& element, const std::string& host, const Seat& seat) {
     Gpu gpu;
-    gpu.capability = static_cast<std::int64_t>(number(element, "sm", 10, 10000));
+    // RCCL, which alone writes the architecture, gives the number of compute units as "sm".
+    gpu.amd = amd_architecture(lower_text(element.attribute("gcn")));
+    if (gpu.amd.empty()) {
+      gpu.capability = static_cast<std::int64_t>(number(element, "sm", 10, 10000));
+    }
     gpu.device = element.attribute("dev") == nullptr ? static_cast<double>(gpus_.size())
                                                      : number(element, "dev", -1e9, 1e9);
     gpu.pcie_gbps = seat.path_gbps;
@@ -364,7 +411,7 @@ class NcclXml {
     gpu.host = host;
     gpu.cpu = cpus_;
     for (const XmlElement& link : element.children) {
-      if (link.name != "nvlink") continue;
+      if (link.name != (gpu.amd.empty() ? "nvlink" : "xgmi")) continue;
       const double count = number(link, "count", 0, 1000);
       const std::string end = lower_text(link.attribute("target"));
       const bool to_switch = lower_text(link.attribute("tclass")).starts_with("0x0680");
@@ -405,8 +452,10 @@ class NcclXml {
 
   // The entry of a GPU's PCI device; null if it is not known.
   static const PciGpu* named_gpu(const Gpu& gpu) {
-    const auto found = std::ranges::find(kPciGpus, gpu.pci_device, &PciGpu::device);
-    return found == kPciGpus.end() ? nullptr : &*found;
+    const std::span<const PciGpu> gpus =
+        gpu.amd.empty() ? std::span<const PciGpu>(kNvidiaGpus) : std::span<const PciGpu>(kAmdGpus);
+    const auto found = std::ranges::find(gpus, gpu.pci_device, &PciGpu::device);
+    return found == gpus.end() ? nullptr : &*found;
   }
 
   static const Topology* find_topology(std::span<const Topology> known, std::string_view name) {
@@ -421,6 +470,8 @@ class NcclXml {
       what = "has the GPU " + std::string(named->gpu) + ", of which no topology is shipped";
     } else if (!gpu.pci_device.empty()) {
       what = "has a GPU that is not known, of the PCI device " + gpu.pci_device.substr(0, 40);
+    } else if (!gpu.amd.empty()) {
+      what = "has a GPU of the architecture " + gpu.amd.substr(0, 40) + ", but does not say which";
     }
     return file_ + " " + what + ": memory, peak rates and launch are those of " + nearest.name() +
            ", which is the most similar; set those of your GPU with --set device.memory_gib=..., "
@@ -429,7 +480,7 @@ class NcclXml {
            (named == nullptr ? ", and name it with device.gpu" : "");
   }
 
-  // The NVLinks of a GPU that end at a switch or at a GPU of its host. Others, such as those to a
+  // The links of a GPU that end at a switch or at a GPU of its host. Others, such as those to a
   // CPU, join no GPUs.
   [[nodiscard]] double links_of(const Gpu& gpu) const {
     double links = gpu.shared_links;
@@ -442,7 +493,7 @@ class NcclXml {
     return found == gpu.links_to.end() ? 0.0 : found->second;
   }
 
-  // For each GPU, the first one that NVLinks join it to, over any others.
+  // For each GPU, the first one that links join it to, over any others.
   [[nodiscard]] std::vector<std::size_t> joined_parts() const {
     std::vector<std::size_t> part(gpus_.size());
     std::iota(part.begin(), part.end(), std::size_t{0});
@@ -461,7 +512,7 @@ class NcclXml {
     return part;
   }
 
-  // How many GPUs in a row NVLinks join: all of a host or of the domain, blocks of them, or 1 if
+  // How many GPUs in a row links join: all of a host or of the domain, blocks of them, or 1 if
   // they join none or other parts than such blocks.
   [[nodiscard]] std::int64_t joined_devices() const {
     const std::vector<std::size_t> part = joined_parts();
@@ -472,22 +523,56 @@ class NcclXml {
     return static_cast<std::int64_t>(first);
   }
 
-  // Whether every GPU has as many NVLinks of its own to every other one, without a switch.
-  [[nodiscard]] bool are_pairwise() const {
+  // Whether every GPU has as many links of its own to every other one of its block of so many GPUs,
+  // without a switch.
+  [[nodiscard]] bool are_pairwise(std::int64_t joined) const {
     const double links = gpus_.size() < 2 ? 0.0 : links_between(gpus_[0], gpus_[1]);
     if (links == 0.0) return false;
-    return std::ranges::all_of(gpus_, [&](const Gpu& gpu) {
-      return std::ranges::all_of(gpus_, [&](const Gpu& other) {
-        return &gpu == &other || links_between(gpu, other) == links;
-      });
-    });
+    const auto block = static_cast<std::size_t>(joined);
+    for (std::size_t a = 0; a < gpus_.size(); ++a) {
+      for (std::size_t b = a / block * block; b < (a / block + 1) * block; ++b) {
+        if (a != b && links_between(gpus_[a], gpus_[b]) != links) return false;
+      }
+    }
+    return true;
   }
 
-  static const Topology& nearest_of(std::span<const Topology> known, std::int64_t capability) {
+  // The links that join GPUs without PCIe.
+  struct Fabric {
+    const char* name;      // of the level
+    const char* what;      // the links in words
+    double link_gbps;      // one link in one direction
+    std::string source{};  // where the rate is from; "" for NVIDIA's, which is the data sheets'
+  };
+  static Fabric fabric_of_nvidia(std::int64_t capability) {
+    return {"nvlink", "NVLinks", capability >= 100 ? 50.0 : 25.0};
+  }
+  static const AmdArchitecture& architecture_of(const Gpu& gpu) {
+    return *std::ranges::find_if(kAmdArchitectures, [&](const AmdArchitecture& each) {
+      return gpu.amd.starts_with(each.name);
+    });
+  }
+  static Fabric fabric_of_amd(const Gpu& gpu, std::span<const Topology> known) {
+    const AmdArchitecture& architecture = architecture_of(gpu);
+    const Topology* shipped = find_topology(known, architecture.topology);
+    if (!architecture.has_its_links || shipped == nullptr) {
+      return {"xgmi", "links of Infinity Fabric", architecture.rccl_gbps,
+              "; rate of a link from RCCL's topo.h"};
+    }
+    return {"xgmi", "links of Infinity Fabric",
+            shipped->bandwidth(shipped->host_link(), Collective::kSendRecv, 2).value(),
+            "; rate of a link from the topology " + shipped->name()};
+  }
+
+  static const Topology& nearest_of(std::span<const Topology> known, const Gpu& gpu) {
     SHARDLAB_CHECK(!known.empty());
+    if (!gpu.amd.empty()) {
+      const Topology* similar = find_topology(known, architecture_of(gpu).topology);
+      return similar == nullptr ? known.front() : *similar;
+    }
     const auto distance = [&](const Topology& topology) {
       return std::abs(topology.device().compute_capability.value_or(kDefaultComputeCapability) -
-                      capability);
+                      gpu.capability);
     };
     return *std::min_element(known.begin(), known.end(), [&](const Topology& a, const Topology& b) {
       return distance(a) < distance(b);
@@ -501,8 +586,9 @@ class NcclXml {
     return cpu_vendor_ == "AuthenticAMD" ? 16.0 : 10.0;
   }
 
-  [[nodiscard]] nlohmann::json links(std::int64_t capability, std::int64_t devices,
-                                     std::int64_t hosts, std::vector<std::string>& notes) const {
+  [[nodiscard]] nlohmann::json links(std::int64_t capability, const Fabric& fabric,
+                                     std::int64_t devices, std::int64_t hosts,
+                                     std::vector<std::string>& notes) const {
     const NcclConstants constants = nccl_constants(22705, nccl_architecture(capability));
     constexpr auto kRing = static_cast<std::size_t>(NcclAlgorithm::kRing);
     const auto level = [](const char* name, const char* joins, const char* kind, double latency,
@@ -513,11 +599,11 @@ class NcclXml {
                             {"latency_us", latency},
                             {"bandwidth_gb_per_s", gbps}};
     };
-    double nvlinks = links_of(gpus_.front());
+    double fewest = links_of(gpus_.front());
     double pcie = 0.0;
     bool to_switch = true;
     for (const Gpu& gpu : gpus_) {
-      nvlinks = std::min(nvlinks, links_of(gpu));
+      fewest = std::min(fewest, links_of(gpu));
       to_switch = to_switch && gpu.to_switch;
       if (gpu.pcie_gbps > 0) pcie = pcie > 0 ? std::min(pcie, gpu.pcie_gbps) : gpu.pcie_gbps;
     }
@@ -525,21 +611,21 @@ class NcclXml {
     nlohmann::json levels = nlohmann::json::array();
     const char* whole = hosts > 1 ? "domain" : "host";
     const std::int64_t joined = joined_devices();
-    const double nvlink_gbps =
-        nvlinks * (capability >= 100 ? 50.0 : 25.0);  // GB/s of one link in one direction
-    if (joined == static_cast<std::int64_t>(gpus_.size()) && nvlinks > 0) {
-      levels.push_back(level("nvlink", whole, to_switch ? "nvswitch" : "nvlink",
-                             constants.nvlink[kRing][0], nvlink_gbps));
-      if (are_pairwise()) levels.back()["pairwise"] = true;
+    const double fabric_gbps = fewest * fabric.link_gbps;
+    if (joined == static_cast<std::int64_t>(gpus_.size()) && fewest > 0) {
+      levels.push_back(level(fabric.name, whole, to_switch ? "nvswitch" : "nvlink",
+                             constants.nvlink[kRing][0], fabric_gbps));
+      if (are_pairwise(joined)) levels.back()["pairwise"] = true;
     } else {
       if (joined > 1) {
         levels.push_back(
-            level("nvlink", "pcie", "nvlink", constants.nvlink[kRing][0], nvlink_gbps));
+            level(fabric.name, "pcie", "nvlink", constants.nvlink[kRing][0], fabric_gbps));
         levels.back()["devices"] = joined;
-      } else if (has_nvlinks()) {
-        notes.push_back(file_ +
-                        ": NVLinks join some GPUs of a host that are no blocks of consecutive "
-                        "devices; they are left out, and all GPUs are joined by PCIe");
+        if (are_pairwise(joined)) levels.back()["pairwise"] = true;
+      } else if (has_links()) {
+        notes.push_back(file_ + ": " + fabric.what +
+                        " join some GPUs of a host that are no blocks of "
+                        "consecutive devices; they are left out, and all GPUs are joined by PCIe");
       }
       const std::int64_t in_socket = devices_of_each_cpu();
       const bool has_sockets = in_socket > 0 && in_socket < devices;
@@ -557,7 +643,7 @@ class NcclXml {
     return levels;
   }
 
-  [[nodiscard]] bool has_nvlinks() const {
+  [[nodiscard]] bool has_links() const {
     return std::ranges::any_of(gpus_, [&](const Gpu& gpu) { return links_of(gpu) > 0; });
   }
 

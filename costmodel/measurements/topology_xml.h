@@ -6,11 +6,14 @@
 // they end), CPUs, PCIe speeds and widths, and network interfaces (speed in Mb/s, and the PCIe link
 // of their slot, which may be slower). Where NVLinks join only pairs or larger blocks of a host's
 // GPUs, these are a level of their own, and PCIe joins the host. A dump of an NVLink domain of
-// several hosts holds all of these hosts, which differ in host_hash. Figures that the XML does not
-// hold (memory, peak rates, launch) are those of the known topology of the GPU's PCI device, or
-// else of the first one of the nearest compute capability; the source of the result names it, and a
-// note says that it is another GPU. Source of the format: NCCL's user guide (NCCL_TOPO_DUMP_FILE)
-// and its public files, src/graph/xml.cc and topo.h (link rates, CPU links). Status: derived; the
+// several hosts holds all of these hosts, which differ in host_hash. RCCL writes <xgmi> for
+// <nvlink>, the architecture of its GPUs as "gcn", and the number of their compute units as "sm";
+// the rate of a link is that of the known topology of the architecture, or else that of RCCL's
+// topo.h. Figures that the XML does not hold (memory, peak rates, launch) are those of the known
+// topology of the GPU's PCI device, or else of the first one of the nearest compute capability (of
+// AMD's GPUs, that of the most similar architecture); the source of the result names it, and a note
+// says that it is another GPU. Source of the format: NCCL's user guide (NCCL_TOPO_DUMP_FILE) and
+// the public files src/graph/xml.cc, topo.cc and topo.h of NCCL and RCCL. Status: derived; the
 // figures of the device have the status that they have in the known topology.
 #pragma once
 

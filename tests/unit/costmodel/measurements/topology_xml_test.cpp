@@ -107,6 +107,82 @@ TEST(NcclXml, GpusThatAreAllJoinedWithoutASwitchAreJoinedPairwise) {
   EXPECT_EQ(all.bandwidth(all.links()[0], Collective::kAllReduce, 4), GBps(900));
 }
 
+// What RCCL writes of one GPU: "sm" is the number of its compute units, and links to some others.
+std::string amd_gpu(int gpu, const std::string& device, const std::string& gcn,
+                    const std::vector<int>& joined_to) {
+  std::string text = "<pci busid=\"0000:0" + std::to_string(gpu) + ":00.0\" vendor=\"0x1002\"" +
+                     device + " link_speed=\"32.0 GT/s PCIe\" link_width=\"16\"><gpu dev=\"" +
+                     std::to_string(gpu) + "\" sm=\"304\" gcn=\"" + gcn + "\">";
+  for (const int other : joined_to) {
+    text += "<xgmi target=\"0000:0" + std::to_string(other) +
+            ":00.0\" count=\"1\" tclass=\"0x120000\"/>";
+  }
+  return text + "</gpu></pci>";
+}
+// A host in which each GPU has a link to every other one of its block of so many.
+std::string amd_host(int gpus, int block, const std::string& device, const std::string& gcn) {
+  std::string text = "<system version=\"2\"><cpu vendor=\"AuthenticAMD\" arch=\"x86_64\">";
+  for (int gpu = 0; gpu < gpus; ++gpu) {
+    std::vector<int> others;
+    for (int other = gpu / block * block; other < (gpu / block + 1) * block; ++other) {
+      if (other != gpu) others.push_back(other);
+    }
+    text += amd_gpu(gpu, device, gcn, others);
+  }
+  return text + "</cpu></system>";
+}
+NcclTopology read_beside_mi300x(const std::string& text) {
+  std::ifstream file(SHARDLAB_SOURCE_DIR "/configs/topologies/mi300x.json");
+  const std::vector<Topology> known = {
+      topology_with(8), Topology::from_json(nlohmann::json::parse(file), {"mi300x.json", ""})};
+  return topology_of_nccl_xml(text, "dumps/host.xml", known);
+}
+
+TEST(RcclXml, AHostOfMi300xHasTheFiguresAndLinksOfTheShippedTopology) {
+  const NcclTopology read = read_beside_mi300x(amd_host(8, 8, R"( device="0x74a1")", "gfx942"));
+  EXPECT_TRUE(read.notes.empty());
+  EXPECT_EQ(read.topology.gpu(), "mi300x");
+  EXPECT_EQ(read.topology.device().compute_capability, 94);
+  const LinkLevel& host = read.topology.links().front();
+  EXPECT_EQ(host.name, "xgmi");
+  EXPECT_EQ(host.kind, LinkKind::kNvlink);
+  EXPECT_EQ(host.joins, LinkScope::kHost);
+  EXPECT_TRUE(host.pairwise);
+  EXPECT_EQ(host.bandwidth, GBps(448));
+  EXPECT_EQ(host.latency, Micros(0.6));
+  EXPECT_EQ(read.topology.source(),
+            "RCCL's topology XML dumps/host.xml; memory, peak rates and launch of the topology "
+            "mi300x; rate of a link from the topology mi300x; latencies: NCCL's tuning constants "
+            "(ring, LL); network assumed: the XML has none");
+}
+
+// An older architecture, under the number that RCCL once wrote for it, in two blocks of four GPUs.
+TEST(RcclXml, OlderGpusHaveTheLinkRateOfRcclAndTheFiguresOfMi300xWithANote) {
+  const NcclTopology read = read_beside_mi300x(amd_host(8, 4, R"( device="0x740C")", "910"));
+  EXPECT_EQ(read.topology.gpu(), "mi250x");
+  EXPECT_EQ(read.topology.device().compute_capability, 94);
+  const LinkLevel& block = read.topology.links().front();
+  EXPECT_EQ(block.devices, 4);
+  EXPECT_TRUE(block.pairwise);
+  EXPECT_EQ(block.bandwidth, GBps(3 * 36.0));
+  ASSERT_EQ(read.notes.size(), 1U);
+  EXPECT_TRUE(read.notes[0].starts_with(
+      "dumps/host.xml has the GPU mi250x, of which no topology is shipped: memory, peak rates and "
+      "launch are those of mi300x, which is the most similar;"))
+      << read.notes[0];
+  EXPECT_NE(read.topology.source().find("rate of a link from RCCL's topo.h"), std::string::npos);
+}
+
+TEST(RcclXml, AnArchitectureWithoutADeviceNumberIsNamedInTheNote) {
+  const NcclTopology read = read_beside_mi300x(amd_host(2, 2, "", "gfx906:sramecc+"));
+  EXPECT_EQ(read.topology.links().front().bandwidth, GBps(24));
+  ASSERT_EQ(read.notes.size(), 1U);
+  EXPECT_TRUE(
+      read.notes[0].starts_with("dumps/host.xml has a GPU of the architecture gfx906, but "
+                                "does not say which: memory"))
+      << read.notes[0];
+}
+
 TEST(NcclXml, NvlinksToACpuJoinNoGpus) {
   const std::string to_cpu = R"(<nvlink target="0004:04:00.0" count="3" tclass="0x060400"/>)";
   EXPECT_EQ(read(host_of({to_cpu, to_cpu})).links()[0].kind, LinkKind::kPcie);
