@@ -265,10 +265,8 @@ class NcclXml {
     for (const XmlElement& cpu : root.children) {
       if (cpu.name != "cpu") continue;
       const std::string* hash = cpu.attribute("host_hash");
-      const std::string* vendor = cpu.attribute("vendor");
-      const std::string* arch = cpu.attribute("arch");
-      if (vendor != nullptr) cpu_vendor_ = *vendor;
-      if (arch != nullptr) cpu_arch_ = *arch;
+      const double gbps = cpu_link_gbps(cpu);
+      socket_gbps_ = cpus_ == 0 ? gbps : std::min(socket_gbps_, gbps);
       walk(cpu, hash == nullptr ? "" : *hash, {});
       ++cpus_;
     }
@@ -579,11 +577,18 @@ class NcclXml {
     });
   }
 
-  // The GB/s between sockets, from NCCL's topo.h.
-  [[nodiscard]] double socket_gbps() const {
-    if (cpu_arch_ == "arm64") return 6.0;
-    if (cpu_arch_ == "ppc64") return 32.0;
-    return cpu_vendor_ == "AuthenticAMD" ? 16.0 : 10.0;
+  // The GB/s from a CPU to the next one, as NCCL 2.26 to 2.30 assumes them (topo.cc, topo.h): those
+  // of Intel go by the model. A CPU of unknown model is taken for Skylake.
+  [[nodiscard]] double cpu_link_gbps(const XmlElement& cpu) const {
+    const std::string arch = lower_text(cpu.attribute("arch"));
+    if (arch == "arm64") return 6.0;
+    if (arch == "ppc64") return 32.0;
+    if (lower_text(cpu.attribute("vendor")) == "authenticamd") return 16.0;
+    if (cpu.attribute("familyid") == nullptr || cpu.attribute("modelid") == nullptr) return 10.0;
+    const double model = number(cpu, "modelid", 0, 1e9);
+    if (number(cpu, "familyid", 0, 1e9) != 6 || model < 0x55) return 6.0;  // before Skylake-SP
+    if (model < 0x8F) return 10.0;                                         // before Sapphire Rapids
+    return model < 0xCF ? 22.0 : 40.0;                                     // before Emerald Rapids
   }
 
   [[nodiscard]] nlohmann::json links(std::int64_t capability, const Fabric& fabric,
@@ -635,7 +640,7 @@ class NcclXml {
       }
       levels.push_back(level(has_sockets ? "sockets" : "pcie", whole, "pcie",
                              constants.pci[kRing][0],
-                             has_sockets ? std::min(pcie, socket_gbps()) : pcie));
+                             has_sockets ? std::min(pcie, socket_gbps_) : pcie));
     }
     const double each = network_gbps() / static_cast<double>(gpus_.size());
     levels.push_back(level("network", "all", "network", constants.network[kRing][0],
@@ -661,9 +666,8 @@ class NcclXml {
   std::vector<Gpu> gpus_;
   std::vector<Slot> slots_;
   std::map<std::string, std::int64_t> by_host_;
-  std::string cpu_vendor_;
-  std::string cpu_arch_;
   std::size_t cpus_ = 0;
+  double socket_gbps_ = 0.0;  // from each CPU to the next one
   double best_net_mbps_ = 0.0;
   std::int64_t nets_ = 0;
 };

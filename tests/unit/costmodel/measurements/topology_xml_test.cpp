@@ -268,6 +268,35 @@ TEST(NcclXml, WithoutNvlinkTheSocketsAreLevels) {
   EXPECT_EQ(pcie.links()[2].bandwidth.value(), 12.5 / 4);
 }
 
+// The GB/s of NCCL between two sockets of this CPU. PCIe of 63 GB/s is faster than each of them.
+double socket_gbps(const std::string& cpu) {
+  std::string text = "<system>";
+  for (int socket = 0; socket < 2; ++socket) {
+    text += "<cpu " + cpu + "><pci link_speed=\"32.0 GT/s PCIe\" link_width=\"16\">";
+    for (int gpu = 0; gpu < 2; ++gpu) {
+      text += "<gpu dev=\"" + std::to_string(2 * socket + gpu) + "\" sm=\"89\"/>";
+    }
+    text += "</pci></cpu>";
+  }
+  return read(text + "</system>").links()[1].bandwidth.value();
+}
+
+TEST(NcclXml, SocketsOfIntelAreAsFastAsTheirModel) {
+  const auto intel = [](const std::string& attributes) {
+    return socket_gbps(R"(arch="x86_64" vendor="GenuineIntel" )" + attributes);
+  };
+  EXPECT_EQ(intel(R"(familyid="6" modelid="84")"), 6.0);
+  EXPECT_EQ(intel(R"(familyid="6" modelid="85")"), 10.0) << "Skylake-SP";
+  EXPECT_EQ(intel(R"(familyid="6" modelid="142")"), 10.0);
+  EXPECT_EQ(intel(R"(familyid="6" modelid="143")"), 22.0) << "Sapphire Rapids";
+  EXPECT_EQ(intel(R"(familyid="6" modelid="206")"), 22.0);
+  EXPECT_EQ(intel(R"(familyid="6" modelid="207")"), 40.0) << "Emerald Rapids";
+  EXPECT_EQ(intel(R"(familyid="15" modelid="207")"), 6.0);
+  EXPECT_EQ(intel(""), 10.0) << "a model that the XML does not name";
+  EXPECT_EQ(socket_gbps(R"(arch="x86_64" vendor="AuthenticAMD" familyid="6" modelid="207")"), 16.0);
+  EXPECT_EQ(socket_gbps(R"(arch="arm64")"), 6.0);
+}
+
 TEST(NcclXml, HostsOfOneNvlinkDomainAreToldApart) {
   const Topology domain = read(seed("domain"));
   EXPECT_EQ(domain.devices_per_host(), 4);
