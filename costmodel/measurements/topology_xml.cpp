@@ -7,7 +7,9 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <tuple>
+#include <utility>
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/text.h"
@@ -375,7 +377,7 @@ class NcclXml {
       slots_.push_back({own, {}});
     }
     if (element.name == "gpu") add_gpu(element, host, seat);
-    if (element.name == "net") add_net(element, seat);
+    if (element.name == "net" && !is_listed_again(element, host, seat)) add_net(element, seat);
     for (const XmlElement& child : element.children) walk(child, host, seat);
   }
 
@@ -421,6 +423,13 @@ class NcclXml {
       }
     }
     gpus_.push_back(std::move(gpu));
+  }
+
+  // Whether an interface that is no PCI device stands at another CPU of its host as well, which NCCL
+  // tells by its name.
+  bool is_listed_again(const XmlElement& element, const std::string& host, const Seat& seat) {
+    const std::string* name = element.attribute("name");
+    return seat.pci == nullptr && name != nullptr && !virtual_nets_.insert({host, *name}).second;
   }
 
   // Where interfaces differ in speed, only the fastest ones are assumed to carry collectives.
@@ -667,7 +676,8 @@ class NcclXml {
   std::vector<Slot> slots_;
   std::map<std::string, std::int64_t> by_host_;
   std::size_t cpus_ = 0;
-  double socket_gbps_ = 0.0;  // from each CPU to the next one
+  double socket_gbps_ = 0.0;                                    // from each CPU to the next one
+  std::set<std::pair<std::string, std::string>> virtual_nets_;  // those read, by host and name
   double best_net_mbps_ = 0.0;
   std::int64_t nets_ = 0;
 };

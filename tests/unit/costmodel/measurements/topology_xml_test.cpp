@@ -210,6 +210,26 @@ TEST(NcclXml, ASlotThatIsSlowerThanItsInterfacesCounts) {
       << "slow interfaces are left out";
 }
 
+// As a virtual machine writes it: eth0 is no PCI device, and both of its CPUs have it.
+TEST(NcclXml, AVirtualInterfaceOfTwoCpusCountsOnce) {
+  const auto host = [](const std::string& hash, const std::string& first,
+                       const std::string& second) {
+    const std::string cpu = "<cpu host_hash=\"" + hash + "\">";
+    return cpu + "<gpu sm=\"90\"/><nic><net name=\"" + first + "\" speed=\"10000\"/></nic></cpu>" +
+           cpu + "<gpu sm=\"90\"/><nic><net name=\"" + second + "\" speed=\"10000\"/></nic></cpu>";
+  };
+  const Topology shared = read("<system>" + host("0x1", "eth0", "eth0") + "</system>");
+  EXPECT_EQ(shared.nics_per_host(), 1);
+  EXPECT_EQ(shared.links().back().bandwidth, GBps(1.25 / 2));
+  const Topology two = read("<system>" + host("0x1", "eth0", "eth1") + "</system>");
+  EXPECT_EQ(two.nics_per_host(), 2);
+  EXPECT_EQ(two.links().back().bandwidth, GBps(2.5 / 2));
+  const Topology hosts =
+      read("<system>" + host("0x1", "eth0", "eth0") + host("0x2", "eth0", "eth0") + "</system>");
+  EXPECT_EQ(hosts.nics_per_host(), 1);
+  EXPECT_EQ(hosts.links().back().bandwidth, GBps(1.25 / 2)) << "each host has its own";
+}
+
 TEST(NcclXml, TheDeviceOfAKnownGpuIsThatOfItsTopology) {
   const NcclTopology h200 = read_noted(host_of({"", ""}, R"( device="0x2335")"));
   EXPECT_EQ(h200.topology.device().memory_gib, 131.0);
