@@ -1,6 +1,7 @@
 #include "costmodel/measurements/nccl_tests_run.h"
 
 #include <algorithm>
+#include <charconv>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -77,6 +78,42 @@ void note_launches(const Run& run, MeasurementSet& set) {
 
 bool is_whole(const Devices& devices) { return std::ssize(devices) == devices.rbegin()->first + 1; }
 
+// How many ranks the list leaves out before its last one: logs are shortened, and lines get lost.
+std::int64_t unlisted_ranks(const Run& run) {
+  return run.devices.rbegin()->first + run.ranks_per_line -
+         std::ssize(run.devices) * run.ranks_per_line;
+}
+
+// The number of a device on its host; nothing if the list does not say.
+std::optional<std::int64_t> number_of(const Device& device) {
+  std::int64_t number = 0;
+  const char* begin = device.place.data();
+  const auto result = std::from_chars(begin, begin + device.place.size(), number);
+  if (result.ec != std::errc() || number < 0 || number >= kMaxRanks) return std::nullopt;
+  return number;
+}
+
+// The GPUs of a host by the largest number of a device; nothing if that does not fit all listed
+// ranks, which then have to stand on their hosts in order.
+std::optional<std::int64_t> numbered_per_host(const Devices& devices) {
+  std::int64_t per_host = 0;
+  for (const auto& [rank, device] : devices) {
+    const std::optional<std::int64_t> number = number_of(device);
+    if (!number) return std::nullopt;
+    per_host = std::max(per_host, *number + 1);
+  }
+  std::map<std::int64_t, std::string_view> names;  // by the host's number
+  std::set<std::string_view> distinct;
+  for (const auto& [rank, device] : devices) {
+    if (rank % per_host != number_of(device)) return std::nullopt;
+    if (names.try_emplace(rank / per_host, device.host).first->second != device.host) {
+      return std::nullopt;
+    }
+    distinct.insert(device.host);
+  }
+  return distinct.size() == names.size() ? std::optional(per_host) : std::nullopt;
+}
+
 // The GPUs of each process in the list of devices; nothing if processes differ or are not listed.
 std::optional<std::int64_t> listed_per_process(const Devices& devices) {
   std::map<std::pair<std::string_view, std::string_view>, std::int64_t> counts;
@@ -149,6 +186,32 @@ std::string layout_text(const Devices& devices) {
   return gpu.empty() ? text : text + ", " + gpu;
 }
 
+namespace {
+
+// The number of hosts of a list that leaves out ranks, by the numbers of its devices. Without these
+// it calls `fail`, since the hosts that it names are some of them.
+std::int64_t hosts_of_gaps(const Run& run, std::int64_t ranks, MeasurementSet& set,
+                           const std::function<void(const std::string&)>& fail) {
+  const std::string what = "leaves out " + std::to_string(unlisted_ranks(run)) + " of " +
+                           std::to_string(ranks) + " ranks";
+  const std::optional<std::int64_t> per_host = numbered_per_host(run.devices);
+  if (!per_host || ranks % *per_host != 0) {
+    fail("found a device list that " + what +
+         ", and does not show on how many hosts they ran; valid: a list of all ranks, a line \"# "
+         "nodes: N\", or --hosts");
+    return 0;
+  }
+  const std::int64_t hosts = ranks / *per_host;
+  set.warnings.push_back("the device list " + what +
+                         "; by the numbers of its devices, a host has " +
+                         std::to_string(*per_host) + (*per_host == 1 ? " GPU" : " GPUs") +
+                         ", so there were " + std::to_string(hosts) +
+                         (hosts == 1 ? " host" : " hosts") + "; state another number with --hosts");
+  return hosts;
+}
+
+}  // namespace
+
 void settle(const Run& run, const SourceHints& hints, MeasurementSet& set,
             const std::function<void(const std::string&)>& fail) {
   std::optional<std::int64_t> ranks = run.ranks;
@@ -165,6 +228,10 @@ void settle(const Run& run, const SourceHints& hints, MeasurementSet& set,
     const std::int64_t listed = run.devices.rbegin()->first + run.ranks_per_line;
     const auto by_host = ranks_by_host(run.devices);
     const auto listed_hosts = std::ssize(by_host);
+    const bool has_gaps = unlisted_ranks(run) > 0;
+    const auto contradicts_list = [&](std::int64_t count) {
+      return has_gaps ? count < listed_hosts : count != listed_hosts;
+    };
     std::set<std::string_view> listed_groups;
     for (const auto& [rank, device] : run.devices) listed_groups.insert(device.group);
     if (listed_groups.size() > 1 && !(ranks && hosts)) {
@@ -185,7 +252,7 @@ void settle(const Run& run, const SourceHints& hints, MeasurementSet& set,
                              ", but the device list has " + std::to_string(listed) +
                              " ranks; \"ranks\" is used");
     }
-    if (hosts && *hosts != listed_hosts) {
+    if (hosts && contradicts_list(*hosts)) {
       set.warnings.push_back("\"nodes\" says " + std::to_string(*hosts) +
                              ", but the device list has " + std::to_string(listed_hosts) +
                              " hosts; \"nodes\" is used");
@@ -193,18 +260,21 @@ void settle(const Run& run, const SourceHints& hints, MeasurementSet& set,
     ranks = ranks.value_or(listed);
     if (!states_hosts) {
       const std::optional<std::int64_t> hinted = hinted_hosts(hints, *ranks);
-      if (hinted && *hinted != listed_hosts) {
+      if (hinted && contradicts_list(*hinted)) {
         set.warnings.push_back("the device list names " + std::to_string(listed_hosts) +
                                (listed_hosts == 1 ? " host" : " hosts") +
                                ", but the command line says " + std::to_string(*hinted) +
                                "; the command line is used");
         hosts = hinted;
+      } else if (has_gaps) {
+        if (hinted) hosts = hinted;
+        if (!hosts && !per_host) hosts = hosts_of_gaps(run, *ranks, set, fail);
       } else if (std::string warning = shared_name_warning(run.devices);
                  !hinted && !warning.empty()) {
         set.warnings.push_back(std::move(warning));
       }
     }
-    hosts = hosts.value_or(listed_hosts);
+    if (!has_gaps) hosts = hosts.value_or(listed_hosts);
   }
   const auto fill = [&](std::optional<std::int64_t>& value, const std::optional<std::int64_t>& hint,
                         const std::string& what) {

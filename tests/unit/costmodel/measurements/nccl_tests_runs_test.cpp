@@ -77,6 +77,47 @@ TEST(NcclTestsRuns, HostsWithOtherNumbersOfRanksAreWarnedOf) {
             "hosts have 1 to 3 ranks in the device list; they are taken to have as many each");
 }
 
+const std::string kTable = "#  size  count  type  redop  root  time  algbw  busbw  #wrong\n" + kRow;
+// A line of a device list, as on hosts of so many GPUs.
+std::string device_line(int rank, int device, const std::string& host) {
+  return "#  Rank " + std::to_string(rank) + " Group  0 Pid " + std::to_string(rank + 1) + " on " +
+         host + " device  " + std::to_string(device) + " [0x1" + std::to_string(device) +
+         "] NVIDIA GB300\n";
+}
+
+// Ranks 0 and 1 and the last two of 64 on 16 hosts, as published logs are shortened.
+TEST(NcclTestsRuns, AShortenedDeviceListShowsTheHostsByTheNumbersOfItsDevices) {
+  const std::string ends = device_line(0, 0, "a") + device_line(1, 1, "a") + "...\n" +
+                           device_line(62, 2, "b") + device_line(63, 3, "b") + kTable;
+  const MeasurementSet set = read(kBroadcast + ends);
+  EXPECT_EQ(set.ranks, 64);
+  EXPECT_EQ(set.hosts, 16);
+  EXPECT_EQ(set.gpus_per_host, 4);
+  EXPECT_EQ(set.warnings,
+            std::vector<std::string>{
+                "the device list leaves out 60 of 64 ranks; by the numbers of its devices, a host "
+                "has 4 GPUs, so there were 16 hosts; state another number with --hosts"});
+  const MeasurementSet told = read_nccl_tests_text(kBroadcast + ends, {.hosts = 8}, "run.log");
+  EXPECT_EQ(told.hosts, 8);
+  EXPECT_TRUE(told.warnings.empty());
+  const MeasurementSet stated = read("# nodes: 32\n" + kBroadcast + ends);
+  EXPECT_EQ(stated.hosts, 32);
+  EXPECT_TRUE(stated.warnings.empty());
+  EXPECT_EQ(read("# gpus_per_node: 2\n" + kBroadcast + ends).hosts, 32);
+}
+
+TEST(NcclTestsRuns, AShortenedDeviceListThatShowsNoHostsNeedsTheirNumber) {
+  const std::string first = device_line(0, 0, "a");
+  const std::string refusal =
+      "run.log: found a device list that leaves out 6 of 8 ranks, and does not show on how many "
+      "hosts they ran; valid: a list of all ranks, a line \"# nodes: N\", or --hosts";
+  for (const std::string& last :
+       {device_line(7, 0, "a"), device_line(7, 2, "b"), device_line(7, 3, "a"),
+        std::string("#  Rank 7 Group  0 on b\n")}) {
+    EXPECT_EQ(message_of(kBroadcast + first + last + kTable), refusal) << last;
+  }
+}
+
 TEST(NcclTestsRuns, ACommandNamesTheCollectiveOfItsOwnRunAlone) {
   const std::string command = "$ mpirun -np 2 ./build/all_gather_perf -b 8\n";
   const std::string gather = "4194304  524288  float  none  -1  100.0  41.94  20.97  0\n";
