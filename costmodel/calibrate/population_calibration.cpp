@@ -257,28 +257,29 @@ void blend_own_curve(PopulationPosterior::Figures& figures,
   }
 }
 
-// The time of the smallest measured size and the bandwidth of the largest, with their intervals.
-void add_parameters(Calibration& calibration, const PopulationPosterior& posterior,
+// The time of the smallest measured size and the bandwidth of the largest, with the intervals that
+// the fitted model states.
+void add_parameters(Calibration& calibration, const CostModel& model,
                     std::span<const Observation> own) {
-  const auto by_bytes = [](const Observation& a, const Observation& b) {
-    return a.query.full_bytes < b.query.full_bytes;
+  const auto [smallest, largest] =
+      std::minmax_element(own.begin(), own.end(), [](const Observation& a, const Observation& b) {
+        return a.query.full_bytes < b.query.full_bytes;
+      });
+  const auto us = [&](const CollectiveQuery& query, double deviations) {
+    const double error = model.log_error(query).value_or(0.0);
+    return model.price(query).total.value() * std::exp(deviations * error);
   };
-  const CollectiveQuery smallest = std::min_element(own.begin(), own.end(), by_bytes)->query;
-  const CollectiveQuery largest = std::max_element(own.begin(), own.end(), by_bytes)->query;
-  const CollectiveQuery ends[] = {smallest, largest};
-  const PopulationPosterior::Figures figures = posterior.at(ends);
-  const auto us = [&](Eigen::Index i, double deviations) {
-    const double error = std::sqrt(std::max(0.0, figures.covariance(i, i)));
-    return std::exp(figures.log_us[i] + deviations * error);
-  };
-  const std::string name = std::string(to_string(smallest.kind)) + "." +
-                           std::to_string(smallest.group.ranks) + "x" +
-                           std::to_string(smallest.group.hosts);
+  const CollectiveQuery& first = smallest->query;
+  const CollectiveQuery& last = largest->query;
+  const std::string name = std::string(to_string(first.kind)) + "." +
+                           std::to_string(first.group.ranks) + "x" +
+                           std::to_string(first.group.hosts);
   calibration.parameters.push_back(
-      {name + ".smallest_us", us(0, 0.0), us(0, -kNormal95), us(0, kNormal95)});
-  const double kilobytes = largest.full_bytes / 1e3;
-  calibration.parameters.push_back({name + ".largest_gb_per_s", kilobytes / us(1, 0.0),
-                                    kilobytes / us(1, kNormal95), kilobytes / us(1, -kNormal95)});
+      {name + ".smallest_us", us(first, 0.0), us(first, -kNormal95), us(first, kNormal95)});
+  const double kilobytes = last.full_bytes / 1e3;
+  calibration.parameters.push_back({name + ".largest_gb_per_s", kilobytes / us(last, 0.0),
+                                    kilobytes / us(last, kNormal95),
+                                    kilobytes / us(last, -kNormal95)});
 }
 
 // What to measure next on the groups of the cluster's own rows, and how much is missing.
@@ -417,12 +418,13 @@ Calibration calibrate_population(const PopulationFit& fit, const PopulationSyste
   std::vector<CollectiveQuery> measured;
   for (const Observation& row : kept) measured.push_back(row.query);
   const std::vector<GroupSpan> groups = usual_groups(topology);
+  std::vector<std::vector<Observation>> measured_curves;
   for (const CollectiveQuery& curve : tabled_curves(measured, groups, kTabled, topology)) {
     const std::vector<Observation> own = rows_of(curve, kept, topology);
     PopulationCurve row = population_curve(posterior, curve, own, {.errors = errors});
     row.measured = range_of(curve, measured, topology);
     calibration.rows.push_back(row.to_json());
-    if (!own.empty() && errors) add_parameters(calibration, posterior, own);
+    if (!own.empty()) measured_curves.push_back(own);
   }
   calibration.noise_percent = 100 * posterior.noise();
   const LinkLevel& network = topology.links().back();
@@ -431,7 +433,13 @@ Calibration calibrate_population(const PopulationFit& fit, const PopulationSyste
                           {"network_latency_us", network.latency.value()},
                           {"network_reduces", network.reduces ? 1.0 : 0.0}};
   }
-  if (errors) add_advice(calibration, posterior, kept);
+  if (errors) {
+    const auto model = make_collective_model(calibration.choice(), topology);
+    for (const std::vector<Observation>& own : measured_curves) {
+      add_parameters(calibration, *model, own);
+    }
+    add_advice(calibration, posterior, kept);
+  }
   add_fit_errors(calibration, kept, topology);
   return calibration;
 }

@@ -19,8 +19,8 @@
 // (population_curve.h).
 //
 // The intervals are those of the normal distribution, since the covariance is known
-// (population_kernel.h). The advice on sizes is greedy: the second size is the best one after a row
-// for the first.
+// (population_kernel.h); those of the parameters are what the fitted model states for its prices.
+// The advice on sizes is greedy: the second size is the best one after a row for the first.
 #pragma once
 
 #include <span>

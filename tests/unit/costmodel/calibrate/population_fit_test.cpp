@@ -10,6 +10,7 @@
 #include <set>
 
 #include "costmodel/calibrate/population_calibration.h"
+#include "costmodel/calibrate/student_t.h"
 #include "tests/support/reference_topology.h"
 #include "tests/unit/costmodel/calibrate/normal_variate.h"
 
@@ -376,6 +377,29 @@ TEST(PopulationCalibration, TheModelIsWhatThePosteriorSays) {
   EXPECT_EQ(smallest.name, "all_reduce.16x2.smallest_us");
   EXPECT_LT(smallest.low_95, smallest.value);
   EXPECT_GT(smallest.high_95, smallest.value);
+}
+
+// The first call of a run is often slow. Prices never fall with the size, so the stack has the times
+// of the sizes behind it.
+TEST(PopulationCalibration, ParametersAreWhatTheFittedModelSaysOfASlowFirstRow) {
+  const std::vector<PopulationLog> logs = {log_of("a", 1.2), log_of("b", 1.5)};
+  const PopulationFit fit(logs);
+  const PopulationSystem system{"h100", topology_with(8)};
+  std::vector<Observation> rows =
+      rows_of(Collective::kAllReduce, span(16, 2), 2.0, system.topology);
+  const double second_us = rows[1].time_us;
+  rows.front().time_us *= 2.5;
+  const Calibration calibration = calibrate_population(fit, system, rows);
+  const auto model = make_collective_model(calibration.choice(), system.topology);
+  const FittedParameter& smallest = calibration.parameters.at(0);
+  EXPECT_EQ(smallest.value, model->price(rows.front().query).total.value());
+  EXPECT_NEAR(smallest.value / second_us, 1.0, 0.1);
+  const double error = model->log_error(rows.front().query).value();
+  EXPECT_NEAR(std::log(smallest.high_95 / smallest.value), kNormal95 * error, 1e-9);
+  EXPECT_NEAR(std::log(smallest.value / smallest.low_95), kNormal95 * error, 1e-9);
+  const FittedParameter& largest = calibration.parameters.at(1);
+  const CollectiveQuery& query = rows.back().query;
+  EXPECT_EQ(largest.value, query.full_bytes / 1e3 / model->price(query).total.value());
 }
 
 // Rows of `sizes` distinct sizes among each of `groups` groups.
