@@ -282,6 +282,54 @@ class GpusOfProcess {
   std::int64_t count_ = 0;
 };
 
+// The program of nccl-tests that a line names: all_reduce for "mpirun ./build/all_reduce_perf -b 8".
+struct Program {
+  std::string name;
+  std::size_t at = 0;       // where the last part of its path begins in the line
+  bool is_command = false;  // whether the program's options follow it, or "..." in their place
+};
+
+bool is_path_char(char c) { return is_word_char(c) || c == '/'; }
+
+// The name in the last part of a path that ends in "_perf" or, as some builds do, in "_perf_mpi";
+// "" for any other path.
+std::string_view program_name(std::string_view path) {
+  std::string_view name = path.substr(path.rfind('/') + 1);
+  const std::size_t end = name.rfind("_perf");
+  if (end == std::string_view::npos || end == 0) return "";
+  const std::string_view suffix = name.substr(end + 5);
+  return suffix.empty() || (suffix[0] == '_' && suffix.find('.') == std::string_view::npos)
+             ? name.substr(0, end)
+             : "";
+}
+
+// Whether nccl-tests has a test of that name.
+bool is_test_name(std::string_view name) {
+  return nccl_collective_from_name(name) || name == "reduce" || name == "gather" ||
+         name == "hypercube";
+}
+
+// The last program that options follow, or else the last one. A directory on the way to a program
+// may have such a name, too, and so may a word of a launcher's message.
+std::optional<Program> program_in(std::string_view line) {
+  std::optional<Program> found;
+  for (std::size_t at = 0; at < line.size(); ++at) {
+    if (!is_path_char(line[at])) continue;
+    std::size_t end = at;
+    while (end < line.size() && is_path_char(line[end])) ++end;
+    const std::string_view path = trimmed(line.substr(at, end - at), ".");
+    const std::string_view name = program_name(path);
+    const std::string_view rest = trimmed(line.substr(end), " \t\"'");
+    at = end;
+    if (name.empty()) continue;
+    const bool has_options = rest.size() > 1 && rest[0] == '-' && rest[1] != ' ';
+    const bool is_command = has_options || rest.starts_with("...") || rest == "\\";
+    if (found && found->is_command && !is_command) continue;
+    found = {std::string(name), static_cast<std::size_t>(name.data() - line.data()), is_command};
+  }
+  return found;
+}
+
 class TextReader {
  public:
   TextReader(const SourceHints& hints, std::string_view file) : hints_(hints), file_(file) {}
@@ -338,16 +386,29 @@ class TextReader {
     if (names.size() == 1 && nccl_collective_from_name(names[0])) state(names[0]);
   }
 
-  // Notes a program's name in a command line; a later line that says which test starts overrides
-  // it.
+  // Notes the program that a line names: a command from here on, other text only until a command
+  // says something else. Such text within a table is not about it, so it waits for the next table.
   void note_program(std::string_view line) {
-    const std::size_t at = line.find("_perf");
-    if (at == std::string_view::npos) return;
-    note_settings(line);
+    const std::optional<Program> program = program_in(line);
+    if (!program) return;
+    note_settings(program->is_command ? line : line.substr(0, program->at));
     if (is_stated_) return;
-    std::size_t begin = at;
-    while (begin > 0 && (is_word_char(line[begin - 1]))) --begin;
-    state(line.substr(begin, at - begin));
+    if (program->is_command) return state(program->name);
+    if (!is_test_name(program->name)) return;
+    const bool is_named = collective_ || !unsupported_.empty();
+    if (has_rows_) {
+      mentioned_ = program->name;
+    } else if (is_mentioned_ || !is_named) {
+      state(program->name);
+      is_mentioned_ = true;
+    }
+  }
+
+  // Begins a table, which is that of a program that was mentioned behind the last one.
+  void begin_table() {
+    if (mentioned_.empty()) return;
+    state(std::string(mentioned_));
+    is_mentioned_ = true;
   }
 
   // Notes the settings that the health depends on where no program stands in the line: in one line
@@ -423,11 +484,10 @@ class TextReader {
   // Reads how many GPUs a process drives from the options of a program in a command line: -t
   // threads of -g GPUs, both 1 by default. An elided command says nothing.
   void note_options(std::string_view line) {
-    const std::size_t program = line.find("_perf");
-    if (program == std::string_view::npos) return;
-    const Tokens words = tokens_of(line.substr(program));
-    const bool has_options = words.size() > 1 && words[1].size() > 1 && words[1][0] == '-';
-    if (!has_options || line.find("...", program) != std::string_view::npos) return;
+    const std::optional<Program> program = program_in(line);
+    if (!program || !program->is_command) return;
+    const Tokens words = tokens_of(line.substr(program->at));
+    if (line.find("...", program->at) != std::string_view::npos) return;
     const auto option = [&](std::string_view name,
                             std::string_view long_name) -> std::optional<std::int64_t> {
       for (std::size_t i = 1; i < words.size(); ++i) {
@@ -452,6 +512,8 @@ class TextReader {
     collective_ = nccl_collective_from_name(name);
     unsupported_ = collective_ ? "" : std::string(name);
     has_rows_ = false;
+    is_mentioned_ = false;
+    mentioned_.clear();
   }
 
   void note_version(const Tokens& words) {
@@ -494,6 +556,7 @@ class TextReader {
           collective_.reset();
           unsupported_.clear();
         }
+        if (at == 0) begin_table();
       }
       read_key(line);
     }
@@ -548,6 +611,7 @@ class TextReader {
   }
 
   void read_columns(std::string_view line) {
+    begin_table();
     std::string columns(line);
     std::replace(columns.begin(), columns.end(), '|', ' ');
     layout_ = {};
@@ -785,8 +849,10 @@ class TextReader {
 
   void keep_row(double size, double count, std::string_view dtype, const Tokens& words,
                 const std::vector<std::optional<double>>& numbers) {
+    if (size <= last_) begin_table();
     ++seen_;
     has_rows_ = true;
+    last_ = size;
     largest_ = std::max(largest_, size);
     if (size <= 0.0) {
       ++empty_;
@@ -964,7 +1030,10 @@ class TextReader {
   Run run_;
   GpusOfProcess per_process_of_headers_;
   GpusOfProcess per_process_of_commands_;
-  bool has_rows_ = false;  // since the collective was last named
+  bool is_mentioned_ = false;  // whether text that is no command named the collective
+  std::string mentioned_;      // the program that such text named after the last row; "": none
+  bool has_rows_ = false;      // since the collective was last named
+  double last_ = 0.0;          // the size of the last row, in bytes
   bool has_failed_ = false;
   double largest_ = 0.0;              // the largest size of the current table so far, in bytes
   std::optional<double> most_bytes_;  // the largest size that the table's header announces

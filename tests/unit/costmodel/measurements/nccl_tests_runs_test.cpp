@@ -267,6 +267,60 @@ TEST(NcclTestsRuns, AReductionThatTheCollectiveLacksIsRefused) {
   EXPECT_EQ(read(columns + sum, "sendrecv.txt").rows.size(), 1U);
 }
 
+// The collectives of a log's rows, which fit each of these.
+std::vector<Collective> collectives(const std::string& text) {
+  std::vector<Collective> kinds;
+  for (const MeasuredRow& row : read(text).rows) kinds.push_back(row.collective);
+  return kinds;
+}
+const std::string kGathered = "4194304  524288  float  none  -1  100.0  41.94  20.97  0\n";
+const std::string kMoreGathered = "8388608  1048576  float  none  -1  200.0  41.94  20.97  0\n";
+const std::string kGatherList = devices({"a", "a"});
+
+TEST(NcclTestsRuns, TextThatNamesAProgramDoesNotOverrideTheCommand) {
+  const std::string command = "$ mpirun -np 2 ./build/all_gather_perf -b 8\n";
+  const std::vector<Collective> gathers(2, Collective::kAllGather);
+  for (const std::string stray :
+       {"[n1:123] pmix: slot list shared with job alltoall_perf.1234\n",
+        "slurmstepd: unrelated warning from alltoall_perf plugin\n", "see alltoall_perf\n"}) {
+    EXPECT_EQ(collectives(command + stray + kGatherList + kGathered + kMoreGathered), gathers);
+    EXPECT_EQ(collectives(command + kGatherList + stray + kGathered + kMoreGathered), gathers);
+    EXPECT_EQ(collectives(command + kGatherList + kGathered + stray + kMoreGathered), gathers)
+        << "a table does not change its collective";
+  }
+}
+
+TEST(NcclTestsRuns, TextNamesTheCollectiveWhereNoCommandDoes) {
+  const std::string gather = "Running all_gather_perf on two GPUs\n";
+  const std::string other = "Next: alltoall_perf\n";
+  const std::vector<Collective> both = {Collective::kAllGather, Collective::kAllToAll};
+  EXPECT_EQ(collectives(other + gather + kGatherList + kGathered)[0], Collective::kAllGather);
+  EXPECT_EQ(collectives(gather + kGatherList + kGathered + other + kGatherList + kGathered), both);
+  EXPECT_EQ(collectives(gather + kGatherList + kGathered + other + kGathered), both)
+      << "sizes begin again where a table without a header begins";
+}
+
+TEST(NcclTestsRuns, ADirectoryOnTheWayToAProgramIsNoProgram) {
+  for (const std::string command :
+       {"$ /shared/nccl_perf_runs/build/all_gather_perf -b 8\n",
+        "$ cd /home/u/gpu_perf && mpirun -np 2 ./build/all_gather_perf_mpi -b 8 -g 1\n",
+        "$ nsys profile -o alltoall_perf -f true \"./all_gather_perf\" -b 8\n"}) {
+    const MeasurementSet set = read(command + kGatherList + kGathered);
+    EXPECT_EQ(set.rows[0].collective, Collective::kAllGather) << command;
+    EXPECT_EQ(set.gpus_per_process, 1) << command;
+  }
+}
+
+TEST(NcclTestsRuns, SettingsStandInFrontOfAProgram) {
+  const std::string log = kGatherList + kGathered;
+  EXPECT_EQ(read("NCCL_PROTO=LL ./all_gather_perf > out.txt\n" + log).settings, "NCCL_PROTO=LL");
+  EXPECT_EQ(read("The logs of an all_gather_perf test (NCCL_TESTS_VERSION=master, "
+                 "NCCL_VERSION=2.18.5):\n" +
+                 log)
+                .settings,
+            "");
+}
+
 TEST(NcclTestsRuns, TheCommandLineCorrectsHostsThatWereCounted) {
   std::string list = "# Using devices\n";
   for (int i = 0; i < 4; ++i) {
