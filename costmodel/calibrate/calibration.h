@@ -40,6 +40,7 @@ struct FittedParameter {
   double value;
   double low_95;  // bounds of the 95 % interval, in the unit of the value
   double high_95;
+  std::optional<Bytes> bytes = {};  // the size whose time or rate it is; nothing for constants
 };
 
 struct KeptParameter {

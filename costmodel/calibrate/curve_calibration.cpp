@@ -158,14 +158,15 @@ void add_not_identified(Calibration& calibration, const MeasuredCurve& measured)
 void add_parameters(Calibration& calibration, const MeasuredCurve& measured) {
   const std::string name = measured.name();
   const CurveFit& curve = measured.fit;
-  const double smallest = std::exp(curve.log_sizes.front());
-  const double largest = std::exp(curve.log_sizes.back());
+  const Bytes smallest = std::round(std::exp(curve.log_sizes.front()));
+  const Bytes largest = std::round(std::exp(curve.log_sizes.back()));
   const CurveFit::Interval floor = curve.at(smallest);
   const CurveFit::Interval plateau = curve.at(largest);
-  calibration.parameters.push_back({name + ".smallest_us", floor.us, floor.low_95, floor.high_95});
+  calibration.parameters.push_back(
+      {name + ".smallest_us", floor.us, floor.low_95, floor.high_95, smallest});
   calibration.parameters.push_back({name + ".largest_gb_per_s", largest / plateau.us / 1e3,
-                                    largest / plateau.high_95 / 1e3,
-                                    largest / plateau.low_95 / 1e3});
+                                    largest / plateau.high_95 / 1e3, largest / plateau.low_95 / 1e3,
+                                    largest});
 }
 
 CurveGroup group_of(const CollectiveQuery& query) {

@@ -274,12 +274,12 @@ void add_parameters(Calibration& calibration, const CostModel& model,
   const std::string name = std::string(to_string(first.kind)) + "." +
                            std::to_string(first.group.ranks) + "x" +
                            std::to_string(first.group.hosts);
-  calibration.parameters.push_back(
-      {name + ".smallest_us", us(first, 0.0), us(first, -kNormal95), us(first, kNormal95)});
+  calibration.parameters.push_back({name + ".smallest_us", us(first, 0.0), us(first, -kNormal95),
+                                    us(first, kNormal95), first.full_bytes});
   const double kilobytes = last.full_bytes / 1e3;
   calibration.parameters.push_back({name + ".largest_gb_per_s", kilobytes / us(last, 0.0),
                                     kilobytes / us(last, kNormal95),
-                                    kilobytes / us(last, -kNormal95)});
+                                    kilobytes / us(last, -kNormal95), last.full_bytes});
 }
 
 // What to measure next on the groups of the cluster's own rows, and how much is missing.

@@ -302,7 +302,7 @@ def _write_plan(program: Config, stack: Config | None, topology: Config | None, 
 def calibrate(files: Sequence[str | os.PathLike], *, topology: Config | None = None, model: str | None = None,
               out: str | os.PathLike | None = None, hold_out: bool = False) -> Json:
     """Fits a stack to measured times: nccl-tests text or JSON, or measurement sets. Keys: parameters (value,
-    low_95, high_95), not_identified, rows_used, rows_refused, stack (what `out` would hold)."""
+    low_95, high_95, and for curves bytes), not_identified, rows_used, rows_refused, stack (what `out` would hold)."""
     with _Words("calibrate", *map(os.fspath, _listed("files", files))) as words, tempfile.TemporaryDirectory() as folder:
         path = os.fspath(out) if out is not None else os.path.join(folder, "stack.json")
         words.add("--out", path).add("--model", model).add("--hold-out", hold_out)

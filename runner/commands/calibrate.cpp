@@ -386,6 +386,7 @@ nlohmann::json result_json(const Result& result) {
   for (const FittedParameter& p : fit.parameters) {
     out["parameters"].push_back(
         {{"name", p.name}, {"value", p.value}, {"low_95", p.low_95}, {"high_95", p.high_95}});
+    if (p.bytes) out["parameters"].back()["bytes"] = *p.bytes;
   }
   out["not_identified"] = nlohmann::json::array();
   for (const KeptParameter& p : fit.not_identified) {
@@ -421,13 +422,50 @@ std::string names_text(const Calibration& fit, const Observations& observations)
   return "";
 }
 
+// The rows that the fit left out, for a headline: ", without 20 rows that contradict
+// others of their file at 10 sizes from 2 MiB to 1 GiB"; "" if it is fitted to all.
+std::string left_out_text(const Result& result) {
+  const Calibration& fit = result.fit;
+  if (fit.refused.empty() || fit.model->fits_kernels) return "";
+  std::set<Bytes> sizes;
+  for (const RefusedObservation& refused : fit.refused) {
+    sizes.insert(result.observations.rows[refused.row].query.full_bytes);
+  }
+  constexpr std::size_t kNamed = 4;
+  std::vector<std::string> names;
+  for (const Bytes size : sizes) names.push_back(format_bytes(size));
+  const std::string where = names.size() <= kNamed ? join(names)
+                                                   : std::to_string(names.size()) + " sizes from " +
+                                                         names.front() + " to " + names.back();
+  const std::size_t count = fit.refused.size();
+  return ", without " + std::to_string(count) +
+         (count == 1 ? " row that contradicts" : " rows that contradict") +
+         " others of their file at " + where;
+}
+
+// The fitted parameters, with the size that each of them is of where they are those of curves.
+std::string parameters_text(const Calibration& fit, const TextStyle& style) {
+  const bool has_sizes = std::ranges::any_of(
+      fit.parameters, [](const FittedParameter& p) { return p.bytes.has_value(); });
+  std::vector<std::string> header = {"parameter", "value", "95 % from", "to"};
+  if (has_sizes) header.insert(header.begin() + 1, "size");
+  TextTable table(style, std::move(header));
+  for (const FittedParameter& p : fit.parameters) {
+    std::vector<std::string> row = {p.name, style.figure(p.value), style.figure(p.low_95),
+                                    style.figure(p.high_95)};
+    if (has_sizes) row.insert(row.begin() + 1, p.bytes ? format_bytes(*p.bytes) : "");
+    table.add(std::move(row));
+  }
+  return table.text();
+}
+
 std::string result_text(const Result& result, const TextStyle& style) {
   const Calibration& fit = result.fit;
   std::string text =
       std::string(fit.model->name) + " fitted to " + std::to_string(fit.rows_used) + " rows of " +
-      std::to_string(result.sets.size()) + " sets; the errors on these rows are " +
-      style.rounded(fit.median_ape_percent, 1) + " % in the median, " +
-      style.rounded(fit.p90_ape_percent, 1) + " % in the 90th percentile" +
+      std::to_string(result.sets.size()) + " sets" + left_out_text(result) +
+      "; the errors on these rows are " + style.rounded(fit.median_ape_percent, 1) +
+      " % in the median, " + style.rounded(fit.p90_ape_percent, 1) + " % in the 90th percentile" +
       (fit.model->fits_curves || fit.model->fits_population
            ? " (a curve goes through its own rows, so judge it with `validate` on other rows)"
            : "") +
@@ -444,11 +482,7 @@ std::string result_text(const Result& result, const TextStyle& style) {
   }
   text += "  topology: " + printable(result.topology->name()) + " with " +
           std::to_string(result.topology->devices_per_host()) + " devices in a host\n";
-  TextTable table(style, {"parameter", "value", "95 % from", "to"});
-  for (const FittedParameter& p : fit.parameters) {
-    table.add({p.name, style.figure(p.value), style.figure(p.low_95), style.figure(p.high_95)});
-  }
-  text += table.text() + names_text(fit, result.observations);
+  text += parameters_text(fit, style) + names_text(fit, result.observations);
   for (const KeptParameter& p : fit.not_identified) {
     text += "  kept: " + p.name + " " + style.figure(p.prior) + ": " + p.reason + "\n";
   }

@@ -32,6 +32,7 @@ TEST(CalibrateCommand, WritesAStackThatPredictsItsRows) {
   EXPECT_EQ(out["model"], "population");
   EXPECT_EQ(out["rows_used"], 32);
   EXPECT_EQ(out["rows_refused"].size(), 0U);
+  EXPECT_EQ(out["parameters"][0]["bytes"], 8);
   for (const json& p : out["parameters"]) {
     EXPECT_LE(p["low_95"].get<double>(), p["value"].get<double>()) << p["name"];
     EXPECT_GE(p["high_95"].get<double>(), p["value"].get<double>()) << p["name"];
@@ -349,6 +350,34 @@ TEST(CalibrateCommand, RowsThatAllContradictEachOtherAreNamed) {
                             "valid: the rows of one setting in a file"),
             std::string::npos)
       << result.err;
+}
+
+// Two runs of one file that differ at the large sizes only.
+TEST(CalibrateCommand, SaysHowManyRowsContradictOthersAndOfWhichSizeAParameterIs) {
+  const auto run = [](double large_us) {
+    std::string rows;
+    for (std::int64_t bytes = 1 << 16; bytes <= 1 << 30; bytes *= 2) {
+      const double us = bytes < 1 << 25 ? 40.0 : large_us * static_cast<double>(bytes) / (1 << 25);
+      rows += std::to_string(bytes) + " " + std::to_string(bytes / 4) + " float sum -1 " +
+              std::to_string(us) + " N/A N/A 0 " + std::to_string(us) + " N/A N/A 0\n";
+    }
+    return rows;
+  };
+  const TemporaryFolder folder;
+  folder.write("all_reduce.txt", run(200.0) + run(400.0));
+  const std::vector<std::string> words = {
+      "calibrate",  "all_reduce.txt", "--hosts",         "1", "--model", "piecewise",
+      "--topology", "h100",           "--gpus-per-host", "8"};
+  const ProcessResult result = run_shardlab(words, folder.path());
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(result.out.starts_with(
+      "piecewise fitted to 18 rows of 1 sets, without 12 rows that contradict others of their file "
+      "at 6 sizes from 32 MiB to 1 GiB; the errors on these rows are "))
+      << result.out;
+  const std::size_t largest = result.out.find("all_reduce.8x1.largest_gb_per_s");
+  ASSERT_NE(largest, std::string::npos) << result.out;
+  const std::string line = result.out.substr(largest, result.out.find('\n', largest) - largest);
+  EXPECT_NE(line.find("16 MiB"), std::string::npos) << line;
 }
 
 // 256 MiB of an all_reduce among 8 GPUs bring 7/8 of them into each, over 450 GB/s.
