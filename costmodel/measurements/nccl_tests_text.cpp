@@ -64,8 +64,15 @@ std::size_t tag_size(std::string_view text) {
   if (close == std::string_view::npos || close < 2) return 0;
   const std::string_view inside = text.substr(1, close - 1);
   if (!std::all_of(inside.begin(), inside.end(), [](char c) { return is_digit(c) || c == ','; })) {
-    const bool is_word = std::all_of(inside.begin(), inside.end(), is_word_char);
-    return is_word && text.substr(close + 1).starts_with(':') ? close + 2 : 0;
+    const std::string_view rest = text.substr(close + 1);
+    const bool is_word = std::ranges::all_of(inside, is_word_char);
+    if (is_word && rest.starts_with(':')) return close + 2;
+    // SageMaker's "[1,mpirank:0,algo-1]<stdout>:".
+    const bool is_list =
+        std::ranges::all_of(inside, [](char c) { return is_word_char(c) || c == ',' || c == ':'; });
+    constexpr std::string_view kStream = "<stdout>:";
+    const bool is_of_stream = rest.starts_with(kStream) || rest.starts_with("<stderr>:");
+    return is_list && is_of_stream ? close + 1 + kStream.size() : 0;
   }
   std::size_t size = close + 1;
   for (const std::string_view stream : {"<stdout>", "<stderr>", "<stddiag>"}) {
@@ -171,6 +178,29 @@ std::size_t prefix_size(std::string_view text) {
   const std::size_t next = text.find_first_not_of(kBlanks, end + 1);
   if (next == std::string_view::npos || next == end + 1) return 0;
   return text[next] == '#' || is_digit(text[next]) || text[next] == '[' ? next : 0;
+}
+
+// Where a line of nccl-tests' header begins, with its "#": at the front, or behind other text if it
+// has the form of such a line, since no list of prefixes is complete, and ranks share a terminal;
+// npos if there is none.
+std::size_t header_at(std::string_view line) {
+  if (line.starts_with('#')) return 0;
+  for (std::size_t at = line.find('#'); at != std::string_view::npos; at = line.find('#', at + 1)) {
+    const std::string_view text = trimmed(line.substr(at + 1), kBlanks);
+    const Tokens words = tokens_of(text.substr(0, 160));
+    const auto begins = [&](std::initializer_list<std::string_view> form) {
+      return words.size() >= form.size() && std::equal(form.begin(), form.end(), words.begin());
+    };
+    const bool is_device = begins({"Rank"}) && words.size() > 3 && number_of<int>(words[1]) &&
+                           std::ranges::find(words, "on") != words.end();
+    if (is_device || begins({"nThread"}) || begins({"Using", "devices"}) ||
+        begins({"Collective", "test", "starting:"}) || begins({"nccl-tests", "version"}) ||
+        begins({"size", "count", "type"}) || begins({"(B)", "(elements)"}) ||
+        begins({"Out", "of", "bounds", "values"}) || begins({"Avg", "bus", "bandwidth"})) {
+      return at;
+    }
+  }
+  return std::string_view::npos;
 }
 
 // The line without the colours of a terminal: "\x1b[0;32m".
@@ -362,11 +392,10 @@ class TextReader {
       note_environment(line);
       note_failure(line);
     }
-    if (line.starts_with('#')) {
-      read_header(trimmed(line.substr(line.find_first_not_of('#') == std::string_view::npos
-                                          ? line.size()
-                                          : line.find_first_not_of('#')),
-                          kBlanks));
+    if (const std::size_t header = header_at(line); header != std::string_view::npos) {
+      line.remove_prefix(header);
+      read_header(
+          trimmed(line.substr(std::min(line.find_first_not_of('#'), line.size())), kBlanks));
     } else if (const std::size_t at = line.find("NCCL version "); at != std::string_view::npos) {
       note_version(tokens_of(line.substr(at + 13)));
     } else {
@@ -799,7 +828,11 @@ class TextReader {
     // Two numbers above all tables, and three ahead of fewer or more than a row's columns, belong
     // to another tool: ib_write_bw prints "65536 5000 92.42 92.40 0.176230".
     if (words.size() == 2 && !layout_.is_known) return;
-    if (words.size() > 2 && !has_rows_length(words) && starts_like_a_number(words[2])) return;
+    if (words.size() > 2 && !has_rows_length(words) && starts_like_a_number(words[2])) {
+      // The first number may be that of the line, as `nl` and `cat -n` print it.
+      if (const auto row = row_at_end(words)) read_row(*row);
+      return;
+    }
     if (cut_) fail_at(cut_->first, cut_->second);
     if (words.size() == 2) return cut("found " + std::to_string(words.size()) + " columns");
     const std::string_view dtype = our_dtype(words[2]);

@@ -369,6 +369,34 @@ TEST(NcclTestsRuns, MorePrefixesOfCollectorsAreSkipped) {
   }
 }
 
+// What stands in front of every line is not known, but lines of nccl-tests have their own forms.
+TEST(NcclTestsRuns, HeadersAreReadBehindAnyPrefixAsRowsAre) {
+  const std::string lines = "# nccl-tests version 2.17.6 nccl-headers=22803 nccl-library=22803\n" +
+                            kBroadcast + devices({"a", "b"}, "NVIDIA H100", "0", "graph: 1") +
+                            kRow + kOtherRow;
+  for (const std::string prefix : {"2025-03-01 10:11:12,345 - INFO - ", "10:11:12 ",
+                                   "[1,mpirank:0,algo-1]<stdout>:", "(pid=1234, ip=10.0.0.1) ",
+                                   "1740823872.123 ", "I0301 10:11:12.123456 1234 main.cc:12] ",
+                                   "    18\t", "n1:1:1 [0] NCCL INFO Bootstrap : Using eth0 "}) {
+    std::string text;
+    std::size_t begin = 0;
+    while (begin < lines.size()) {
+      const std::size_t end = lines.find('\n', begin) + 1;
+      text += prefix + lines.substr(begin, end - begin);
+      begin = end;
+    }
+    const MeasurementSet set = read(text);
+    EXPECT_EQ(set.ranks, 2) << prefix;
+    EXPECT_EQ(set.hosts, 2) << prefix;
+    EXPECT_EQ(set.gpu, "NVIDIA H100") << prefix;
+    EXPECT_EQ(set.nccl_version, "2.28.3") << prefix;
+    EXPECT_EQ(set.settings, "CUDA graphs launched the calls (-G)") << prefix;
+    ASSERT_EQ(set.rows.size(), 2U) << prefix;
+    EXPECT_EQ(set.rows[1].bytes, 8388608) << prefix;
+    EXPECT_EQ(set.rows[1].time_us, 200) << prefix;
+  }
+}
+
 // The reason of the error stands in what was noticed before it.
 TEST(NcclTestsRuns, ErrorsHoldTheWarnings) {
   const std::string rank = "#  Rank  0 Group  0 Pid 1 on a device  0 [0x10] NVIDIA H100\n";
