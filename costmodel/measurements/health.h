@@ -24,6 +24,7 @@ struct Judgement {
 
 // The rules, in order:
 //   source     the source itself calls the run unhealthy (MeasurementSet::health)
+//   mixed      the list of devices has several kinds of GPUs (nccl_tests_run.h)
 //   forced     the user forced an algorithm or protocol
 //   sockets    hosts are joined by TCP sockets
 //   ragged     a size takes more than kMaxDrop times as long as a larger one

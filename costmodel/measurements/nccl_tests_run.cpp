@@ -188,6 +188,22 @@ std::string layout_text(const Devices& devices) {
 
 namespace {
 
+// What is said of a list of different GPUs; "" if all are as the first. A name may be cut off, or
+// another line may follow on it, as where ranks share a terminal.
+std::string mixed_gpus(const Devices& devices) {
+  const std::string& first = devices.begin()->second.name;
+  const auto is_other = [&](const auto& entry) {
+    const std::string& name = entry.second.name;
+    return !name.empty() && !name.starts_with(first) && !first.starts_with(name);
+  };
+  const auto other = std::ranges::find_if(devices, is_other);
+  if (first.empty() || other == devices.end()) return "";
+  const auto others = std::ranges::count_if(devices, is_other);
+  return "mixed: " + std::to_string(std::ssize(devices) - others) + " of the listed devices are " +
+         first + ", and " + std::to_string(others) + (others == 1 ? " is" : " are") +
+         " not, such as " + other->second.name;
+}
+
 // The number of hosts of a list that leaves out ranks, by the numbers of its devices. Without these
 // it calls `fail`, since the hosts that it names are some of them.
 std::int64_t hosts_of_gaps(const Run& run, std::int64_t ranks, MeasurementSet& set,
@@ -331,7 +347,12 @@ void settle(const Run& run, const SourceHints& hints, MeasurementSet& set,
                            "; it is taken as not stated");
   }
   note_launches(run, set);
-  if (set.gpu.empty() && !run.devices.empty()) set.gpu = run.devices.begin()->second.name;
+  if (!set.gpu.empty() || run.devices.empty()) return;
+  set.gpu = run.devices.begin()->second.name;
+  std::string mixed = mixed_gpus(run.devices);
+  if (mixed.empty() || set.health != Health::kUnknown) return;
+  set.health = Health::kUnhealthy;
+  set.health_reason = std::move(mixed);
 }
 
 }  // namespace shardlab

@@ -118,6 +118,26 @@ TEST(NcclTestsRuns, AShortenedDeviceListThatShowsNoHostsNeedsTheirNumber) {
   }
 }
 
+TEST(NcclTestsRuns, ARunOnSeveralKindsOfGpusIsUnhealthy) {
+  const auto list = [](const std::string& second) {
+    return kBroadcast + "#  Rank  0 Group  0 Pid 1 on a device  0 [0x10] NVIDIA H100 80GB HBM3\n" +
+           "#  Rank  1 Group  0 Pid 2 on b device  0 [0x10] " + second + "\n" + kTable;
+  };
+  const MeasurementSet mixed = read(list("NVIDIA A100-SXM4-80GB"));
+  EXPECT_EQ(mixed.gpu, "NVIDIA H100 80GB HBM3");
+  EXPECT_EQ(mixed.health, Health::kUnhealthy);
+  EXPECT_EQ(
+      mixed.health_reason,
+      "mixed: 1 of the listed devices are NVIDIA H100 80GB HBM3, and 1 is not, such as NVIDIA "
+      "A100-SXM4-80GB");
+  for (const std::string same :
+       {"NVIDIA H100 80GB HBM3", "NVIDIA H100 80GB HBM3a:1:1 [0] NCCL INFO", "NVIDIA H1"}) {
+    EXPECT_EQ(read(list(same)).health, Health::kUnknown) << same;
+  }
+  const MeasurementSet named = read("# gpu: NVIDIA H100 80GB HBM3\n" + list("NVIDIA A100"));
+  EXPECT_EQ(named.health, Health::kUnknown);
+}
+
 TEST(NcclTestsRuns, ACommandNamesTheCollectiveOfItsOwnRunAlone) {
   const std::string command = "$ mpirun -np 2 ./build/all_gather_perf -b 8\n";
   const std::string gather = "4194304  524288  float  none  -1  100.0  41.94  20.97  0\n";
