@@ -47,6 +47,10 @@ void read_devices(const json& devices, const JsonPlace& place, Run& run) {
     if (const json* info = json_member(devices[i], "device_info")) {
       device.name = json_text(*info, device_place.at("device_info"));
     }
+    if (const json* number = json_member(devices[i], "device"); number && number->is_number()) {
+      const json* bus = json_member(devices[i], "device_hex");
+      device.place = number->dump() + (bus == nullptr ? "" : " " + bus->dump());
+    }
     if (const json* group = json_member(devices[i], "group")) device.group = group->dump();
     run.devices.emplace(rank, std::move(device));
   }

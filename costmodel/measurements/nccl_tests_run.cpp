@@ -95,16 +95,16 @@ std::optional<std::int64_t> number_of(const Device& device) {
 
 // The GPUs of a host by the largest number of a device; nothing if that does not fit all listed
 // ranks, which then have to stand on their hosts in order.
-std::optional<std::int64_t> numbered_per_host(const Devices& devices) {
+std::optional<std::int64_t> numbered_per_host(const Run& run) {
   std::int64_t per_host = 0;
-  for (const auto& [rank, device] : devices) {
+  for (const auto& [rank, device] : run.devices) {
     const std::optional<std::int64_t> number = number_of(device);
     if (!number) return std::nullopt;
-    per_host = std::max(per_host, *number + 1);
+    per_host = std::max(per_host, *number + run.ranks_per_line);
   }
   std::map<std::int64_t, std::string_view> names;  // by the host's number
   std::set<std::string_view> distinct;
-  for (const auto& [rank, device] : devices) {
+  for (const auto& [rank, device] : run.devices) {
     if (rank % per_host != number_of(device)) return std::nullopt;
     if (names.try_emplace(rank / per_host, device.host).first->second != device.host) {
       return std::nullopt;
@@ -210,7 +210,7 @@ std::int64_t hosts_of_gaps(const Run& run, std::int64_t ranks, MeasurementSet& s
                            const std::function<void(const std::string&)>& fail) {
   const std::string what = "leaves out " + std::to_string(unlisted_ranks(run)) + " of " +
                            std::to_string(ranks) + " ranks";
-  const std::optional<std::int64_t> per_host = numbered_per_host(run.devices);
+  const std::optional<std::int64_t> per_host = numbered_per_host(run);
   if (!per_host || ranks % *per_host != 0) {
     fail("found a device list that " + what +
          ", and does not show on how many hosts they ran; valid: a list of all ranks, a line \"# "

@@ -610,6 +610,18 @@ TEST(NcclTestsJson, ADeviceListAtTheTopNamesEveryRank) {
   EXPECT_EQ(set.hosts, 2);
 }
 
+// Only the first and the last process of eight, which drive two GPUs each.
+TEST(NcclTestsJson, AShortenedDeviceListShowsTheHostsByTheNumbersOfItsDevices) {
+  json value = good();
+  value["config"]["devices"][1].merge_patch({{"rank", 14}, {"device", 2}});
+  value["results"][0]["out_of_place"]["bus_bw"] = 3.072;
+  value["results"][0]["in_place"]["bus_bw"] = 2.9257;
+  const MeasurementSet set = read_json(value);
+  EXPECT_EQ(set.ranks, 16);
+  EXPECT_EQ(set.hosts, 4);
+  EXPECT_EQ(set.gpus_per_host, 4);
+}
+
 TEST(NcclTestsJson, APercentileThatIsNoTimeRefusesItsRow) {
   for (const char* key : {"p50_us", "p95_us"}) {
     json value = good();
