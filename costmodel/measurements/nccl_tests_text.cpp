@@ -950,10 +950,14 @@ class TextReader {
   // follows.
   void cut(const std::string& what) { cut_ = {line_, what}; }
 
+  // Whether a row's own columns show a reduction onto one rank.
+  static bool is_reduce(const RawRow& raw) {
+    return raw.has_reduction && raw.root && *raw.root >= 0;
+  }
   // The collective that a row's own columns show: an all-reduce and a reduce-scatter differ in the
   // count.
   [[nodiscard]] std::optional<Collective> shown_by(const RawRow& raw) const {
-    if (!raw.has_reduction || (raw.root && *raw.root >= 0)) return std::nullopt;
+    if (!raw.has_reduction || is_reduce(raw)) return std::nullopt;
     const double bytes = raw.count * static_cast<double>(itemsize_of(raw.row.dtype));
     if (bytes == raw.row.bytes) return Collective::kAllReduce;
     if (bytes * static_cast<double>(set_.ranks) == raw.row.bytes) return Collective::kReduceScatter;
@@ -1005,6 +1009,9 @@ class TextReader {
     BusBandwidths bus;
     std::optional<std::pair<int, std::string>> odd_redop;  // the first row with another reduction
     for (RawRow& raw : rows_) {
+      const bool is_named =
+          raw.collective || hints_.collective || in_name || !raw.unsupported.empty();
+      if (!is_named && is_reduce(raw)) raw.unsupported = "reduce";
       if (!raw.unsupported.empty()) {
         set_.refused.push_back(
             {raw.row.line,

@@ -272,7 +272,12 @@ class NcclXml {
       walk(cpu, hash == nullptr ? "" : *hash, {});
       ++cpus_;
     }
-    if (gpus_.empty()) fail(root, "found no <gpu> inside a <cpu>; valid: at least one");
+    if (gpus_.empty()) {
+      fail(root,
+           "found no <gpu> inside a <cpu>; valid: at least one, as in what NCCL writes to "
+           "NCCL_TOPO_DUMP_FILE; a file for NCCL_TOPO_FILE may leave out the GPUs, which NCCL "
+           "finds");
+    }
     std::ranges::stable_sort(gpus_, [](const Gpu& a, const Gpu& b) {
       return std::tie(a.host, a.device) < std::tie(b.host, b.device);
     });

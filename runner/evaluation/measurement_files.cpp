@@ -64,6 +64,18 @@ void expect_plain_text(std::string_view text, const std::string& file) {
   }
 }
 
+// Throws ConfigError for an object that is none of the forms of JSON that are read here.
+void expect_schema(const nlohmann::json& json, const std::string& file) {
+  if (!json.is_object() || json.contains("schema")) return;
+  std::string found = "found JSON of an unknown form";
+  if (!json.empty()) found += ", with the key \"" + json.begin().key().substr(0, 40) + "\"";
+  throw ConfigError(file, "",
+                    found +
+                        "; valid: a report of nccl-tests (which has the key results), a trace "
+                        "of torch.profiler (traceEvents), the array that Chakra's jsonizer "
+                        "writes, or a measurement set (schema)");
+}
+
 // One trace of a run, or the only set of any other file.
 using Content = std::variant<CollectiveTrace, MeasurementSet>;
 
@@ -85,6 +97,7 @@ Content content_of(std::string_view text, const SourceHints& hints, const std::s
   const nlohmann::json json = parse_json(text, file);
   if (is_kineto_trace(json)) return read_kineto_trace(json, {file, ""});
   if (is_nccl_tests_json(json)) return judged(read_nccl_tests_json(json, hints, {file, ""}));
+  expect_schema(json, file);
   return judged(MeasurementSet::from_json(json, {file, ""}));
 }
 

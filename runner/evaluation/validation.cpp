@@ -24,9 +24,9 @@ struct GpuName {
 };
 // The first entry that fits is taken, so longer names come first: "GH200" contains "H200" but is
 // another machine. PCIe cards and NVL pairs lack the NVSwitch of the machines that are shipped, and
-// MI325X and MI350X have other memory or clocks than MI300X and MI355X. H800 has fewer NVLinks than
-// H100.
-constexpr std::array<GpuName, 24> kGpus = {{{"gb200", "gb200"},
+// MI325X and MI350X have other memory or clocks than MI300X and MI355X. H800 and A800 have
+// fewer NVLinks than H100 and A100.
+constexpr std::array<GpuName, 25> kGpus = {{{"gb200", "gb200"},
                                             {"gb300", "gb300"},
                                             {"gh200", ""},
                                             {"b200", "b200"},
@@ -38,6 +38,7 @@ constexpr std::array<GpuName, 24> kGpus = {{{"gb200", "gb200"},
                                             {"h100", "h100", "pcie", false},
                                             {"h100", "h100"},
                                             {"h800", "h100", "", false},
+                                            {"a800", "a100", "", false},
                                             {"a100 pcie 40", "a100-40", "", false},
                                             {"a100 40", "a100-40", "pcie", false},
                                             {"a100", "a100", "pcie", false},

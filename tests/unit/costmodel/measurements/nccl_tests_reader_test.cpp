@@ -421,6 +421,18 @@ TEST(NcclTestsText, TheCollectiveComesFromALineACommandTheFileOrTheColumns) {
             "collective: all_gather\" above it, or a file name that contains it");
 }
 
+// What superbenchmark's logs of reduce_perf have without the command.
+TEST(NcclTestsText, AReductionOntoOneRankIsAReduceWhichHasNoPrice) {
+  const std::string rooted = "65536 16384 float sum 0 20.00 3.28 3.28 0 21.00 3.12 3.12 0\n";
+  EXPECT_EQ(
+      message_of(rooted, kTwoHosts, "x.txt"),
+      "x.txt:line 1: found no usable row: found the collective \"reduce\"; valid: all_gather, "
+      "all_reduce, reduce_scatter, alltoall, broadcast, scatter, sendrecv");
+  const std::string none = "65536 16384 float none 0 20.00 3.28 3.28 0 21.00 3.12 3.12 0\n";
+  EXPECT_NE(message_of(none, kTwoHosts, "x.txt").find("found nothing that names the table's"),
+            std::string::npos);
+}
+
 TEST(NcclTestsText, RanksComeFromTheFileElseFromTheHints) {
   const std::string row = "65536 16384 float sum -1 20.00 3.28 6.1 0 21.00 3.12 5.8 0\n";
   const MeasurementSet hinted = read("65536 16384 float sum -1 20.00 3.28 6.0 0 21.00 3.12 5.7 0\n",

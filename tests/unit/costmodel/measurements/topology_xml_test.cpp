@@ -381,7 +381,9 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"Graph", "<graphs version=\"1\"/>",
                 "1: found <graphs>; valid: <system>, as NCCL_TOPO_DUMP_FILE writes it"},
         Refusal{"NoGpu", "<system>\n<cpu/></system>",
-                "1: found no <gpu> inside a <cpu>; valid: at least one"},
+                "1: found no <gpu> inside a <cpu>; valid: at least one, as in what NCCL writes to "
+                "NCCL_TOPO_DUMP_FILE; a file for NCCL_TOPO_FILE may leave out the GPUs, which NCCL "
+                "finds"},
         Refusal{"NoCapability", "<system><cpu>\n<gpu dev=\"0\"/></cpu></system>",
                 "2: found <gpu> without the attribute \"sm\""},
         Refusal{"OddCapability", "<system><cpu>\n<gpu sm=\"9x\"/></cpu></system>",

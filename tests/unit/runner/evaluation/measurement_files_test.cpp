@@ -5,6 +5,7 @@
 
 #include "costmodel/base/error.h"
 #include "tests/support/process.h"
+#include "tests/support/reference_messages.h"
 #include "tests/support/shipped.h"
 
 namespace shardlab {
@@ -16,6 +17,17 @@ using testing_support::TemporaryFolder;
 constexpr std::string_view kText =
     "# nodes: 2\n# gpus_per_node: 8\n"
     "65536 16384 float sum -1 20.00 3.28 6.1 0 21.00 3.12 5.8 0\n";
+
+TEST(MeasurementFiles, JsonOfAnotherFormIsToldWhatIsRead) {
+  const std::string valid =
+      "; valid: a report of nccl-tests (which has the key results), a trace of torch.profiler "
+      "(traceEvents), the array that Chakra's jsonizer writes, or a measurement set (schema)";
+  EXPECT_THROW_MSG(
+      static_cast<void>(parse_measurement(R"({"workload_graph": []})", {}, "x.json")), ConfigError,
+      "x.json: found JSON of an unknown form, with the key \"workload_graph\"" + valid);
+  EXPECT_THROW_MSG(static_cast<void>(parse_measurement("{}", {}, "x.json")), ConfigError,
+                   "x.json: found JSON of an unknown form" + valid);
+}
 
 TEST(MeasurementFiles, TextJsonAndOurOwn) {
   const MeasurementSet text = parse_measurement(kText, {}, "all_reduce.txt");

@@ -153,6 +153,7 @@ TEST(Validation, AGpuThatOnlyResemblesAShippedOneIsNamed) {
                                                            {"H200-NVL", "h200"},
                                                            {"A100-PCIe-80GB", "a100"},
                                                            {"H800", "h100"},
+                                                           {"NVIDIA A800-SXM4-80GB", "a100"},
                                                            {"NVIDIA A100-PCIE-40GB", "a100-40"},
                                                            {"AMD Instinct MI325X", "mi300x"},
                                                            {"AMD Instinct MI350X", "mi355x"}};
