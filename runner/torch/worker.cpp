@@ -11,6 +11,7 @@
 #include <csignal>
 #include <cstring>
 #include <exception>
+#include <future>
 #include <utility>
 
 #include "costmodel/base/error.h"
@@ -29,19 +30,6 @@ constexpr std::size_t kMostLine = std::size_t{1} << 28U;
 constexpr std::size_t kMostText = std::size_t{1} << 14U;  // bytes of stderr that are kept
 constexpr std::size_t kShownLines = 12;
 constexpr int kGraceMs = 500;
-
-struct Pipe {
-  Socket read_end;
-  Socket write_end;
-};
-
-Pipe make_pipe() {
-  std::array<int, 2> ends{};
-  if (pipe2(ends.data(), O_CLOEXEC) != 0) {
-    throw EnvironmentError(std::string("pipe2: ") + std::strerror(errno));
-  }
-  return {Socket(ends[0]), Socket(ends[1])};
-}
 
 // The last lines of a text, indented.
 std::string last_lines(const std::string& text) {
@@ -137,10 +125,16 @@ TorchWorker::TorchWorker(TorchLaunch launch) : launch_(std::move(launch)) {
 
 TorchWorker::~TorchWorker() { end_process(); }
 
-void TorchWorker::start_process() {
-  Pipe in = make_pipe();
-  Pipe out = make_pipe();
-  Pipe errors = make_pipe();
+TorchWorker::Pipe TorchWorker::make_pipe() {
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) {
+    throw EnvironmentError(std::string("pipe2: ") + std::strerror(errno));
+  }
+  return {Socket(ends[0]), Socket(ends[1])};
+}
+
+// Starts the interpreter with its stdin, stdout and stderr at the pipes.
+pid_t TorchWorker::spawn(const Pipe& in, const Pipe& out, const Pipe& errors) const {
   std::vector<std::string> words = {launch_.python, "-u", launch_.script};
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
@@ -150,30 +144,57 @@ void TorchWorker::start_process() {
   posix_spawn_file_actions_adddup2(&actions, in.read_end.fd(), STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&actions, out.write_end.fd(), STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&actions, errors.write_end.fd(), STDERR_FILENO);
+  pid_t pid = -1;
   const int code =
-      posix_spawnp(&pid_, launch_.python.c_str(), &actions, nullptr, pointers.data(), environ);
+      posix_spawnp(&pid, launch_.python.c_str(), &actions, nullptr, pointers.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
-  if (code != 0) {
-    pid_ = -1;
-    throw EnvironmentError(launch_.name + ": the interpreter " + launch_.python +
-                           " can't be started: " + std::strerror(code) +
-                           "; valid: a Python with PyTorch 2.13 or newer");
-  }
-  to_ = std::move(in.write_end);
-  from_ = std::move(out.read_end);
+  if (code == 0) return pid;
+  throw EnvironmentError(launch_.name + ": the interpreter " + launch_.python +
+                         " can't be started: " + std::strerror(code) +
+                         "; valid: a Python with PyTorch 2.13 or newer");
+}
+
+// Linux kills the process when the thread that started it ends. The caller's thread may end before
+// this object does, so the thread that reads stderr starts the process, and stays until it ends.
+void TorchWorker::start_process() {
+  Pipe in = make_pipe();
+  Pipe out = make_pipe();
+  Pipe errors = make_pipe();
+  std::promise<pid_t> started;
+  std::future<pid_t> pid = started.get_future();
   errors_ = std::move(errors.read_end);
-  fcntl(to_.fd(), F_SETFL, O_NONBLOCK);
-  reader_ = std::thread([this] {
-    std::array<char, 4096> buffer{};
-    while (true) {
-      const ssize_t count = read(errors_.fd(), buffer.data(), buffer.size());
-      if (count < 0 && errno == EINTR) continue;
-      if (count <= 0) return;
-      const std::lock_guard lock(text_lock_);
-      text_.append(buffer.data(), static_cast<std::size_t>(count));
-      if (text_.size() > kMostText) text_.erase(0, text_.size() - kMostText);
+  reader_ = std::thread([&, started = std::move(started)]() mutable {
+    pid_t child = -1;
+    try {
+      child = spawn(in, out, errors);
+    } catch (...) {
+      started.set_exception(std::current_exception());
+      return;
+    }
+    started.set_value(child);  // from here on, only `this` and `child` are used
+    keep_errors();
+    siginfo_t ended{};
+    while (waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT) != 0 &&
+           errno == EINTR) {
     }
   });
+  pid_ = pid.get();
+  to_ = std::move(in.write_end);
+  from_ = std::move(out.read_end);
+  fcntl(to_.fd(), F_SETFL, O_NONBLOCK);
+}
+
+// Keeps the end of what the process writes to stderr, until it closes it.
+void TorchWorker::keep_errors() {
+  std::array<char, 4096> buffer{};
+  while (true) {
+    const ssize_t count = read(errors_.fd(), buffer.data(), buffer.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return;
+    const std::lock_guard lock(text_lock_);
+    text_.append(buffer.data(), static_cast<std::size_t>(count));
+    if (text_.size() > kMostText) text_.erase(0, text_.size() - kMostText);
+  }
 }
 
 void TorchWorker::end_process() {

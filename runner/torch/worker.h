@@ -7,7 +7,8 @@
 //
 // Questions and answers are JSON, one object to a line, over two pipes. An answer has "ok" or
 // "error"; the worker answers the items of a request one by one. The process ends with this object,
-// and by itself when this process dies. A worker may be shared between threads, which take turns.
+// whichever thread made it, and by itself when this process dies. A worker may be shared between
+// threads, which take turns.
 //
 // Throws EnvironmentError when there is no such interpreter, when it has no PyTorch or one that is
 // too old, when PyTorch's import fails, and when the process ends, hangs or writes what is no
@@ -55,7 +56,14 @@ class TorchWorker {
   void ask(nlohmann::json request, std::size_t answers, const Take& take);
 
  private:
+  struct Pipe {
+    Socket read_end;
+    Socket write_end;
+  };
+  [[nodiscard]] static Pipe make_pipe();
+  [[nodiscard]] pid_t spawn(const Pipe& in, const Pipe& out, const Pipe& errors) const;
   void start_process();
+  void keep_errors();
   void send(const std::string& line, Deadline deadline);
   // One line of the process, without its end.
   [[nodiscard]] std::string receive(Deadline deadline);
@@ -68,11 +76,11 @@ class TorchWorker {
   std::mutex turn_;
   std::uint64_t last_id_ = 0;
   pid_t pid_ = -1;
-  Socket to_;         // the process's stdin
-  Socket from_;       // its stdout
-  std::string read_;  // bytes of lines that are not yet complete
-  Socket errors_;     // its stderr, which a thread reads so that the process never waits
-  std::thread reader_;
+  Socket to_;           // the process's stdin
+  Socket from_;         // its stdout
+  std::string read_;    // bytes of lines that are not yet complete
+  Socket errors_;       // its stderr
+  std::thread reader_;  // starts the process and reads its stderr, so that it never waits
   std::mutex text_lock_;
   std::string text_;  // the end of what the process wrote to stderr
 };

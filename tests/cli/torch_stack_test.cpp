@@ -207,6 +207,25 @@ class LiveComparison : public LiveTorch {
   }
 };
 
+// The comparison of a step runs on a thread that starts the worker and ends before the last question.
+TEST_F(LiveTorch, ComparesTheStepOfAProgram) {
+  for (const std::string& python : oracle_pythons()) {
+    const std::string stack = "torch:" + python;
+    const std::string base = describe(stack)["provenance"]["torch"]["base"];
+    SCOPED_TRACE(base + " against " + python);
+    const ProcessResult result =
+        run_shardlab({"compare", "--baseline", base, "--candidate", stack, "--program", "mlp",
+                      "--mesh", "2x4", "--format", "json", "--no-timing", "--quiet"},
+                     folder_.path());
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    const json answer = json::parse(result.out);
+    EXPECT_EQ(answer["flips"], json::array());
+    const json& step_us = answer["steps"][0]["step_us"];
+    EXPECT_GT(step_us["baseline"], 0.0);
+    EXPECT_EQ(step_us["candidate"], step_us["baseline"]);
+  }
+}
+
 // PyTorch's own formula, once with the change in a checkout and once as a cost function of a stack
 // of shardlab's own: the same decisions at the same prices.
 TEST_F(LiveComparison, AnOverlayThatChangesAPriceFlipsWhatTheSameCostFunctionFlips) {

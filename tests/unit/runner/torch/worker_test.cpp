@@ -8,6 +8,8 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <memory>
+#include <thread>
 
 #include "costmodel/base/error.h"
 #include "tests/support/process.h"
@@ -78,6 +80,27 @@ TEST_F(Worker, IsGoneWhenItsOwnerIs) {
     EXPECT_EQ(kill(pid, 0), 0);
   }
   EXPECT_NE(kill(pid, 0), 0);
+}
+
+// What PyTorch's worker does so that it does not outlive its parent: Linux kills it when the thread
+// that started it ends.
+constexpr const char* kDieWithTheStartingThread = R"py(
+import ctypes
+ctypes.CDLL(None).prctl(1, int(signal.SIGKILL), 0, 0, 0)
+)py";
+
+TEST_F(Worker, OutlivesTheThreadThatMadeIt) {
+  std::unique_ptr<TorchWorker> worker;
+  const TorchLaunch described = launch(std::string(kDieWithTheStartingThread) + kStart + R"py(
+os.close(2)
+for request in requests():
+    say(id=request["id"], ok={})
+)py");
+  std::thread([&] { worker = std::make_unique<TorchWorker>(described); }).join();
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  int answers = 0;
+  worker->ask({{"do", "rows"}}, 1, [&](std::size_t, const nlohmann::json&) { ++answers; });
+  EXPECT_EQ(answers, 1);
 }
 
 TEST_F(Worker, ThatEndsIsNamedWithItsLastLines) {
