@@ -235,6 +235,14 @@ def test_strided_shards_of_views_have_another_price(plain):
     assert encoded["chosen"]["outputs"] == ["_S(0,2)"]
 
 
+def test_a_mask_partial_of_no_embedding_is_read_and_written(plain):
+    """shardlab writes MP without arguments, and MP(0,1000) where it knows the embedding."""
+    priced = plain.oks("prices", transitions=[transition("MP", "R"), transition("MP(0,1000)", "R")])
+    assert priced[0] == priced[1] and priced[0]["us"] > 0
+    question = {"mesh": "2x4", "devices_per_host": 8, "tensor": "f32[16,32]", "from": "MPR", "to": "RR"}
+    assert plain.oks("plans", questions=[question])[0]["steps"] == [[0, "MP", "R", [16, 32]]]
+
+
 def test_prices_of_transitions(plain):
     answers = plain.oks("prices", transitions=[
         transition(), transition("S(0)", "P(sum)"), transition("R", "S(1)"),

@@ -8,7 +8,7 @@ from collections import Counter, OrderedDict
 from . import overlay
 from .calls import item_fields
 from .errors import CostError, PriceError, RequestError
-from .texts import PLACEMENT, mesh_of, placement_text
+from .texts import PLACEMENT, PLACEMENT_FORMS, mesh_of, placement_text
 
 MOST_TOPOLOGIES = 256
 MOST_PLACEMENTS = 10_000
@@ -206,8 +206,7 @@ class Prices:
         if text not in self.placements:
             found = PLACEMENT.fullmatch(text) if isinstance(text, str) else None
             if not found or found["order"]:
-                raise RequestError(f"{text!r} is no placement. A placement is R, S(0), _S(0,2), P(sum), MP(0,1000) or "
-                                   "NP(2).")
+                raise RequestError(f"{text!r} is no placement. A placement is {PLACEMENT_FORMS}.")
             if len(self.placements) >= MOST_PLACEMENTS:
                 self.placements.clear()
             self.placements[text] = self.session.placement(found)

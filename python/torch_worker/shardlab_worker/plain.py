@@ -70,7 +70,7 @@ class Partial(Placement):
 
 
 class _MaskPartial(Partial):
-    def __init__(self, offset_shape, offset_dim):
+    def __init__(self, offset_shape=None, offset_dim=0):
         super().__init__("sum")
         self.offset_shape, self.offset_dim = offset_shape, offset_dim
 
@@ -107,6 +107,8 @@ def placement_of(found):
     if found["mask_dim"]:
         dim = int(found["mask_dim"])
         return _MaskPartial((1,) * dim + (int(found["mask_extent"]),), dim)
+    if found["mask"]:
+        return _MaskPartial()
     if found["norm"]:
         return _NormPartial(float(found["norm"]))
     return Partial(found["op"] or "sum")

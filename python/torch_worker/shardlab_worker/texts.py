@@ -15,9 +15,10 @@ DTYPES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat1
           "f8e8m0fnu": "float8_e8m0fnu"}
 ABBREVIATIONS = {name: abbreviation for abbreviation, name in DTYPES.items()}
 TENSOR = re.compile(r"([a-z][a-z0-9]*)\[([0-9, ]*)\]")
+PLACEMENT_FORMS = "R, S(0), _S(0,2), P(sum), MP, MP(0,1000) or NP(2)"
 PLACEMENT = re.compile(r"[ ,]*(?:(?P<R>R)"
                        r"|(?:_S\((?P<strided>\d+),\s*(?P<factor>\d+)\)|S\((?P<dim>\d+)\))(?:\[(?P<order>\d+)\])?"
-                       r"|MP\((?P<mask_dim>\d+),\s*(?P<mask_extent>\d+)\)|NP\((?P<norm>[-+.0-9a-z]+)\)"
+                       r"|(?P<mask>MP)(?:\((?P<mask_dim>\d+),\s*(?P<mask_extent>\d+)\))?|NP\((?P<norm>[-+.0-9a-z]+)\)"
                        r"|P(?:\((?P<op>[a-z]+)\))?)[ ,]*")
 
 
@@ -83,6 +84,8 @@ def placement_of(types, found):
         import torch
 
         return types._MaskPartial(offset_shape=torch.Size([1] * dim + [extent]), offset_dim=dim)
+    if found["mask"]:
+        return types._MaskPartial()
     if found["norm"]:
         from torch.distributed.tensor._ops._math_ops import _NormPartial
 
@@ -97,8 +100,8 @@ def placements_of(text, types, mesh_dims):
     while at < len(text):
         found = PLACEMENT.match(text, at)
         if not found:
-            raise RequestError(f"The layout {text!r} cannot be read at position {at}. A placement is R, S(0), _S(0,2), "
-                               "P(sum), MP(0,1000) or NP(2).")
+            raise RequestError(f"The layout {text!r} cannot be read at position {at}. A placement is "
+                               f"{PLACEMENT_FORMS}.")
         if found["order"]:
             ranked.setdefault(int(found["dim"] or found["strided"]), {})[len(placements)] = int(found["order"])
             own |= found["strided"] is not None
@@ -129,7 +132,7 @@ def tensor_text(shape, dtype):
 
 
 def placement_text(placement):
-    """R, S(0), _S(0,2), P(sum), MP(0,1000), NP(2); `?0` for a shard whose kind is still open; `-` for None."""
+    """A placement as in PLACEMENT_FORMS; `?0` for a shard whose kind is still open; `-` for None."""
     if placement is None:
         return "-"
     name = type(placement).__name__
@@ -143,6 +146,8 @@ def placement_text(placement):
         return f"P({placement.reduce_op})"
     if name == "_ShardingPlaceholder":
         return f"?{placement.dim}"
+    if name == "_MaskPartial" and placement.offset_shape is None:
+        return "MP"
     if name == "_MaskPartial":
         return f"MP({placement.offset_dim},{int(placement.offset_shape[placement.offset_dim])})"
     if name == "_NormPartial":
