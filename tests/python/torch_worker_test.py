@@ -366,6 +366,28 @@ def test_an_overlay_makes_all_reduce_dearer(plain, starting, tmp_path):
     assert not list(folder.rglob("__pycache__")), "the user's checkout is left as it was"
 
 
+def test_the_mesh_is_one_of_gpus(plain, starting, tmp_path):
+    def of_gpus(text):
+        return text.replace("base_bw = 87.7", 'base_bw = {"cuda": 400.0}.get(mesh.device_type, 87.7)')
+
+    worker = starting(overlay=str(checkout(tmp_path, change=of_gpus)))
+    latency = 6.6 + 3 * 0.6
+    before, after = (one.oks("prices", transitions=[transition()])[0]["us"] - latency for one in (plain, worker))
+    assert after == pytest.approx(before * 87.7 / 400.0, rel=1e-9)
+    plan = {"mesh": "2x4", "devices_per_host": 8, "tensor": "f32[16,32]", "from": "RS(0)", "to": "RR"}
+    assert worker.oks("plans", questions=[plan])[0]["us"] < plain.oks("plans", questions=[plan])[0]["us"]
+
+
+def test_shapes_need_no_gpu(plain):
+    """Fake tensors of these operators ask the driver of a GPU where the mesh is one of GPUs."""
+    norm = {"op": "aten._batch_norm_with_update.default", "mesh": "2", "args": [0.1, 1e-05],
+            "inputs": ["f32[5,6,8] R", "f32[6] R", "f32[6] R", "f32[6] R", "f32[6] R"]}
+    pairs = ["[f32[2] R]"] * 5
+    adam = {"op": "aten._fused_adam.tensor_lr", "mesh": "2", "args": [0.9, 0.99, 0.0, 1e-08, True, False],
+            "inputs": [*pairs, "[f32[] R]", "f32[] R", "none", "none"]}
+    assert not any("error" in answer for answer in plain.oks("decisions", questions=[norm, adam]))
+
+
 def test_a_patch_replaces_a_function_and_may_print(plain, starting, tmp_path):
     patch = tmp_path / "patch.py"
     patch.write_text("""

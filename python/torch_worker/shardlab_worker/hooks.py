@@ -106,9 +106,10 @@ class Hooks:
 
         def listening(op_schema, *others, **named):
             if op_schema is not self.schema or detect_fake_mode() is not None:
-                return old(op_schema, *others, **named)
+                with self.session.shapes_on_cpu():
+                    return old(op_schema, *others, **named)
             if self.call not in self.shapes:
-                with self.session.fake_mode():
+                with self.session.fake_mode(), self.session.shapes_on_cpu():
                     found = old(op_schema, *others, **named)
                 if len(self.shapes) >= MOST_SHAPES:
                     self.shapes.clear()

@@ -1,5 +1,6 @@
 """PyTorch as the worker holds it: imported once, on a fake process group, with what the user brought applied."""
 
+import contextlib
 import gc
 import logging
 import math
@@ -12,6 +13,7 @@ from .errors import ReleaseError, RequestError, UserFiles
 from .texts import placement_of
 
 FIRST_RELEASE = (2, 13)
+DEVICE_TYPE = "cuda"  # of all meshes, since prices are asked of GPUs; the fake process group needs none
 NAMES = "torch.distributed.tensor"
 FAKE_MODE_USES = 5000  # calls after which a new mode forgets what the old one remembers
 TIDY_EVERY = 2000  # answers after which all caches are emptied
@@ -157,8 +159,18 @@ class Session:
         if dist.is_initialized():
             dist.destroy_process_group()
         dist.init_process_group("fake", rank=rank, world_size=math.prod(shape), store=FakeStore())
-        self.mesh = init_device_mesh("cpu", tuple(shape), mesh_dim_names=names)
+        self.mesh = init_device_mesh(DEVICE_TYPE, tuple(shape), mesh_dim_names=names)
         self.world = world
+
+    @contextlib.contextmanager
+    def shapes_on_cpu(self):
+        """While PyTorch finds the shapes of outputs, the mesh says that it is one of CPUs: fake tensors of a few
+        operators (batch norms, fused optimizers, scaled products) ask the driver of a GPU on a mesh of GPUs."""
+        self.mesh._device_type = "cpu"
+        try:
+            yield
+        finally:
+            self.mesh._device_type = DEVICE_TYPE
 
     def placement(self, found):
         """A placement from a match of texts.PLACEMENT."""
