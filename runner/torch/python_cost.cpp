@@ -75,13 +75,10 @@ class PythonTransitions final : public TransitionFunction {
 
   [[nodiscard]] std::shared_ptr<const OnMesh> on(const DeviceMesh& mesh,
                                                  std::int64_t domain_devices) const override {
-    std::string sizes;  // names of mesh dims decide no price
-    for (int m = 0; m < mesh.ndim(); ++m) {
-      sizes += (m == 0 ? "" : "x") + std::to_string(mesh.size(m));
-    }
+    const std::string text = mesh.text();  // with the names of mesh dims, which may have prices
     const std::lock_guard lock(mutex_);
-    auto& known = meshes_[{sizes, domain_devices}];
-    if (!known) known = std::make_shared<PricesOnMesh>(ask_, text_, sizes, domain_devices);
+    auto& known = meshes_[{text, domain_devices}];
+    if (!known) known = std::make_shared<PricesOnMesh>(ask_, text_, text, domain_devices);
     return known;
   }
 

@@ -400,6 +400,37 @@ redistribute._gen_transform_infos_non_cached = planned
   }
 }
 
+// A patch gives one mesh dim another bandwidth, by its name.
+TEST_F(LiveTorch, PricesMeshDimsByTheirNames) {
+  folder_.write("named.py", R"py(
+from torch.distributed.tensor import _collective_utils as utils
+own = utils.MeshTopoInfo.build_from_mesh
+
+def build_from_mesh(mesh):
+    topology = own(mesh)
+    for dim, name in enumerate(mesh.mesh_dim_names or ()):
+        if name == "tp":
+            topology.mesh_dim_bandwidth[dim] *= 4
+    return topology
+
+utils.MeshTopoInfo.build_from_mesh = staticmethod(build_from_mesh)
+)py");
+  const auto price_us = [&](const std::string& mesh, const std::string& stack) {
+    const ProcessResult result =
+        run_shardlab({"plan", "--mesh", mesh, "--tensor", "bf16[8192,4096]", "--from", "RS(0)",
+                      "--to", "RR", "--format", "json", "--stack", stack},
+                     folder_.path());
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.exit_code == 0 ? json::parse(result.out)["price_us"].get<double>() : 0.0;
+  };
+  const std::string patched = stack_ + "+patch=named.py";
+  const double before = price_us("dp=2,tp=4", stack_);
+  constexpr double kLatencyUs = 6.6 + 3 * 0.6;
+  EXPECT_NEAR(price_us("dp=2,tp=4", patched), kLatencyUs + (before - kLatencyUs) / 4, 1e-6);
+  EXPECT_EQ(price_us("dp=2,cp=4", patched), before);
+  EXPECT_EQ(price_us("2x4", patched), before);
+}
+
 // PyTorch's plans do not say which steps it merges when it runs them, so that a patch of that
 // function leaves no answer where there is something to merge.
 TEST_F(LiveTorch, RefusesToMergeStepsWhereAPatchMergesOthers) {

@@ -216,7 +216,7 @@ class Prices:
         """PyTorch's MeshTopoInfo of a mesh. It stays valid when the worker enters another world."""
         key = (mesh, devices_per_host)
         if key not in self.topologies:
-            self.topologies[key] = self.session.topology(mesh_of(mesh)[0], devices_per_host)
+            self.topologies[key] = self.session.topology(*mesh_of(mesh), devices_per_host)
             if len(self.topologies) > MOST_TOPOLOGIES:
                 self.topologies.popitem(last=False)
         return self.topologies[key]

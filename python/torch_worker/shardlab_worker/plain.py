@@ -157,7 +157,8 @@ class PlainSession:
     def placement(self, found):
         return placement_of(found)
 
-    def topology(self, shape, devices_per_host):
+    def topology(self, shape, names, devices_per_host):
+        """The topology of a mesh. As here, no release of PyTorch prices a mesh dim by its name."""
         key = (shape, devices_per_host)
         if key not in self.topologies:
             if len(self.topologies) >= MOST_KEPT:

@@ -176,9 +176,9 @@ class Session:
         """A placement from a match of texts.PLACEMENT."""
         return placement_of(self.types, found)
 
-    def topology(self, shape, devices_per_host):
+    def topology(self, shape, names, devices_per_host):
         """PyTorch's MeshTopoInfo of a mesh. It stays valid when the worker enters another world."""
-        self.enter(shape, devices_per_host)
+        self.enter(shape, devices_per_host, names)
         topology = self.collectives.MeshTopoInfo.build_from_mesh(self.mesh)
         topology.shardlab_devices_per_host = devices_per_host
         return topology
