@@ -1,5 +1,7 @@
 #include "runner/torch/live_stack.h"
 
+#include <algorithm>
+#include <array>
 #include <deque>
 #include <filesystem>
 #include <iostream>
@@ -112,17 +114,86 @@ std::unique_ptr<LiveStacks::Live> LiveStacks::start(const LiveStackName& name) c
 
 namespace {
 
-// A cost function stands in the place of the model of collectives, whose constants nobody reads.
-void expect_no_set_of_prices(const ConfigStore& store, const std::string& cost) {
-  for (const Override& change : store.overrides()) {
-    if (change.target != "stack" || change.keys.front() != "collective_model") continue;
-    throw InputError("--set " + change.text + ": changes no price, since the function " + cost +
-                     " prices the collectives; valid: other keys of the stack, or a constant in "
-                     "the function");
-  }
+// What --set may still change where PyTorch decides as a whole: what names the stack, what merges
+// the steps of PyTorch's plans, and what is priced of a training step beside its decisions.
+constexpr std::array<std::string_view, 7> kReadBesideDecisions = {
+    "name", "title", "source", "merge", "merge_rule", "merge_checks_all_gather", "step_terms"};
+
+// The keys that the model of collectives and the place of its prices have.
+bool is_of_prices(const std::string& key) {
+  return key == "collective_model" || key == "transitions";
+}
+
+// The --set stack.* that holds for this key alone.
+[[noreturn]] void refuse_set(const Override& change, const std::string& why,
+                             const std::string& valid) {
+  throw InputError("--set " + change.text + ": changes nothing, since " + why +
+                   "; valid: " + valid);
 }
 
 }  // namespace
+
+// Refuses changes of the stack that nobody would read: of prices where a function of Python's gives
+// them, of the rules where a live PyTorch has its own, and of nearly everything where it decides as
+// a whole.
+void LiveStacks::expect_sets_that_are_read(const Live& live, const ConfigStore& store) {
+  const bool is_pytorch = live.rules != nullptr;
+  const bool decides_all = is_pytorch && live.rules->decisions().takes_all();
+  for (const Override& change : store.overrides()) {
+    if (change.target != "stack") continue;
+    const std::string& key = change.keys.front();
+    if (live.name.cost && key == "collective_model") {
+      throw InputError("--set " + change.text + ": changes no price, since the function " +
+                       *live.name.cost +
+                       " prices the collectives; valid: other keys of the stack, or a constant in "
+                       "the function");
+    }
+    if (is_pytorch && key == "rules") {
+      refuse_set(change, live.name.text + " has the rules of its PyTorch",
+                 "a stack of shardlab's own, such as " + live.base);
+    }
+    if (decides_all && std::ranges::find(kReadBesideDecisions, key) == kReadBesideDecisions.end()) {
+      refuse_set(change,
+                 "the PyTorch of " + live.name.text + " decides as a whole: its " +
+                     live.changes.others.front() + " differs from that of " + live.base,
+                 "the change in that PyTorch, by +patch=FILE.py");
+    }
+    if (is_pytorch && !live.changes.prices.empty() && is_of_prices(key)) {
+      refuse_set(change,
+                 "the PyTorch of " + live.name.text + " gives the prices: its " +
+                     live.changes.prices.front() + " differs from that of " + live.base,
+                 "other keys of the stack, or the change in that PyTorch, by +patch=FILE.py");
+    }
+  }
+}
+
+// The stack of a live PyTorch or of a cost function, with what --set changes of it.
+Stack LiveStacks::made_of(const Live& live, const ConfigStore& store) {
+  const LiveStackName& name = live.name;
+  Stack stack = store.stack(live.base);
+  stack.name = name.text;
+  if (name.cost) stack.cost_function = *name.cost;
+  const bool prices_collectives =
+      live.rules == nullptr && live.worker->hello().value("cost_parameters", 0) == 3;
+  if (prices_collectives) {
+    stack.collective_model =
+        choose_function(python_collectives(price_asker(live.worker), *name.cost));
+  } else if (live.rules == nullptr || !live.changes.prices.empty()) {
+    stack.redistribution.semantics =
+        priced_by(stack.redistribution.semantics,
+                  python_transitions(price_asker(live.worker), name.cost.value_or(name.text)));
+  }
+  if (live.rules == nullptr) {
+    stack.title += ", with the prices of " + *name.cost;
+    stack.source = "the function " + *name.cost + ", otherwise " + live.base;
+    return stack;
+  }
+  stack.title = "a live " + live.rules->text();
+  stack.source = live.rules->text();
+  stack.rules = Rules(live.rules, nearest_release(live.worker->hello().value("torch", "")).release);
+  stack.decisions = std::shared_ptr<DecisionSource>(live.rules, &live.rules->decisions());
+  return stack;
+}
 
 std::optional<Stack> LiveStacks::stack(const std::string& name, const ConfigStore& store) {
   if (session_.callers_stacks != nullptr) {
@@ -136,34 +207,14 @@ std::optional<Stack> LiveStacks::stack(const std::string& name, const ConfigStor
     recorded_[name] = std::move(recorded->provenance);
     return std::move(recorded->stack);
   }
-  if (parsed->cost) expect_no_set_of_prices(store, *parsed->cost);
   const std::lock_guard lock(lock_);
   std::unique_ptr<Live>& live = live_[name];
   if (!live) live = start(*parsed);
-  Stack stack = store.stack(live->base);
-  stack.name = name;
-  if (parsed->cost) stack.cost_function = *parsed->cost;
-  const bool prices_collectives =
-      live->rules == nullptr && live->worker->hello().value("cost_parameters", 0) == 3;
-  if (prices_collectives) {
-    stack.collective_model =
-        choose_function(python_collectives(price_asker(live->worker), *parsed->cost));
-  } else if (live->rules == nullptr || !live->changes.prices.empty()) {
-    stack.redistribution.semantics =
-        priced_by(stack.redistribution.semantics,
-                  python_transitions(price_asker(live->worker), parsed->cost.value_or(name)));
+  expect_sets_that_are_read(*live, store);
+  if (live->rules != nullptr && !live->as_written) {
+    live->as_written = made_of(*live, store.with_stacks_as_written());
   }
-  if (live->rules == nullptr) {
-    stack.title += ", with the prices of " + *parsed->cost;
-    stack.source = "the function " + *parsed->cost + ", otherwise " + live->base;
-    return stack;
-  }
-  stack.title = "a live " + live->rules->text();
-  stack.source = live->rules->text();
-  stack.rules =
-      Rules(live->rules, nearest_release(live->worker->hello().value("torch", "")).release);
-  stack.decisions = std::shared_ptr<DecisionSource>(live->rules, &live->rules->decisions());
-  return stack;
+  return made_of(*live, store);
 }
 
 void LiveStacks::prepare(const Stack& stack, std::span<const Question* const> questions,
@@ -172,17 +223,16 @@ void LiveStacks::prepare(const Stack& stack, std::span<const Question* const> qu
   for (auto& [name, live] : live_) {
     if (live->rules == nullptr || live->rules.get() != stack.rules.source()) continue;
     if (!live->rules->decisions().takes_all()) prepare_rules(*live->rules, questions);
-    if (!live->verified) check_a_sample(*live, stack, questions, topology);
+    if (!live->verified) check_a_sample(*live, questions, topology);
     ask_decisions(*live, questions, topology);
   }
 }
 
-// Checks the stack against whole decisions once in a run. What differs is printed, and left to
-// PyTorch from here on.
-void LiveStacks::check_a_sample(Live& live, const Stack& stack,
-                                std::span<const Question* const> questions,
+// Checks the stack, without what --set changes of it, against whole decisions once in a run. What
+// differs is printed, and left to PyTorch from here on.
+void LiveStacks::check_a_sample(Live& live, std::span<const Question* const> questions,
                                 const Topology& topology) const {
-  live.verified = check_sample(stack, *live.rules, questions, topology,
+  live.verified = check_sample(*live.as_written, *live.rules, questions, topology,
                                {.count = session_.verify, .seed = session_.seed});
   for (const Difference& each : live.verified->different) {
     const bool is_plan = each.op.empty();

@@ -38,7 +38,8 @@ class LiveStacks final : public StackSource {
   explicit LiveStacks(const Session& session) : session_(session) {}
 
   // The stack that Python code or a file of recorded choices answers; nothing if the name means
-  // neither. Throws InputError for a name with a mistake, and EnvironmentError when Python can't be
+  // neither. Throws InputError for a name with a mistake and for a --set stack.* that nobody would
+  // read, since Python decides or prices in its place, and EnvironmentError when Python can't be
   // asked.
   [[nodiscard]] std::optional<Stack> stack(const std::string& name,
                                            const ConfigStore& store) override;
@@ -55,13 +56,16 @@ class LiveStacks final : public StackSource {
     std::shared_ptr<TorchWorker> worker;
     std::shared_ptr<TorchRules> rules;  // null where PyTorch gives prices alone
     MachineryChanges changes;
-    std::string base;  // the stack of shardlab's own that it starts from
+    std::string base;                 // the stack of shardlab's own that it starts from
+    std::optional<Stack> as_written;  // without what --set changes; empty where `rules` is null
     std::optional<SampleCheck> verified;
   };
 
   [[nodiscard]] std::unique_ptr<Live> start(const LiveStackName& name) const;
   [[nodiscard]] nlohmann::json describe(const Live& live) const;
-  void check_a_sample(Live& live, const Stack& stack, std::span<const Question* const> questions,
+  static void expect_sets_that_are_read(const Live& live, const ConfigStore& store);
+  [[nodiscard]] static Stack made_of(const Live& live, const ConfigStore& store);
+  void check_a_sample(Live& live, std::span<const Question* const> questions,
                       const Topology& topology) const;
   void ask_decisions(Live& live, std::span<const Question* const> questions,
                      const Topology& topology) const;

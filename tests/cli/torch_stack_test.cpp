@@ -400,6 +400,53 @@ redistribute._gen_transform_infos_non_cached = planned
   }
 }
 
+// Where Python decides or prices, a change of the stack that nobody reads is refused.
+TEST_F(LiveTorch, RefusesASetThatNobodyReads) {
+  folder_.write("planner.py",
+                "import torch.distributed.tensor._redistribute as redistribute\n"
+                "redistribute._FORCE_MIN_COST_REDISTRIBUTION_PLAN = True\n");
+  folder_.write("price.py", R"py(
+from torch.distributed.tensor import _collective_utils as utils
+own = utils.allreduce_cost
+utils.allreduce_cost = lambda *arguments: 2 * own(*arguments)
+)py");
+  const auto refusal = [&](const std::string& patch, const std::string& set) {
+    const ProcessResult result =
+        run_shardlab(select(stack_ + patch, {"--set", "stack." + set}), folder_.path());
+    EXPECT_EQ(result.exit_code, 2) << set;
+    EXPECT_EQ(result.out, "");
+    return result.err;
+  };
+  const std::string whole = refusal("+patch=planner.py", "planner=greedy");
+  EXPECT_TRUE(
+      whole.starts_with("shardlab: --set stack.planner=greedy: changes nothing, since the "
+                        "PyTorch of torch:"))
+      << whole;
+  EXPECT_TRUE(whole.ends_with(
+      "planner.py decides as a whole: its _redistribute._FORCE_MIN_COST_REDISTRIBUTION_PLAN "
+      "differs from that of dtensor-2.13; valid: the change in that PyTorch, by +patch=FILE.py\n"))
+      << whole;
+  EXPECT_NE(refusal("+patch=planner.py", "transition_us=3").find("decides as a whole"),
+            std::string::npos);
+  EXPECT_NE(refusal("+patch=price.py", "collective_model=alpha_beta").find("gives the prices"),
+            std::string::npos);
+  EXPECT_NE(refusal("", "rules=shardlab").find("has the rules of its PyTorch"), std::string::npos);
+}
+
+// The sample is asked of the stack without --set, which would otherwise be what differs.
+TEST_F(LiveTorch, FollowsASetOfWhatShardlabDecides) {
+  const ProcessResult result =
+      run_shardlab({"select", "--op", "aten.mm.default", "--mesh", "2x2", "--inputs",
+                    "f32[16,16] RS(0)", "f32[16,16] RS(0)", "--format", "json", "--stack", stack_,
+                    "--set", "stack.policy=lexicographic", "--set", "stack.transition_us=1000"},
+                   folder_.path());
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.err, "");
+  const json answer = json::parse(result.out);
+  EXPECT_EQ(answer["provenance"]["torch"]["verified"]["different"], json::array());
+  EXPECT_GT(answer["selected"]["total_us"], 1000.0);
+}
+
 // A patch gives one mesh dim another bandwidth, by its name.
 TEST_F(LiveTorch, PricesMeshDimsByTheirNames) {
   folder_.write("named.py", R"py(
