@@ -469,7 +469,10 @@ CaseReport Case::run(const CaseSources& sources, const std::optional<std::string
     for (const auto& [release, expected] : releases_->expected) {
       report.releases.push_back(stack_verdict(*releases_, release, expected, bench));
     }
-    if (stack) {
+    const bool is_told = stack && std::ranges::any_of(report.releases, [&](const auto& release) {
+                           return release.stack == *stack;
+                         });
+    if (stack && !is_told) {
       report.releases.push_back(
           stack_verdict(*releases_, {*stack, {"--stack", ""}}, std::nullopt, bench));
     }

@@ -804,6 +804,14 @@ TEST(Case, GivesAVerdictOnTheStackOfTheCallerToo) {
   EXPECT_FALSE(report.releases[1].expected);
 }
 
+TEST(Case, GivesOneVerdictOnAReleaseThatTheCallerNamesToo) {
+  const json document = case_with_releases(R"j({"fault": [], "dtensor-v3": "mended"})j");
+  const CaseReport report = parse_case(document).run(shipped_sources(), "dtensor-v3");
+  ASSERT_EQ(report.releases.size(), 1U);
+  EXPECT_EQ(report.releases[0].stack, "dtensor-v3");
+  EXPECT_TRUE(report.releases[0].expected);
+}
+
 TEST(Case, SeveralStacksAreSeveralComparisons) {
   const CaseReport report = report_of(
       R"j([{"plan": {"from": "S(0)", "to": "R", "stack": ["dtensor-v3",
