@@ -215,6 +215,16 @@ def test_a_call_that_pytorch_refuses_late_keeps_its_elements(plain):
         assert do == "candidates" or "list[TensorMeta]" in answer["refused"]
 
 
+def test_none_is_an_empty_list_where_pytorch_takes_a_list(plain):
+    """An optimizer without AMSGrad has no maxima; its schema takes an empty list of them, and no None."""
+    lists = ["[f32[8] S(0); f32[8] S(0)]"] * 4
+    question = {"op": "aten._fused_adamw_.default", "mesh": "2", "args": [0.001, 0.9, 0.95, 0.1, 1e-8, False, False],
+                "inputs": [*lists, "none", "[f32[] R; f32[] R]"]}
+    answer = plain.oks("decisions", questions=[question])[0]
+    assert [child["total_us"] for child in answer["children"]] == [0.0, 0.0]
+    assert "refused" not in answer
+
+
 def test_shard_orders_and_strided_shards_are_read(plain):
     def ordered(layout):
         return {"op": "aten.neg.default", "mesh": "2x2", "inputs": [f"f32[8,8] {layout}"], "args": []}

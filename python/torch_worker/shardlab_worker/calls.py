@@ -64,6 +64,8 @@ class Operators:
                 value = inputs.pop(0)
                 if type(value) is list and not parameter.is_list:
                     raise RequestError(f"{overload} takes one tensor as `{parameter.name}`, not a list of them.")
+                if value is None and parameter.is_list and not parameter.may_be_none:
+                    value = []  # such as the state that an optimizer does not have
                 if parameter.is_list and value is not None and type(value) is not list:
                     raise RequestError(f"{overload} takes a list of tensors as `{parameter.name}`: [f32[8]; f32[8]].")
             elif args and not (parameter.is_tensor and (parameter.has_default or parameter.may_be_none)):
