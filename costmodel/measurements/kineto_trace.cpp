@@ -330,8 +330,12 @@ CollectiveTrace read_kineto_trace(const json& value, const JsonPlace& place) {
         !name->is_string() || *phase != "X") {
       continue;
     }
-    const bool is_nccl = *category == "kernel" && json_member(*args, "Collective name") != nullptr;
     const std::string& named = name->get_ref<const std::string&>();
+    const bool is_kernel = *category == "kernel";
+    const bool is_nccl = is_kernel && json_member(*args, "Collective name") != nullptr;
+    if (is_kernel && !is_nccl && named.starts_with("nccl")) {
+      reader.leave_out("the trace does not have the \"Collective name\" of a kernel of NCCL");
+    }
     if (!is_nccl && !(*category == "user_annotation" && named.starts_with(kGloo))) continue;
     const JsonPlace event_place = events_place.at(i);
     std::optional<TracedCall> call =

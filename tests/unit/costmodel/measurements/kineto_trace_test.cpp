@@ -51,6 +51,21 @@ std::string error_of(const json& trace, const SourceHints& hints = {}) {
   return "";
 }
 
+// As older releases of PyTorch write them.
+TEST(KinetoTrace, KernelsOfNcclWithoutTheNameOfACollectiveAreCounted) {
+  json unnamed = nccl_event("SendRecv", 1024, 4096, 10, 1);
+  unnamed["args"] = {{"stream", 20}};
+  const json named = nccl_event("allreduce", 4096, 4096, 12, 3);
+  EXPECT_EQ(
+      error_of(nccl_trace(0, {unnamed, unnamed})),
+      "t.json: found no collective with a time: 2 calls are left out: the trace does not have "
+      "the \"Collective name\" of a kernel of NCCL");
+  const std::vector<CollectiveTrace> run = {read(nccl_trace(0, {unnamed, named}))};
+  EXPECT_THAT(sets_of_traces(run, {}).front().warnings,
+              testing::Contains("1 call is left out: the trace does not have the \"Collective "
+                                "name\" of a kernel of NCCL"));
+}
+
 TEST(KinetoTrace, BytesAreTheLargerOfARanksTwoBuffers) {
   const CollectiveTrace trace = read(nccl_trace(
       0, {nccl_event("_allgather_base", 1024, 4096, 10, 1),
