@@ -157,6 +157,9 @@ bool is_topology_of(const Topology& topology, std::string_view gpu) {
 }
 
 std::string stand_in_warning(std::string_view gpu, std::string_view topology) {
+  if (gpu.empty()) {
+    return "the measurements do not name their GPU; " + std::string(topology) + " is used";
+  }
   return "no topology of the GPU \"" + std::string(gpu) + "\" is shipped; " +
          std::string(topology) + " is used instead";
 }

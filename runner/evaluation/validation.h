@@ -115,7 +115,7 @@ struct TopologyChoice {
 // A shipped topology with so many devices in a host and with what a text states of its network.
 [[nodiscard]] Topology topology_on(const ConfigStore& store, const std::string& name,
                                    std::int64_t devices_per_host, const StatedNetwork& network);
-// Says that a GPU is priced on the topology of another one.
+// Says that a GPU, or one that a file does not name (""), is priced on the topology of another one.
 [[nodiscard]] std::string stand_in_warning(std::string_view gpu, std::string_view topology);
 // The shipped topology for a GPU's name, or that of the most similar GPU; "" if there is neither.
 [[nodiscard]] std::string_view topology_of_gpu(std::string_view gpu);

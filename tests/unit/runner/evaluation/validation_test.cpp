@@ -135,6 +135,8 @@ TEST(Validation, ASetDecidesTheDevicesOfAHost) {
   const TopologyChoice v100 = topology_for(store, "", set_of("V100", 2, 16));
   EXPECT_EQ(v100.topology.name(), "h100");
   EXPECT_EQ(v100.warning, "no topology of the GPU \"V100\" is shipped; h100 is used instead");
+  EXPECT_EQ(topology_for(store, "", set_of("", 2, 16)).warning,
+            "the measurements do not name their GPU; h100 is used");
   const TopologyChoice named = topology_for(store, "b200", set_of("V100", 2, 16));
   EXPECT_EQ(named.topology.name(), "b200");
   EXPECT_EQ(named.warning, "");
