@@ -54,12 +54,12 @@ void note_judged_settings(std::string_view text, MeasurementSet& set);
 [[nodiscard]] std::string layout_text(const Devices& devices);
 
 // Fills in the set's ranks, hosts, gpus_per_host and gpus_per_process, and the name of the GPU if
-// the set has none. A list of several kinds of GPUs makes the set unhealthy. The GPUs of a process are counted in the list of devices if nothing states
-// them. A list that leaves out ranks shows the number of hosts by the numbers of its devices, with
-// a warning, or not at all. Hints go before what was counted in the list of devices, and behind
-// what the file states; if they differ, the set gets a warning. How the calls were launched goes to
-// its settings and warnings. If these figures can't be determined, calls `fail` with a message;
-// `fail` must throw.
+// the set has none. A list of several kinds of GPUs makes the set unhealthy. The GPUs of a process
+// are counted in the list of devices if nothing states them. A list that leaves out ranks shows the
+// number of hosts by the numbers of its devices, with a warning, or not at all. Hints go before
+// what was counted in the list of devices, and behind what the file states; if they differ, the set
+// gets a warning. How the calls were launched goes to its settings and warnings. If these figures
+// can't be determined, calls `fail` with a message; `fail` must throw.
 void settle(const Run& run, const SourceHints& hints, MeasurementSet& set,
             const std::function<void(const std::string&)>& fail);
 

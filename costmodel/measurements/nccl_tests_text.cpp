@@ -312,7 +312,7 @@ class GpusOfProcess {
   std::int64_t count_ = 0;
 };
 
-// The program of nccl-tests that a line names: all_reduce for "mpirun ./build/all_reduce_perf -b 8".
+// The program of nccl-tests that a line names: all_reduce in "mpirun build/all_reduce_perf -b 8".
 struct Program {
   std::string name;
   std::size_t at = 0;       // where the last part of its path begins in the line

@@ -430,8 +430,8 @@ class NcclXml {
     gpus_.push_back(std::move(gpu));
   }
 
-  // Whether an interface that is no PCI device stands at another CPU of its host as well, which NCCL
-  // tells by its name.
+  // Whether an interface that is no PCI device stands at another CPU of its host as well. NCCL
+  // tells that by its name.
   bool is_listed_again(const XmlElement& element, const std::string& host, const Seat& seat) {
     const std::string* name = element.attribute("name");
     return seat.pci == nullptr && name != nullptr && !virtual_nets_.insert({host, *name}).second;

@@ -379,8 +379,8 @@ TEST(PopulationCalibration, TheModelIsWhatThePosteriorSays) {
   EXPECT_GT(smallest.high_95, smallest.value);
 }
 
-// The first call of a run is often slow. Prices never fall with the size, so the stack has the times
-// of the sizes behind it.
+// The first call of a run is often slow. Prices never fall with the size, so the stack has the
+// times of the sizes behind it.
 TEST(PopulationCalibration, ParametersAreWhatTheFittedModelSaysOfASlowFirstRow) {
   const std::vector<PopulationLog> logs = {log_of("a", 1.2), log_of("b", 1.5)};
   const PopulationFit fit(logs);
