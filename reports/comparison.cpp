@@ -31,8 +31,12 @@ Flip judge(const ComparisonRecord& record, std::size_t question, std::size_t sta
   Flip flip;
   flip.question = question;
   flip.stack = stack;
-  const bool baseline_runs = answer_of(record, question, 0).cannot_run.empty();
-  const bool candidate_runs = answer_of(record, question, stack).cannot_run.empty();
+  if (!answer_of(record, question, stack).computes_wrong.empty()) {
+    flip.verdict = Verdict::kWrong;
+    return flip;
+  }
+  const bool baseline_runs = answer_of(record, question, 0).is_usable();
+  const bool candidate_runs = answer_of(record, question, stack).is_usable();
   const std::optional<double>& before = answer_of(record, question, 0).reference_us;
   const std::optional<double>& after = answer_of(record, question, stack).reference_us;
   if (baseline_runs != candidate_runs && (baseline_runs ? before : after)) {
@@ -171,6 +175,10 @@ RegretSummary summarise_regret(const ComparisonRecord& record, std::size_t stack
       ++summary.cannot_run;
       continue;
     }
+    if (!answer.computes_wrong.empty()) {
+      ++summary.computes_wrong;
+      continue;
+    }
     if (!answer.reference_us) {
       ++summary.unpriced;
       continue;
@@ -279,6 +287,8 @@ std::string_view verdict_text(Verdict verdict) {
       return "equal";
     case Verdict::kUndecided:
       return "undecided";
+    case Verdict::kWrong:
+      return "wrong";
   }
   SHARDLAB_CHECK(false, "no such verdict: ", static_cast<int>(verdict));
   return {};
@@ -320,18 +330,34 @@ std::string undecided_reason(const ComparisonRecord& record, const Flip& flip) {
   return {};
 }
 
-std::string cannot_run_reason(const ComparisonRecord& record, const Flip& flip) {
+std::string unusable_reason(const ComparisonRecord& record, const Flip& flip) {
+  // A choice that computes something wrong is what its flip is about.
+  const StackAnswer& candidate = answer_of(record, flip.question, flip.stack);
+  if (!candidate.computes_wrong.empty()) {
+    return record.stacks[flip.stack] +
+           "'s choice computes something wrong: " + candidate.computes_wrong;
+  }
   for (const std::size_t stack : {std::size_t{0}, flip.stack}) {
-    const std::string& reason = answer_of(record, flip.question, stack).cannot_run;
-    if (!reason.empty()) return record.stacks[stack] + "'s choice cannot run: " + reason;
+    const StackAnswer& answer = answer_of(record, flip.question, stack);
+    if (!answer.cannot_run.empty()) {
+      return record.stacks[stack] + "'s choice cannot run: " + answer.cannot_run;
+    }
+    if (!answer.computes_wrong.empty()) {
+      return record.stacks[stack] + "'s choice computes something wrong: " + answer.computes_wrong;
+    }
   }
   return {};
+}
+
+std::span<const Verdict> shown_verdicts(const Comparison& comparison) {
+  const std::span<const Verdict> all(kVerdicts);
+  return comparison.has_wrong ? all : all.first(all.size() - 1);
 }
 
 std::optional<double> best_known_us(const RecordQuestion& question) {
   std::optional<double> best = question.best.us;
   for (const StackAnswer& answer : question.answers) {
-    if (!answer.reference_us || !answer.cannot_run.empty()) continue;
+    if (!answer.reference_us || !answer.is_usable()) continue;
     if (!best || *answer.reference_us < *best) best = answer.reference_us;
   }
   return best;
@@ -340,7 +366,7 @@ std::optional<double> best_known_us(const RecordQuestion& question) {
 std::optional<double> regret(const RecordQuestion& question, std::size_t stack) {
   const std::optional<double>& choice = question.answers[stack].reference_us;
   const std::optional<double> best = best_known_us(question);
-  if (!choice || !best || !question.answers[stack].cannot_run.empty()) return std::nullopt;
+  if (!choice || !best || !question.answers[stack].is_usable()) return std::nullopt;
   if (*choice <= *best) return 0.0;
   if (*best <= 0.0) return std::nullopt;
   return (*choice - *best) / *best;
@@ -362,7 +388,7 @@ std::vector<const PriceBasis*> bases_of(const RecordQuestion& question, std::siz
   std::optional<double> best_us = question.best.us;
   const std::optional<PriceBasis>* best = &question.best.basis;
   for (const StackAnswer& answer : question.answers) {
-    if (!answer.reference_us || !answer.cannot_run.empty()) continue;
+    if (!answer.reference_us || !answer.is_usable()) continue;
     if (best_us && *answer.reference_us >= *best_us) continue;
     best_us = answer.reference_us;
     best = &answer.basis;
@@ -410,6 +436,8 @@ Comparison compare(const ComparisonRecord& record, const ComparisonOptions& opti
   comparison.not_measured = tally.not_measured();
   set_deltas(record, comparison);
   std::sort(comparison.flips.begin(), comparison.flips.end(), reads_before);
+  comparison.has_wrong = std::ranges::any_of(
+      comparison.flips, [](const Flip& flip) { return flip.verdict == Verdict::kWrong; });
   comparison.is_weighted =
       std::any_of(record.questions.begin(), record.questions.end(),
                   [](const RecordQuestion& question) { return question.count != 1; });

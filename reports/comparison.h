@@ -13,6 +13,8 @@
 // A choice that cannot run, since no collective does one of its steps (PyTorch's executor refuses
 //   P(sum)->P(max), for one), is worse than any that runs, whatever the prices: a flip to one that
 //   runs is better, with no gain in microseconds. It has no regret, and is never the best.
+// A choice that computes something wrong, as a proof of its rows shows, is taken into no sum: a
+//   flip to it is `wrong`, neither better nor worse. It has no regret, and is never the best.
 // Regret of an answer: (its reference price - best) / best, a fraction that is never negative.
 //   Where best is 0, the regret of a choice that is free as well is 0; a choice that costs
 //   something has no ratio and counts as unbounded, with its microseconds.
@@ -47,6 +49,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -57,11 +60,11 @@
 
 namespace shardlab::reports {
 
-enum class Verdict { kBetter, kWorse, kEqual, kUndecided };
-inline constexpr std::array<Verdict, 4> kVerdicts = {Verdict::kBetter, Verdict::kWorse,
-                                                     Verdict::kEqual, Verdict::kUndecided};
+enum class Verdict { kBetter, kWorse, kEqual, kUndecided, kWrong };
+inline constexpr std::array<Verdict, 5> kVerdicts = {
+    Verdict::kBetter, Verdict::kWorse, Verdict::kEqual, Verdict::kUndecided, Verdict::kWrong};
 
-// "better", "worse", "equal", "undecided".
+// "better", "worse", "equal", "undecided", "wrong".
 [[nodiscard]] std::string_view verdict_text(Verdict verdict);
 
 // Bands of the size of a question's largest tensor: "<1MB", "1-64MB", ">=64MB". They are decimal,
@@ -85,13 +88,14 @@ struct Flip {
 [[nodiscard]] double gain_error_us(const ComparisonRecord& record, const Flip& flip);
 // Why the reference cannot judge an undecided flip; "" for the others.
 [[nodiscard]] std::string undecided_reason(const ComparisonRecord& record, const Flip& flip);
-// "dtensor-v0's choice cannot run: ..." where one of a flip's choices cannot; "" where both can.
-[[nodiscard]] std::string cannot_run_reason(const ComparisonRecord& record, const Flip& flip);
+// "dtensor-v0's choice cannot run: ..." or "... computes something wrong: ..." where that holds for
+// one of a flip's choices; "" where both can be taken.
+[[nodiscard]] std::string unusable_reason(const ComparisonRecord& record, const Flip& flip);
 
 struct FlipCounts {
   std::int64_t questions = 0;
   std::int64_t total = 0;
-  std::array<std::int64_t, 4> by_verdict{};  // indexed by Verdict
+  std::array<std::int64_t, kVerdicts.size()> by_verdict{};  // indexed by Verdict
   [[nodiscard]] std::int64_t operator[](Verdict verdict) const {
     return by_verdict[to_index(verdict)];
   }
@@ -134,9 +138,10 @@ struct RegretSummary {
   std::optional<double> weighted_mean;  // the mean weighted by the questions' counts
   std::int64_t unbounded = 0;  // answers that cost something although the best choice is free
   std::optional<double> unbounded_max_us;
-  std::int64_t impossible = 0;  // the stack itself has no price for its answer
-  std::int64_t cannot_run = 0;  // the stack has a price for it, and no collective does it
-  std::int64_t unpriced = 0;    // the stack has a price for its answer, the reference has none
+  std::int64_t impossible = 0;      // the stack itself has no price for its answer
+  std::int64_t cannot_run = 0;      // the stack has a price for it, and no collective does it
+  std::int64_t computes_wrong = 0;  // the stack has a price for it, and it computes something else
+  std::int64_t unpriced = 0;        // the stack has a price for its answer, the reference has none
 };
 
 struct TieSummary {
@@ -173,6 +178,7 @@ struct Comparison {
   std::vector<SuiteChange> suites;    // for each suite, a change for each candidate
   std::vector<SuiteChange> programs;  // the same for programs that suites were recorded from
   double min_share_percent = 0.0;     // see is_hidden
+  bool has_wrong = false;             // some flip takes a choice that computes something wrong
   bool is_weighted = false;           // some question counts more than once
   bool tells_basis = false;           // the record says of some priced decision what it rests on
   std::vector<NotMeasured> not_measured;  // by decisions, falling; then by name
@@ -204,6 +210,9 @@ struct ComparisonOptions {
 
 [[nodiscard]] Comparison compare(const ComparisonRecord& record,
                                  const ComparisonOptions& options = {});
+
+// The verdicts that have a column of their own: kWrong only where some flip has it.
+[[nodiscard]] std::span<const Verdict> shown_verdicts(const Comparison& comparison);
 
 // Whether the flip is hidden because it saves or loses too little. A flip without a share is shown,
 // since nobody knows how little that is.

@@ -190,7 +190,7 @@ std::vector<OtherSteps> decisions_by_other_steps(const ComparisonRecord& record)
 bool is_timed(const RecordQuestion& question, std::size_t stack) {
   for (const std::size_t one : {std::size_t{0}, stack}) {
     const StackAnswer& answer = question.answers[one];
-    if (!answer.reference_us || !answer.cannot_run.empty()) return false;
+    if (!answer.reference_us || !answer.is_usable()) return false;
   }
   return true;
 }

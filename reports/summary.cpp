@@ -34,6 +34,9 @@ std::string verdict_predicate(Verdict verdict, bool is_one) {
       return is_one ? "is a regression" : "are regressions";
     case Verdict::kEqual:
       return is_one ? "costs as much as before" : "cost as much as before";
+    case Verdict::kWrong:
+      return is_one ? "takes a choice that computes something wrong"
+                    : "take a choice that computes something wrong";
     case Verdict::kUndecided:
       break;
   }
@@ -172,6 +175,9 @@ std::string one_candidate(const ComparisonRecord& record, const Comparison& comp
     if (count == 0) continue;
     text += "; " + counted(count, "choice", "choices") + " of " + code(stack->name) +
             " cannot run and " + (count == 1 ? "has" : "have") + " no regret";
+  }
+  if (baseline.regret.computes_wrong + candidate.regret.computes_wrong > 0) {
+    text += "; what computes something wrong has no regret";
   }
   if (comparison.tells_basis) text += "; " + basis_sentence(candidate.basis);
   return text + ".";

@@ -63,6 +63,9 @@ std::string why_not_timed(const ComparisonRecord& record, std::size_t stack) {
       const StackAnswer& answer = question.answers[one];
       if (!answer.reference_us) return answer.reference_impossible;
       if (!answer.cannot_run.empty()) return answer.cannot_run;
+      if (!answer.computes_wrong.empty()) {
+        return "it computes something wrong: " + answer.computes_wrong;
+      }
     }
   }
   return {};
@@ -79,8 +82,8 @@ std::string left_out_sentence(const Comparison& comparison, std::size_t stack) {
   }
   if (left_out == 0) return "";
   return " " + grouped(left_out) + " of " + grouped(questions) + " questions " +
-         (left_out == 1 ? "is" : "are") +
-         " left out of the times, because a choice has no price or cannot run.";
+         (left_out == 1 ? "is" : "are") + " left out of the times, because a choice has no price" +
+         (comparison.has_wrong ? ", cannot run or computes something wrong." : " or cannot run.");
 }
 
 // ": its choices take 206.5 us less than the 9.876 ms that they took before".

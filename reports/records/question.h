@@ -60,6 +60,7 @@ struct StackAnswer {
   // Half the width of the 95 % interval of the difference from the first stack's reference_us.
   std::optional<double> reference_gain_error_us = {};
   std::string cannot_run;
+  std::string computes_wrong = {};  // strategies/proof/choice_proof.h; "" if it is not known to
   std::string replicas_may_differ = {};  // after which step of which plan; "" if not, or not asked
   std::optional<PriceBasis> basis;
   // The collectives that bring the inputs into the layouts of the choice. Empty if the reference
@@ -70,6 +71,8 @@ struct StackAnswer {
   std::optional<double> margin_us;
   std::optional<double> kendall_tau;
   std::optional<AnswerDetail> detail;
+  // Whether the choice runs and, as far as is known, computes what its op should.
+  [[nodiscard]] bool is_usable() const { return cannot_run.empty() && computes_wrong.empty(); }
   friend bool operator==(const StackAnswer&, const StackAnswer&) = default;
 };
 
@@ -151,6 +154,10 @@ struct Fields<reports::StackAnswer> {
                      "how far the difference from the baseline's reference_us may be off: half the "
                      "width of its interval, of 95 of 100 such clusters"),
       optional_field("cannot_run", &Self::cannot_run, "the step that no collective can do"),
+      optional_field("computes_wrong", &Self::computes_wrong,
+                     "the row of the choice that computes something else, with a call that shows "
+                     "it; missing: none is known to. Proved where a live PyTorch's choice differs "
+                     "from another stack's"),
       optional_field(
           "replicas_may_differ", &Self::replicas_may_differ,
           "with --require-bitwise-replicas: the plan and its step after which replicas of "

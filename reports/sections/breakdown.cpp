@@ -80,7 +80,7 @@ Chart chart(const Comparison& comparison, const std::string& id, const std::stri
   for (const FlipGroup& group : by_candidate[0]) chart.labels.push_back(group.label);
   if (by_candidate.size() == 1) {
     chart.kind = ChartKind::kStackedBars;
-    for (const Verdict verdict : kVerdicts) {
+    for (const Verdict verdict : shown_verdicts(comparison)) {
       Series series{std::string(verdict_text(verdict)), {}};
       for (const FlipGroup& group : by_candidate[0]) {
         series.values.emplace_back(static_cast<double>(group.counts[verdict]));
@@ -112,7 +112,7 @@ Table table(const Comparison& comparison, const std::string& caption, const std:
   table.columns.push_back({"decisions", ColumnKind::kCount});
   table.columns.push_back({"flips", ColumnKind::kCount});
   if (has_one_candidate) table.columns.push_back({"flips, %", ColumnKind::kNumber, 1});
-  for (const Verdict verdict : kVerdicts) {
+  for (const Verdict verdict : shown_verdicts(comparison)) {
     table.columns.push_back({std::string(verdict_text(verdict)), ColumnKind::kCount});
   }
   for (std::size_t group = 0; group < by_candidate[0].size(); ++group) {
@@ -128,7 +128,7 @@ Table table(const Comparison& comparison, const std::string& caption, const std:
                                                : 100.0 * static_cast<double>(counts.total) /
                                                      static_cast<double>(counts.questions));
       }
-      for (const Verdict verdict : kVerdicts) row.emplace_back(counts[verdict]);
+      for (const Verdict verdict : shown_verdicts(comparison)) row.emplace_back(counts[verdict]);
       table.rows.push_back(std::move(row));
     }
   }

@@ -32,8 +32,11 @@ Cell choice_cell(const StackAnswer& answer, const std::string& note) {
 std::string change_note(const Flip& flip, const RecordQuestion& question) {
   if (!flip.delta_us) {
     switch (flip.verdict) {
+      case Verdict::kWrong:
+        return "computes something wrong";
       case Verdict::kBetter:
-        return "the baseline's cannot run";
+        return question.answers[0].cannot_run.empty() ? "the baseline's computes something wrong"
+                                                      : "the baseline's cannot run";
       case Verdict::kWorse:
         return "cannot run";
       case Verdict::kEqual:
@@ -71,7 +74,7 @@ std::string lines(const std::vector<std::string>& parts) {
 // "alpha-beta prices the choices at 12.300000 us and 9.100000 us: 3.200000 us (26.0 %) less."
 std::string verdict_sentence(const ComparisonRecord& record, const Flip& flip) {
   if (flip.verdict == Verdict::kUndecided) return undecided_reason(record, flip) + ".";
-  if (!flip.gain_us) return cannot_run_reason(record, flip) + ".";
+  if (!flip.gain_us) return unusable_reason(record, flip) + ".";
   const RecordQuestion& question = record.questions[flip.question];
   std::string text = record.reference.name + " prices the choices at " +
                      fixed(*question.answers[0].reference_us, 6) + " us and " +
@@ -91,7 +94,10 @@ Row answer_row(const std::string& stack, const StackAnswer& answer) {
           Cell(answer.ties),
           Cell(answer.flips_with_order ? "yes" : "no"),
           Cell(answer.reference_us, answer.reference_impossible),
-          answer.cannot_run.empty() ? Cell("yes") : Cell("no: " + answer.cannot_run)};
+          answer.is_usable() ? Cell("yes")
+          : answer.cannot_run.empty()
+              ? Cell("yes, and computes something wrong: " + answer.computes_wrong)
+              : Cell("no: " + answer.cannot_run)};
 }
 
 // "latency x 1.3200, then cheaper: R, R -> R".
@@ -282,7 +288,8 @@ Browser browser(const ComparisonRecord& record, const Comparison& comparison) {
   FacetOptions meshes = sorted_options(
       comparison.flips, [&](const Flip& flip) { return record.questions[flip.question].mesh; });
   FacetOptions verdicts;
-  for (const Verdict verdict : kVerdicts) verdicts.add(std::string(verdict_text(verdict)));
+  for (const Verdict verdict : shown_verdicts(comparison))
+    verdicts.add(std::string(verdict_text(verdict)));
   FacetOptions bands;
   for (const std::string_view band : kSizeBands) bands.add(std::string(band));
   browser.facets = {{"op", ops.values()},
@@ -362,6 +369,10 @@ SectionContent render(const ComparisonRecord& record, const Comparison& comparis
         (has_what_cannot_run ? "A choice that cannot run, because no collective does one of its "
                                "steps, is worse than any that can, whatever its price. "
                              : "") +
+        (comparison.has_wrong
+             ? "A flip is wrong, whatever its price, if a proof on virtual ranks shows that the "
+               "candidate's choice computes something else than the op. "
+             : "") +
         (comparison.tells_basis ? "What a verdict rests on is written under it, and defined below. "
                                 : "") +
         "The price under each choice is that of its own stack. Open a row to see the candidates "

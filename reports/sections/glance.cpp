@@ -143,24 +143,41 @@ Table stack_table(const Comparison& comparison) {
                    {"undecided", ColumnKind::kCount},
                    {"mean regret, %", ColumnKind::kNumber, 2},
                    {"Kendall tau", ColumnKind::kNumber, 3}};
+  if (comparison.has_wrong) {
+    table.columns.push_back({"computes something wrong", ColumnKind::kCount});
+  }
   for (const StackSummary& stack : comparison.stacks) {
     const std::optional<double> mean_regret = in_percent(stack.regret.mean);
     if (&stack == &comparison.stacks[0]) {
       table.rows.push_back({Cell(stack.name, "baseline"), Cell(), Cell(), Cell(), Cell(), Cell(),
                             Cell(mean_regret), Cell(stack.kendall_tau)});
+      if (comparison.has_wrong) table.rows.back().emplace_back();
       continue;
     }
     table.rows.push_back(
         {Cell(stack.name), Cell(stack.flips.total), Cell(stack.flips[Verdict::kBetter]),
          Cell(stack.flips[Verdict::kWorse]), Cell(stack.flips[Verdict::kEqual]),
          Cell(stack.flips[Verdict::kUndecided]), Cell(mean_regret), Cell(stack.kendall_tau)});
+    if (comparison.has_wrong) table.rows.back().emplace_back(stack.flips[Verdict::kWrong]);
   }
   return table;
 }
 
+// "12 flips take a choice that computes something wrong, the first of them `q7`: mesh dim 0, ... "
+std::string wrong_sentence(const ComparisonRecord& record, const Comparison& comparison) {
+  if (!comparison.has_wrong) return "";
+  std::int64_t count = 0;
+  for (const StackSummary& stack : comparison.stacks) count += stack.flips[Verdict::kWrong];
+  const auto first = std::ranges::find(comparison.flips, Verdict::kWrong, &Flip::verdict);
+  const RecordQuestion& question = record.questions[first->question];
+  return counted(count, "flip takes", "flips take") + " a choice that computes something wrong" +
+         (count == 1 ? ", " : ", the first of them ") + code(question.id) + ": " +
+         code(question.answers[first->stack].computes_wrong) + ". ";
+}
+
 // "The flip that saves most is `q12`: 45.00 us, 1.2 % of `ops-small`; the one that loses most is
 // `q88`: 3.100 us, 0.08 %."
-std::string answer(const ComparisonRecord& record, const Comparison& comparison) {
+std::string most_of_all(const ComparisonRecord& record, const Comparison& comparison) {
   // Flips come in the order of the time that they save or lose.
   const Flip* loss = nullptr;
   const Flip* gain = nullptr;
@@ -182,7 +199,9 @@ std::string answer(const ComparisonRecord& record, const Comparison& comparison)
     std::string text = code(question.id);
     if (!flip.delta_us) {
       return text + (flip.verdict == Verdict::kWorse ? ", whose new choice cannot run"
-                                                     : ", whose old choice could not run");
+                     : question.answers[0].cannot_run.empty()
+                         ? ", whose old choice computed something wrong"
+                         : ", whose old choice could not run");
     }
     text += ", with " + duration_text(std::abs(*flip.delta_us));
     if (flip.share_percent) {
@@ -195,6 +214,10 @@ std::string answer(const ComparisonRecord& record, const Comparison& comparison)
     return "The flip that loses most is " + told(*loss) + "; no flip saves time.";
   if (loss == nullptr) return most + told(*gain) + "; no flip loses time.";
   return most + told(*gain) + "; the one that loses most is " + told(*loss) + ".";
+}
+
+std::string answer(const ComparisonRecord& record, const Comparison& comparison) {
+  return wrong_sentence(record, comparison) + most_of_all(record, comparison);
 }
 
 SectionContent render(const ComparisonRecord& record, const Comparison& comparison) {

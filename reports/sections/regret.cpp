@@ -63,13 +63,18 @@ std::optional<Table> unjudged_table(const Comparison& comparison) {
                    {"impossible for the stack", ColumnKind::kCount},
                    {"cannot run", ColumnKind::kCount},
                    {"without a reference price", ColumnKind::kCount}};
+  const bool has_wrong = std::ranges::any_of(
+      comparison.stacks, [](const StackSummary& stack) { return stack.regret.computes_wrong > 0; });
+  if (has_wrong) table.columns.push_back({"computes something wrong", ColumnKind::kCount});
   bool has_any = false;
   for (const StackSummary& stack : comparison.stacks) {
     const RegretSummary& regret = stack.regret;
-    has_any =
-        has_any || regret.unbounded + regret.impossible + regret.cannot_run + regret.unpriced > 0;
+    has_any = has_any || regret.unbounded + regret.impossible + regret.cannot_run +
+                                 regret.unpriced + regret.computes_wrong >
+                             0;
     table.rows.push_back({Cell(stack.name), Cell(regret.unbounded), Cell(regret.unbounded_max_us),
                           Cell(regret.impossible), Cell(regret.cannot_run), Cell(regret.unpriced)});
+    if (has_wrong) table.rows.back().emplace_back(regret.computes_wrong);
   }
   if (!has_any) return std::nullopt;
   return table;

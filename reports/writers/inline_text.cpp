@@ -29,6 +29,7 @@ std::string_view verdict_symbol(std::string_view verdict) {
   if (verdict == "worse") return "\u25bc";
   if (verdict == "equal") return "=";
   if (verdict == "undecided") return "?";
+  if (verdict == "wrong") return "\u2717";
   if (verdict == "holds") return "\u2713";
   if (verdict == "broken") return "\u2717";
   return "";

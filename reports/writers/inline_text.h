@@ -19,7 +19,8 @@ struct InlineRun {
 // The text without its backticks, for places that cannot show code: a terminal, a title.
 [[nodiscard]] std::string plain_text(std::string_view text);
 
-// "▲" for better, "▼" for worse, "=" for equal, "?" for undecided, "✓" for holds, "✗" for broken;
+// "▲" for better, "▼" for worse, "=" for equal, "?" for undecided, "✓" for holds, "✗" for wrong and
+// broken;
 // "" for anything else.
 [[nodiscard]] std::string_view verdict_symbol(std::string_view verdict);
 

@@ -20,8 +20,10 @@ ordered_json text_or_null(const std::string& text) {
 
 ordered_json counts_json(const FlipCounts& counts) {
   ordered_json value = {{"questions", counts.questions}, {"total", counts.total}};
-  for (const Verdict verdict : kVerdicts)
+  for (const Verdict verdict : kVerdicts) {
+    if (verdict == Verdict::kWrong && counts[verdict] == 0) continue;
     value[std::string(verdict_text(verdict))] = counts[verdict];
+  }
   return value;
 }
 
@@ -79,6 +81,7 @@ ordered_json regret_json(const RegretSummary& regret) {
                         {"impossible", regret.impossible},
                         {"cannot_run", regret.cannot_run},
                         {"unpriced", regret.unpriced}};
+  if (regret.computes_wrong > 0) value["computes_wrong"] = regret.computes_wrong;
   if (regret.judged == 0) value["reason"] = "the reference judges no decision of this stack";
   return value;
 }
@@ -183,7 +186,7 @@ ordered_json flip_json(const ComparisonRecord& record, const Flip& flip) {
   if (flip.verdict == Verdict::kUndecided) {
     value["reason"] = undecided_reason(record, flip);
   } else if (!flip.gain_us || !flip.delta_us) {
-    value["reason"] = cannot_run_reason(record, flip);
+    value["reason"] = unusable_reason(record, flip);
   } else if (!flip.gain_percent) {
     value["reason"] = "the reference prices the baseline's choice at 0, so there is no percentage";
   }

@@ -5,8 +5,8 @@
 
   const data = JSON.parse(document.getElementById('report-data').textContent);
   const ROWS_PER_PAGE = 200;
-  const VERDICT_SYMBOLS = {better: '\u25b2', worse: '\u25bc', equal: '=', undecided: '?'};
-  const VERDICT_ORDER = ['worse', 'undecided', 'better', 'equal'];
+  const VERDICT_SYMBOLS = {better: '\u25b2', worse: '\u25bc', equal: '=', undecided: '?', wrong: '\u2717'};
+  const VERDICT_ORDER = ['wrong', 'worse', 'undecided', 'better', 'equal'];
 
   // element('td', {class: 'num'}, 'text', child, ...)
   const element = (tag, attributes, ...children) => {

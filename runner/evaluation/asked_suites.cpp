@@ -14,6 +14,7 @@
 #include "runner/evaluation/doubted_prices.h"
 #include "runner/evaluation/reference_sides.h"
 #include "runner/session/long_loop.h"
+#include "strategies/proof/choice_proof.h"
 #include "strategies/select/evaluator.h"
 #include "strategies/select/questionnaire.h"
 
@@ -125,6 +126,7 @@ std::vector<const Question*> ask_suites(const SuitesToAsk& to_ask, Session& sess
           auto questionnaire =
               std::make_unique<Questionnaire>(to_ask.stacks, to_ask.reference, to_ask.topology);
           questionnaire->watch_plans(note_prices);
+          questionnaire->prove_choices(fault_of_choice);
           if (to_ask.checks_replicas) questionnaire->check_replicas();
           return questionnaire;
         },

@@ -14,16 +14,6 @@
 namespace shardlab {
 namespace {
 
-// The row as text: "P(sum) | S(1), S(0)".
-std::string row_text(const Combination& outputs, const Combination& inputs) {
-  std::string text;
-  for (const Placement& p : outputs) text += (text.empty() ? "" : ", ") + p.text();
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    text += (i > 0 ? ", " : outputs.empty() ? "" : " | ") + inputs[i].text();
-  }
-  return text;
-}
-
 // Findings by row, each with its smallest witness.
 class Findings {
  public:

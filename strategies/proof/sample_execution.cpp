@@ -26,6 +26,15 @@ std::string numbers_text(const Doubles& values) {
 
 }  // namespace
 
+std::string row_text(const Combination& outputs, const Combination& inputs) {
+  std::string text;
+  for (const Placement& p : outputs) text += (text.empty() ? "" : ", ") + p.text();
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    text += (i > 0 ? ", " : outputs.empty() ? "" : " | ") + inputs[i].text();
+  }
+  return text;
+}
+
 std::vector<Placement> all_placements(const TensorMeta& meta) {
   std::vector<Placement> all = {Placement::replicate()};
   for (int d = 0; d < meta.ndim(); ++d) all.push_back(Placement::shard(d));

@@ -31,6 +31,9 @@ namespace shardlab {
 // A placement for each input, or for each output.
 using Combination = std::vector<Placement>;
 
+// A row as text, outputs and then inputs: "P(sum) | S(1), S(0)".
+[[nodiscard]] std::string row_text(const Combination& outputs, const Combination& inputs);
+
 // R, S(d) of every dim and the partials that can be made up for the tensor.
 [[nodiscard]] std::vector<Placement> all_placements(const TensorMeta& meta);
 // Samples of the entries that pass pointwise ops, for tensors of this shape.

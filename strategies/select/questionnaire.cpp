@@ -53,7 +53,7 @@ bool keep_best(reports::BestChoice& best, const std::string& choice, std::option
 }
 
 void keep_best(reports::BestChoice& best, const Answer& answer) {
-  if (answer.cannot_run.empty() && keep_best(best, answer.choice, answer.reference_us)) {
+  if (answer.is_usable() && keep_best(best, answer.choice, answer.reference_us)) {
     best.basis = answer.basis;
   }
 }
@@ -72,6 +72,7 @@ void settle(Answer& answer) {
     return;
   }
   answer.cannot_run.clear();
+  answer.computes_wrong.clear();
   answer.ties = 1;
   answer.flips_with_order = false;
   answer.margin_us.reset();
@@ -185,6 +186,19 @@ void Questionnaire::note_replicas(Answer& answer, const Plan& plan, const Device
   }
 }
 
+void Questionnaire::note_faults(const OpCall& call, const DeviceMesh& mesh,
+                                QuestionResult& result) const {
+  const bool is_flip = std::ranges::any_of(result.answers, [&](const Answer& answer) {
+    return answer.choice != result.answers.front().choice;
+  });
+  if (!find_fault_ || !is_flip) return;
+  for (std::size_t s = 0; s < stacks_.size(); ++s) {
+    if (stacks_[s]->stack().rules.source() == nullptr) continue;
+    Answer& answer = result.answers[s];
+    answer.computes_wrong = find_fault_(call, mesh, answer.inputs, answer.outputs);
+  }
+}
+
 void Questionnaire::ask_op(const Question& question, QuestionResult& result) {
   try {
     if (is_foreach(question.call.op)) {
@@ -243,6 +257,8 @@ Answer Questionnaire::select_answer(StackEvaluator& stack, const Expansion& expa
   const Decision decision = stack.decide_by_search(expansion, pricing, rule, call, mesh);
   Answer answer;
   answer.choice = choice_text(decision.choice.inputs, decision.choice.outputs);
+  answer.inputs = decision.choice.inputs;
+  answer.outputs = decision.choice.outputs;
   answer.price_us = finite(decision.choice.total_us);
   answer.candidates = static_cast<std::int64_t>(decision.candidates);
   answer.ties = static_cast<std::int64_t>(decision.ties);
@@ -375,9 +391,10 @@ void Questionnaire::ask_select(const OpCall& call, const DeviceMesh& mesh, Quest
     const Expanded& candidates = expanded(stack->stack().rules);
     Answer answer = select_answer(*stack, candidates.expansion, *candidates.rule, call, mesh);
     answer.reference_totals = candidates.reference.totals;
-    keep_best(result.best, answer);
     result.answers.push_back(std::move(answer));
   }
+  note_faults(call, mesh, result);
+  for (const Answer& answer : result.answers) keep_best(result.best, answer);
 }
 
 // The elements of a tensor list are independent questions: their choices are listed, their prices
@@ -412,6 +429,7 @@ void Questionnaire::ask_foreach(const OpCall& call, const DeviceMesh& mesh,
       if (whole.reference_impossible.empty())
         whole.reference_impossible = more.reference_impossible;
       if (whole.cannot_run.empty()) whole.cannot_run = more.cannot_run;
+      if (whole.computes_wrong.empty()) whole.computes_wrong = more.computes_wrong;
       if (whole.replicas_may_differ.empty()) whole.replicas_may_differ = more.replicas_may_differ;
       add_known(whole.basis, more.basis);
       add(*whole.traffic, *more.traffic);

@@ -36,6 +36,8 @@ struct Answer : reports::StackAnswer {
   std::vector<double> totals;
   std::vector<double> reference_totals;
   std::vector<UnsurePrice> unsure;  // the reference's prices of what the choice moves
+  std::vector<Placements> inputs;   // the placements of the choice
+  std::vector<Placements> outputs;
 };
 
 struct QuestionResult {
@@ -53,11 +55,20 @@ class Questionnaire {
   // `seen` is called with each plan that the reference prices to judge a choice.
   using SeenPlan = std::function<void(const Plan& plan, const Redistributor& redistributor)>;
   void watch_plans(SeenPlan seen) { seen_ = std::move(seen); }
+  // `find` says which row of a choice computes something else than the op, and "" where none is
+  // known to (strategies/proof/choice_proof.h). It is asked where choices differ, about those of
+  // stacks whose rules are not shardlab's own: the rows of releases are known, and `rules` proves
+  // them.
+  using FindFault = std::function<std::string(const OpCall& call, const DeviceMesh& mesh,
+                                              const std::vector<Placements>& inputs,
+                                              const std::vector<Placements>& outputs)>;
+  void prove_choices(FindFault find) { find_fault_ = std::move(find); }
   // From now on, answers say after which step of a stack's plan replicas may differ
   // (sim/replicas.h).
   void check_replicas() { checks_replicas_ = true; }
 
  private:
+  void note_faults(const OpCall& call, const DeviceMesh& mesh, QuestionResult& result) const;
   void note_replicas(Answer& answer, const Plan& plan, const DeviceMesh& mesh) const;
   void ask_plan(const Question& question, QuestionResult& result);
   void ask_op(const Question& question, QuestionResult& result);
@@ -74,6 +85,7 @@ class Questionnaire {
   std::vector<std::unique_ptr<StackEvaluator>> stacks_;
   std::unique_ptr<StackEvaluator> reference_;
   SeenPlan seen_;
+  FindFault find_fault_;
   bool checks_replicas_ = false;
   MeasuredRanges measured_;  // what the reference's collective model knows from measured rows
 };

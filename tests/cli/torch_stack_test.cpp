@@ -313,6 +313,44 @@ _sharding_prop._select_min_cost_strategy = last
   EXPECT_EQ(branch["provenance"]["torch"]["levels"]["rows"], 0);
 }
 
+// A row that computes something else makes choices cheaper; they are told apart from improvements.
+TEST_F(LiveComparison, CallsAFlipToAnUnsoundRowWrong) {
+  folder_.write("unsound.py", R"py(
+import torch
+from torch.distributed.tensor._ops.single_dim_strategy import register_single_dim_strategy
+from torch.distributed.tensor.placement_types import Partial, Replicate, Shard
+
+@register_single_dim_strategy(torch.ops.aten.mm.default)
+def mm(op, args_schema, kwargs_schema):
+    return [[Shard(0), Shard(0), Replicate()], [Shard(1), Replicate(), Shard(1)],
+            [Partial(), Shard(1), Shard(0)], [Shard(0), Partial(), Partial()]]
+)py");
+  folder_.write("products.json", R"json({"schema": "shardlab/suite/1", "name": "products",
+    "questions": [{"id": "both partial", "kind": "select", "op": "aten.mm.default", "mesh": "2x4",
+                   "inputs": ["bf16[8192,4096] RP(sum)", "bf16[4096,4096] RP(sum)"]}]})json");
+  const ProcessResult result =
+      run_shardlab({"compare", "--baseline", stack_, "--candidate", stack_ + "+rules=unsound.py",
+                    "--suite", "products.json", "--no-timing", "--quiet", "--out", "report"},
+                   folder_.path());
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.out.find("the flip takes a choice that computes something wrong"),
+            std::string::npos)
+      << result.out;
+  const json answer = json::parse(read_text(folder_.path() / "report" / "report.json"));
+  ASSERT_EQ(answer["flips"].size(), 1U);
+  EXPECT_EQ(answer["flips"][0]["verdict"], "wrong");
+  EXPECT_EQ(answer["stacks"][1]["flips"]["better"], 0);
+  EXPECT_EQ(answer["stacks"][1]["flips"]["wrong"], 1);
+  EXPECT_EQ(answer["stacks"][0]["regret"]["mean"], 0.0);
+  EXPECT_NE(answer["flips"][0]["reason"].get<std::string>().find("S(0) | P(sum), P(sum): "),
+            std::string::npos);
+  for (const char* page : {"report.md", "report.html"}) {
+    EXPECT_NE(read_text(folder_.path() / "report" / page).find("computes something wrong"),
+              std::string::npos)
+        << page;
+  }
+}
+
 // One row that is right and one that computes something else: the proof keeps the first and shows a
 // witness against the second.
 TEST_F(LiveTorch, ProvesTheRulesOfAFile) {

@@ -10,6 +10,7 @@
 #include "costmodel/base/error.h"
 #include "costmodel/base/index.h"
 #include "reports/report.h"
+#include "reports/summary.h"
 #include "tests/unit/reports/sample_record.h"
 
 namespace shardlab::reports {
@@ -98,6 +99,38 @@ TEST(Comparison, AnUndecidedFlipSaysWhy) {
   EXPECT_EQ(undecided_reason(record, flip_of(record, comparison, "q1")), "");
 }
 
+TEST(Comparison, AChoiceThatComputesSomethingWrongIsNeitherBetterNorTheBest) {
+  ComparisonRecord record = small_record();
+  RecordQuestion& cheaper = record.questions[0];  // q1: from 10 us to 8 us
+  cheaper.answers[1].computes_wrong = "mesh dim 0, S(0) | P(sum), P(sum): found f32[5,3]";
+  cheaper.best.us = 9.0;
+  Comparison comparison = compare(record);
+  EXPECT_TRUE(comparison.has_wrong);
+  EXPECT_EQ(comparison.stacks[1].flips[Verdict::kBetter], 0);
+  EXPECT_EQ(comparison.stacks[1].flips[Verdict::kWrong], 1);
+  const Flip& wrong = flip_of(record, comparison, "q1");
+  EXPECT_EQ(wrong.verdict, Verdict::kWrong);
+  EXPECT_FALSE(wrong.gain_us || wrong.delta_us);
+  EXPECT_EQ(unusable_reason(record, wrong),
+            "new's choice computes something wrong: mesh dim 0, S(0) | P(sum), P(sum): found "
+            "f32[5,3]");
+  EXPECT_EQ(comparison.stacks[1].regret.computes_wrong, 1);
+  EXPECT_EQ(best_known_us(cheaper), 9.0) << "not the 8 us of what computes something else";
+  EXPECT_DOUBLE_EQ(*regret(cheaper, 0), 1.0 / 9.0);
+  EXPECT_EQ(regret(cheaper, 1), std::nullopt);
+  EXPECT_NE(
+      summary_sentence(record, comparison).find("1 takes a choice that computes something wrong"),
+      std::string::npos)
+      << summary_sentence(record, comparison);
+
+  std::swap(cheaper.answers[0], cheaper.answers[1]);  // the candidate mends the baseline
+  comparison = compare(record);
+  EXPECT_FALSE(comparison.has_wrong);
+  EXPECT_EQ(flip_of(record, comparison, "q1").verdict, Verdict::kBetter);
+  EXPECT_TRUE(unusable_reason(record, flip_of(record, comparison, "q1"))
+                  .starts_with("old's choice computes something wrong: "));
+}
+
 TEST(Comparison, AChoiceThatCannotRunIsWorseThanAnyThatRuns) {
   ComparisonRecord record = small_record();
   RecordQuestion& free_before = record.questions[3];  // q4: from 0 us to 2 us
@@ -107,7 +140,7 @@ TEST(Comparison, AChoiceThatCannotRunIsWorseThanAnyThatRuns) {
   const Flip& mended = flip_of(record, comparison, "q4");
   EXPECT_EQ(mended.verdict, Verdict::kBetter);
   EXPECT_FALSE(mended.gain_us || mended.gain_percent);
-  EXPECT_EQ(cannot_run_reason(record, mended),
+  EXPECT_EQ(unusable_reason(record, mended),
             "old's choice cannot run: input 0: P(sum)->P(max) is refused");
   EXPECT_EQ(comparison.stacks[0].regret.cannot_run, 1);
   EXPECT_EQ(comparison.stacks[1].regret.cannot_run, 0);

@@ -36,6 +36,7 @@ TEST(InlineText, EveryVerdictHasASymbolOfItsOwn) {
   EXPECT_EQ(verdict_symbol("worse"), "\u25bc");
   EXPECT_EQ(verdict_symbol("equal"), "=");
   EXPECT_EQ(verdict_symbol("undecided"), "?");
+  EXPECT_EQ(verdict_symbol("wrong"), "\u2717");
   EXPECT_EQ(verdict_symbol("holds"), "\u2713");
   EXPECT_EQ(verdict_symbol("broken"), "\u2717");
   EXPECT_EQ(verdict_symbol("other"), "");
