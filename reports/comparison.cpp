@@ -372,6 +372,21 @@ std::optional<double> regret(const RecordQuestion& question, std::size_t stack) 
   return (*choice - *best) / *best;
 }
 
+RegretOfBoth regret_of_both(const ComparisonRecord& record, std::size_t stack) {
+  std::vector<double> before;
+  std::vector<double> after;
+  for (const RecordQuestion& question : record.questions) {
+    const std::optional<double> old_regret = regret(question, 0);
+    const std::optional<double> new_regret = regret(question, stack);
+    if (!old_regret || !new_regret) continue;
+    before.push_back(*old_regret);
+    after.push_back(*new_regret);
+  }
+  return {.judged = static_cast<std::int64_t>(before.size()),
+          .before = mean(before),
+          .after = mean(after)};
+}
+
 std::int64_t BasisCounts::total() const {
   return std::accumulate(by_basis.begin(), by_basis.end(), std::int64_t{0});
 }

@@ -188,6 +188,14 @@ struct Comparison {
 // costs something although the best choice is free.
 [[nodiscard]] std::optional<double> regret(const RecordQuestion& question, std::size_t stack);
 
+// The mean regrets of the baseline and of a candidate over the decisions on which both have one.
+// Means over different decisions would not be comparable.
+struct RegretOfBoth {
+  std::int64_t judged = 0;  // how many decisions these are
+  std::optional<double> before, after;
+};
+[[nodiscard]] RegretOfBoth regret_of_both(const ComparisonRecord& record, std::size_t stack);
+
 // The cheapest known choice by the reference.
 [[nodiscard]] std::optional<double> best_known_us(const RecordQuestion& question);
 

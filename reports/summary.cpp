@@ -81,19 +81,20 @@ std::string regret_change(const ComparisonRecord& record, const StackSummary& ba
            (other.regret.mean ? "a mean regret of " + percent(*other.regret.mean)
                               : "no known regret");
   }
-  if (!before.mean || !after.mean) {
+  const RegretOfBoth both = regret_of_both(record, 1);
+  if (!both.before || !both.after) {
     return "mean regret is " + (before.mean ? percent(*before.mean) : "unknown") + " before and " +
            (after.mean ? percent(*after.mean) : "unknown") + " after";
   }
-  // Means over different decisions must not be read as a change of one mean.
-  const std::string over = before.judged == after.judged
+  const std::string over = both.judged == before.judged && both.judged == after.judged
                                ? ""
-                               : " (over " + grouped(before.judged) + " and " +
-                                     grouped(after.judged) + " judged decisions)";
-  const std::string from = percent(*before.mean);
-  const std::string to = percent(*after.mean);
+                               : " (over the " + counted(both.judged, "decision", "decisions") +
+                                     (both.judged == 1 ? " that is" : " that are") +
+                                     " judged before and after)";
+  const std::string from = percent(*both.before);
+  const std::string to = percent(*both.after);
   if (from == to) return "mean regret stays at " + to + over;
-  return "mean regret " + std::string(*after.mean < *before.mean ? "falls" : "rises") + " from " +
+  return "mean regret " + std::string(*both.after < *both.before ? "falls" : "rises") + " from " +
          from + " to " + to + over;
 }
 

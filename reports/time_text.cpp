@@ -116,6 +116,12 @@ std::string others_text(const std::vector<const SuiteChange*>& timed, const Suit
   return who + (is_one ? " changes by " : " change by ") + low + (low == high ? "" : " to " + high);
 }
 
+// Whether nobody knows what some flip does to the time.
+bool has_untimed_flips(const Comparison& comparison, std::size_t stack) {
+  return std::ranges::any_of(
+      comparison.flips, [&](const Flip& flip) { return flip.stack == stack && !flip.delta_us; });
+}
+
 std::string of_one_candidate(const ComparisonRecord& record, const Comparison& comparison) {
   const std::string start = "Changing " + code(record.stacks[0]) + " to " + code(record.stacks[1]);
   const std::vector<const SuiteChange*> timed = timed_changes(comparison, 1);
@@ -128,7 +134,10 @@ std::string of_one_candidate(const ComparisonRecord& record, const Comparison& c
   std::string others;
   // The training step of a program can change although its operators take as long as before: what
   // follows them differs. Its own sentence comes before this one.
-  const std::string what = record.steps.empty() ? "in time" : "in the time of single operators";
+  const std::string known = has_untimed_flips(comparison, 1) ? " that is known" : "";
+  const std::string what = !record.steps.empty() ? "in the time of single operators" + known
+                           : known.empty()       ? "in time"
+                                                 : "in the time" + known;
   const std::string nothing = " changes nothing " + what;
   const std::string hardly = " changes almost nothing " + what;
   const std::string before = duration_text(largest.baseline_us);
@@ -171,7 +180,10 @@ std::string clause_of(const ComparisonRecord& record, const Comparison& comparis
   const std::string name = code(record.stacks[stack]);
   const SuiteChange* largest = largest_change(comparison.suites, stack);
   if (largest == nullptr) return name + " has no choice that can be timed";
-  if (largest->delta_us == 0.0) return name + " changes nothing in time";
+  if (largest->delta_us == 0.0) {
+    return name + " changes nothing in " +
+           (has_untimed_flips(comparison, stack) ? "the time that is known" : "time");
+  }
   if (largest->is_nothing()) {
     return name + " changes almost nothing in time (" + code(largest->name) + ": " +
            change_text(*largest) + ")";

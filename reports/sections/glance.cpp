@@ -96,15 +96,13 @@ Figure collectives_figure(const SuiteChange* suite) {
 }
 
 Figures figures_of_one(const ComparisonRecord& record, const Comparison& comparison) {
-  const StackSummary& before = comparison.stacks[0];
-  const StackSummary& after = comparison.stacks[1];
-  const FlipCounts& flips = after.flips;
+  const FlipCounts& flips = comparison.stacks[1].flips;
+  const RegretOfBoth both = regret_of_both(record, 1);
   const SuiteChange* largest = largest_change(comparison.suites, 1);
   return {{step_figure(record).value_or(time_figure(comparison, largest)),
            collectives_figure(largest),
            {"Decisions that flip", grouped(flips.total), share(flips)},
-           {"Mean regret", percent_or_dash(after.regret.mean),
-            "was " + percent_or_dash(before.regret.mean)}}};
+           {"Mean regret", percent_or_dash(both.after), "was " + percent_or_dash(both.before)}}};
 }
 
 Figures figures_of_several(const ComparisonRecord& record, const Comparison& comparison) {

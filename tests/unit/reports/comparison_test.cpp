@@ -99,6 +99,13 @@ TEST(Comparison, AnUndecidedFlipSaysWhy) {
   EXPECT_EQ(undecided_reason(record, flip_of(record, comparison, "q1")), "");
 }
 
+TEST(Comparison, ComparesRegretsOverTheDecisionsThatBothAreJudgedOn) {
+  const RegretOfBoth both = regret_of_both(small_record(), 1);
+  EXPECT_EQ(both.judged, 4);  // q1, q2, q3 and q6
+  EXPECT_DOUBLE_EQ(*both.before, (0.25 + 0.5) / 4);
+  EXPECT_DOUBLE_EQ(*both.after, (0.25 + 0.5) / 4);
+}
+
 TEST(Comparison, AChoiceThatComputesSomethingWrongIsNeitherBetterNorTheBest) {
   ComparisonRecord record = small_record();
   RecordQuestion& cheaper = record.questions[0];  // q1: from 10 us to 8 us

@@ -54,8 +54,8 @@ TEST(SummarySentence, TellsTheFlipsTheVerdictsAndTheRegret) {
 TEST(SummarySentence, TellsTheSmallRecord) {
   EXPECT_EQ(sentence(small_record()),
             "It flips 6 of 7 decisions (85.7 %): 1 of them is an improvement, 2 are regressions, 1 "
-            "costs as much as before and 2 cannot be judged; mean regret rises from 12.5 % to 15.0 "
-            "% (over 6 and 5 judged decisions).");
+            "costs as much as before and 2 cannot be judged; mean regret stays at 18.8 % (over "
+            "the 4 decisions that are judged before and after).");
 }
 
 TEST(SummarySentence, CountsTheChoicesThatCannotRun) {
@@ -129,7 +129,7 @@ TEST(SummarySentence, OneFlipIsNamedAsOne) {
             "from 1.0 % to 0.0 %.");
   EXPECT_EQ(sentence(record_of(10, 0, 0, 0, 1)),
             "It flips 1 of 10 decisions (10.0 %): the flip cannot be judged; mean regret stays at "
-            "0.0 % (over 10 and 9 judged decisions).");
+            "0.0 % (over the 9 decisions that are judged before and after).");
 }
 
 TEST(SummarySentence, FlipsOfOneVerdictAreAllOrBoth) {

@@ -167,6 +167,20 @@ TEST(TimeSentence, SaysHowManyQuestionsAreLeftOut) {
   EXPECT_NE(sentence(record).find(" 1 of 2 questions is left out"), std::string::npos);
 }
 
+TEST(TimeSentence, SaysThatAFlipWithoutATimeIsNotKnown) {
+  ComparisonRecord record =
+      record_of({one_question("ops", 10, {10}), one_question("ops", 10, {10})});
+  record.questions[1].id = "ops/q2";
+  StackAnswer& flipped = record.questions[1].answers[1];
+  flipped.choice = "RP(sum)";
+  flipped.reference_us.reset();
+  flipped.reference_impossible = "no table";
+  EXPECT_TRUE(sentence(record).starts_with(
+      "Changing `old` to `new` changes nothing in the time that is known: the choices of `ops` "
+      "take 10.00 us as before"))
+      << sentence(record);
+}
+
 TEST(TimeSentence, SeveralCandidatesAreToldInTurn) {
   EXPECT_EQ(
       sentence(record_of({one_question("ops", 1e6, {9e5, 1e6, 1e6 + 20})})),
