@@ -1,5 +1,6 @@
 #include "runner/torch/torch_rules.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -46,12 +47,20 @@ std::string kept_outputs(const nlohmann::json& answer) {
   return kept;
 }
 
+// Whether the op makes a tensor of none, as full does. A program holds such ops, and PyTorch runs
+// them without DTensor, whatever its tables say, so that it cannot be asked about them.
+bool takes_no_tensor(std::string_view op) {
+  const std::optional<OpSchema> schema = find_op_schema(op);
+  return schema && std::ranges::none_of(schema->arguments, &SchemaArgument::is_tensor);
+}
+
 }  // namespace
 
 TorchRules::TorchRules(std::shared_ptr<TorchWorker> worker, RuleSet nearest,
                        std::shared_ptr<TorchDecisions> decisions)
     : worker_(std::move(worker)), decisions_(std::move(decisions)) {
   for (const auto& [op, facts] : worker_->hello().at("ops").items()) {
+    if (takes_no_tensor(op)) continue;
     OpRule& rule = rules_[op];
     if (const OpRule* known = known_rule(op, nearest)) rule = *known;
     rule.op = rules_.find(op)->first;
@@ -78,7 +87,7 @@ TorchRules::TorchRules(std::shared_ptr<TorchWorker> worker, RuleSet nearest,
   }
   // PyTorch runs the steps of some ops for which it has no entry of its own, such as l1_loss.
   for (const OpRule& known : rule_table(nearest).rules()) {
-    if (rules_.contains(known.op)) continue;
+    if (rules_.contains(known.op) || takes_no_tensor(known.op)) continue;
     OpRule& rule = rules_[std::string(known.op)];
     rule = known;
     rule.op = rules_.find(known.op)->first;
