@@ -133,8 +133,9 @@ std::string without_choice(const ComparisonRecord& record) {
   return ", " + grouped(alone) + " of which " + (alone == 1 ? "has" : "have") + " one candidate";
 }
 
-// "; it changes the price of all_to_all, which no choice runs"; "" if every collective whose price
-// changes is run, or if the record does not tell.
+// "; it changes the price of all_to_all, which no choice runs", "; it changes the prices of
+// all_gather, which its choices run, and of all_to_all, which no choice runs"; "" if every
+// collective whose price changes is run, or if the record does not tell.
 std::string unused_collectives(const ComparisonRecord& record, const Comparison& comparison) {
   std::set<std::string> changed;
   for (const PriceCurve& before : record.curves) {
@@ -146,13 +147,18 @@ std::string unused_collectives(const ComparisonRecord& record, const Comparison&
       if (is_same_question && after.price_us != before.price_us) changed.insert(after.collective);
     }
   }
+  std::set<std::string> run;
   for (const SuiteChange& suite : comparison.suites) {
     if (!suite.tells_collectives) return "";
-    for (const CollectiveChange& kind : suite.collectives) changed.erase(kind.kind);
+    for (const CollectiveChange& kind : suite.collectives) {
+      if (changed.erase(kind.kind) > 0) run.insert(kind.kind);
+    }
   }
   if (changed.empty()) return "";
-  return "; it changes the price of " + listed({changed.begin(), changed.end()}) +
-         ", which no choice runs";
+  const std::string unused = listed({changed.begin(), changed.end()}) + ", which no choice runs";
+  if (run.empty()) return "; it changes the price of " + unused;
+  return "; it changes the prices of " + listed({run.begin(), run.end()}) +
+         ", which its choices run, and of " + unused;
 }
 
 // "It flips 132 of 1,204 decisions (11.0 %): 120 of them are improvements ...; mean regret falls

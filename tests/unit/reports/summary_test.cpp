@@ -107,6 +107,12 @@ TEST(SummarySentence, WithoutFlipsItNamesTheCollectivesWhosePriceChangesButThatN
   record.questions[3].answers[0].traffic->emplace("all_to_all",
                                                   CollectiveTraffic{.count = 1, .bytes = 8.0});
   EXPECT_EQ(sentence(record).find("which no choice runs"), std::string::npos);
+  record.curves.push_back(curve("old", "all_reduce", 6.0));
+  record.curves.push_back(curve("new", "all_reduce", 5.0));
+  EXPECT_NE(sentence(record).find("; it changes the prices of all_to_all, which its choices run, "
+                                  "and of all_reduce, which no choice runs; mean regret"),
+            std::string::npos)
+      << sentence(record);
 }
 
 TEST(SummarySentence, CountsTheDecisionsThatAreReachedByOtherSteps) {
