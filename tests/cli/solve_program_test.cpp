@@ -445,7 +445,7 @@ TEST(SolveProgram, APlanFitsIntoItsDevice) {
   EXPECT_EQ(none["optimal"], false);  // the search among those that do not fit may have ended
   EXPECT_THAT(
       none["infeasible"].get<std::string>(),
-      testing::StartsWith("no plan was found that fits into 80.0 GB, though there may be one; "));
+      testing::StartsWith("no plan was found that fits into 84.9 GB, though there may be one; "));
 
   const json again = solved({"--recompute", "auto"}, 0);
   EXPECT_EQ(again["memory"]["fits"], true);

@@ -573,7 +573,7 @@ def meshes_of(case_name):
 def plans_of(case_name, mesh):
     """The options of solve for each plan of a case."""
     if case_name == "few_rows":
-        return {"optimum": [], "sharded": ["--pin=mul=S(0)S(1)", "--pin=tanh=S(0)S(1)", "--pin=add=S(0)S(0)"]}
+        return {"tensor": [], "sharded": ["--pin=mul=S(0)S(1)", "--pin=tanh=S(0)S(1)", "--pin=add=S(0)S(0)"]}
     outer = "R" if mesh != "4" else ""
     pins = [f"{name}={outer}S(0)" for name in COLUMNS[case_name]] + [f"{name}={outer}S(1)" for name in LINES[case_name]]
     rows = ROWS[mesh] if case_name != "flattened" else "S(1)S(1)"

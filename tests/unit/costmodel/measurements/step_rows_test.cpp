@@ -60,14 +60,14 @@ TEST(StepRows, ThePublishedRowsAreRead) {
   std::ostringstream text;
   text << file.rdbuf();
   const std::vector<StepRow> rows = read_step_rows(text.str(), "published.csv");
-  EXPECT_EQ(rows.size(), 347U);
+  EXPECT_EQ(rows.size(), 434U);
   EXPECT_EQ(rows[0].id, "P001");
   EXPECT_EQ(rows[0].source, "pytorch/torchtitan");
   EXPECT_EQ(rows[0].tokens_per_s_per_gpu, 5762.0);
   EXPECT_EQ(rows[0].memory_gib, 82.4);
   EXPECT_EQ(std::count_if(rows.begin(), rows.end(),
                           [](const StepRow& row) { return row.memory_gib.has_value(); }),
-            20);
+            34);
 }
 
 TEST(StepRows, BadRowsSayTheLineAndWhatIsValid) {

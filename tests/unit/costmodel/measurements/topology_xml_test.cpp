@@ -58,7 +58,7 @@ TEST(NcclXml, AHostOfEightOnNvswitch) {
   EXPECT_EQ(h100.links()[0].kind, LinkKind::kNvswitch);
   EXPECT_EQ(h100.links()[0].bandwidth.value(), 450.0);
   EXPECT_EQ(h100.links()[1].bandwidth.value(), 50.0);
-  EXPECT_EQ(h100.device().memory_gib, 79.1);
+  EXPECT_EQ(h100.device().memory_gib, 74.5);
   EXPECT_EQ(
       h100.source(),
       "NCCL's topology XML dumps/host.xml; memory, peak rates and launch of the topology "
