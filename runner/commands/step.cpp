@@ -315,6 +315,14 @@ PredictedStep predict_model(const StepArguments& arguments, const Stack& stack,
           heads_note(arguments, run.shape) + replicas_note(run)};
 }
 
+// Why the step may be longer than that of DDP or FSDP.
+std::string batch_norms_note(const ProgramStep& step) {
+  if (!step.joins_batch_norms) return "";
+  return "  note: batch norms take their statistics from the whole batch here, as the program "
+         "does, and move activations for them; in DDP and FSDP each rank takes its own and moves "
+         "nothing, so that their step is shorter\n";
+}
+
 PredictedStep predict_program(const StepArguments& arguments, const ConfigStore& store,
                               const Stack& stack, const Topology& topology, bool with_timeline) {
   for (const CommandOption& option : arguments.of_models) {
@@ -330,13 +338,7 @@ PredictedStep predict_program(const StepArguments& arguments, const ConfigStore&
                  .compiled = arguments.compile};
   if (!arguments.sharding.empty()) run.sharding = *from_name<Sharding>(arguments.sharding);
   ProgramStep step = predict_program_step(run, store, stack, topology, with_timeline);
-  const std::string notes =
-      step.joins_batch_norms
-          ? "  note: batch norms take their statistics from the whole batch here, as the program "
-            "does, and move activations for them; in DDP and FSDP each rank takes its own and "
-            "moves "
-            "nothing, so that their step is shorter\n"
-          : "";
+  const std::string notes = batch_norms_note(step);
   return {std::move(step.subject),
           std::move(step.prediction),
           {stack,

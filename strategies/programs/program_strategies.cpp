@@ -224,11 +224,11 @@ class Enumerator {
     return expanded(n, call, *rule, runnable_rows(call, *rule));
   }
 
-  // The rows of the rule that compute what the op computes, so that a plan's ranks get the values of
-  // the whole program. Of DTensor's rows these are those that shardlab's rule has, too: DTensor lists
-  // a few that compute something else, such as gather's S(0) | S(0), S(0) of tensors that differ in
-  // dim 0 (`shardlab rules --rule-set dtensor-2.13`). Rows with partials of masks or norms, which
-  // shardlab's rules do without, are kept. AutoParallel keeps to its own.
+  // The rows of the rule that compute what the op computes, so that a plan's ranks get the values
+  // of the whole program. Of DTensor's rows these are those that shardlab's rule has, too: DTensor
+  // lists a few that compute something else, such as gather's S(0) | S(0), S(0) of tensors that
+  // differ in dim 0 (`shardlab rules --rule-set dtensor-2.13`). Rows with partials of masks or
+  // norms, which shardlab's rules do without, are kept. AutoParallel keeps to its own.
   [[nodiscard]] Rows runnable_rows(const OpCall& call, const OpRule& rule) const {
     Rows rows = rule.rows(call, rule);
     const OpRule* exact = op_rule_or_null(rule.op, kShardlab);

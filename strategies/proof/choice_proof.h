@@ -1,7 +1,7 @@
 // Proof of one choice of an op: whether its placements compute the op.
 //
 //   fault_of_choice(call, mesh, {inputs}, {outputs})
-//       // "mesh dim 0, S(0) | P(sum), P(sum): aten.mm.default(f32[10,6], f32[6,12]) on 2 ranks: ..."
+//       // "mesh dim 0, S(0) | P(sum), P(sum): aten.mm.default(f32[10,6], f32[6,12]) on 2 ..."
 //
 // On each mesh dim a choice is one row of the op's rule. Every row is run as `shardlab rules` runs
 // it (sample_execution.h): on 2 ranks, with the call's own arguments, and with tensors that are as

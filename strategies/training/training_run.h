@@ -165,9 +165,9 @@ struct TrainingRun {
 
 // Over how many ranks weights and their gradients are sharded, and how many replicas of these
 // shards there are. Without sharding all data-parallel ranks are one group, which reduces the
-// gradients. The optimizer's state alone is sharded over fsdp, with dp replicas of each shard; where
-// fsdp is 1, it is sharded over dp. ZeRO-1 shards it over all data-parallel ranks unless the user
-// says how large its groups are (InternEvo's zero1.size), or how many of them there are
+// gradients. The optimizer's state alone is sharded over fsdp, with dp replicas of each shard;
+// where fsdp is 1, it is sharded over dp. ZeRO-1 shards it over all data-parallel ranks unless the
+// user says how large its groups are (InternEvo's zero1.size), or how many of them there are
 // (Megatron-LM's --num-distributed-optimizer-instances). Experts are already spread over `ep`
 // of the ranks, which come out of the shards (fsdp * cp * tp) as long as these divide, and out of
 // the replicas (dp) beyond that.

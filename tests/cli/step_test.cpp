@@ -239,8 +239,8 @@ TEST(StepCommand, GradientsMayBeReducedOnceAStep) {
                "any case; valid: with --grad-accum above 1");
 }
 
-// The copies into the buffer that is reduced write half as much, and ranks that keep whole gradients
-// keep half as much.
+// The copies into the buffer that is reduced write half as much, and ranks that keep whole
+// gradients keep half as much.
 TEST(StepCommand, GradientsMayBeReducedInBf16) {
   const Words words = with(kSmall, {"--reduce-dtype"});
   EXPECT_EQ(json_of(with(words, {"f32"})), json_of(kSmall));

@@ -207,7 +207,8 @@ class LiveComparison : public LiveTorch {
   }
 };
 
-// The comparison of a step runs on a thread that starts the worker and ends before the last question.
+// The comparison of a step runs on a thread that starts the worker and ends before the last
+// question.
 TEST_F(LiveTorch, ComparesTheStepOfAProgram) {
   for (const std::string& python : oracle_pythons()) {
     const std::string stack = "torch:" + python;
