@@ -91,7 +91,7 @@ class RowReader {
   // One of these words, or nothing.
   [[nodiscard]] std::string choice(std::string_view column,
                                    std::initializer_list<std::string_view> words) const {
-    const std::string field = text(column);
+    std::string field = text(column);
     if (!field.empty() && std::ranges::find(words, field) == words.end()) {
       fail(column, join(std::vector<std::string_view>(words)) + ", or nothing");
     }
