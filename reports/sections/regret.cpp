@@ -23,7 +23,7 @@ std::optional<double> in_percent(const std::optional<double>& fraction) {
 // Over how many questions the rank correlation is a mean, and its weighted mean.
 std::string tau_note(const Comparison& comparison, const StackSummary& stack) {
   if (!stack.kendall_tau) return "";
-  const std::string over = "over " + counted(stack.ranked, "question", "questions");
+  std::string over = "over " + counted(stack.ranked, "question", "questions");
   if (!comparison.is_weighted || !stack.weighted_kendall_tau) return over;
   return over + "; weighted " + fixed(*stack.weighted_kendall_tau, 3);
 }
