@@ -33,7 +33,9 @@ AtenOp op_of(std::string_view line, Release release) {
   AtenOp op;
   op.name = "aten." + std::string(line.substr(0, blank));
   if (line.substr(0, blank).find('.') == std::string_view::npos) op.name += ".default";
-  op.kind = static_cast<OpKind>(letters[static_cast<std::size_t>(release)]);
+  // A release after the newest has the letters of the newest.
+  const std::size_t column = std::min(static_cast<std::size_t>(release), letters.size() - 1);
+  op.kind = static_cast<OpKind>(letters[column]);
   return op;
 }
 
