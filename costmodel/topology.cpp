@@ -43,7 +43,8 @@ void settle_reduction(LinkLevel& level, std::int64_t capability, const JsonPlace
                                : "found true on a level of kind \"" + kind + "\"" + valid);
 }
 
-// Only direct links join pairs, and inside a domain. `place` is that of the level.
+// Refuses `pairwise` on a level that is not of direct links, or that reaches beyond a domain.
+// `place` is the place of the level in its file.
 void expect_pairwise(const LinkLevel& level, const JsonPlace& place) {
   if (!level.pairwise) return;
   if (level.kind == LinkKind::kNvlink && level.joins <= LinkScope::kDomain) return;

@@ -382,7 +382,7 @@ class StepMaker {
     units_.clear();
     place_of_unit_.assign(blocks_.unit_names.size(), -1);
     next_unit_ = 0;
-    // For each weight, the place of the first unit that needs it.
+    // It holds, for each weight, the place of the first unit that needs the weight.
     std::vector<std::optional<std::size_t>> first_place(program_.nodes.size());
     const auto need = [&](std::size_t weight, std::size_t place) {
       first_place[weight] = std::min(first_place[weight].value_or(place), place);

@@ -205,8 +205,8 @@ void WorkBuilder::weight_gradient(const Projection& product, int output_gradient
   reduction("bias", {dy}, {db}, of(dy).elements, shape.rows, true);
 }
 
-// Of a cast that the product read, the rank's own part is kept and gathered in 8 bits, as
-// Transformer Engine does it.
+// Where the product read a cast to 8 bits, each rank keeps its own part of the cast and gathers
+// that again, as Transformer Engine does.
 int WorkBuilder::gathered_again(int x, int read) {
   const auto found = gathered_.find(x);
   if (found == gathered_.end()) return read;

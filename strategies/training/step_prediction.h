@@ -12,10 +12,10 @@
 // grow with the number of ranks. The optimizer's step and the norm of the gradients follow.
 //
 // FSDP without a pipeline reduces the gradients of each micro-batch, unless the run says `no_sync`.
-// With it, and in a pipeline, each rank sums them up whole, in the dtype in which they are reduced,
-// and reduces them once: with the last backward pass, and in a pipeline after it. In a pipeline
-// weights stay gathered after a backward pass, so that the next forward pass has
-// them. Source: PyTorch 2.13.0, torch/distributed/pipelining/stage.py, backward_maybe_with_nosync()
+// With `no_sync`, and in a pipeline, each rank sums up whole gradients in the dtype in which they
+// are reduced, and reduces them once: with the last backward pass, or in a pipeline after it. In a
+// pipeline, weights stay gathered after a backward pass, so that the next forward pass has them.
+// Source: PyTorch 2.13.0, torch/distributed/pipelining/stage.py, backward_maybe_with_nosync()
 // and perform_reduce_grad(), and FSDPParamGroup.post_backward(). step_work.h counts the memory of
 // it.
 #pragma once

@@ -622,7 +622,7 @@ TEST(NcclTestsJson, ADeviceListAtTheTopNamesEveryRank) {
   EXPECT_EQ(set.hosts, 2);
 }
 
-// Only the first and the last process of eight, which drive two GPUs each.
+// The list names only the first and the last of eight processes, which drive two GPUs each.
 TEST(NcclTestsJson, AShortenedDeviceListShowsTheHostsByTheNumbersOfItsDevices) {
   json value = good();
   value["config"]["devices"][1].merge_patch({{"rank", 14}, {"device", 2}});

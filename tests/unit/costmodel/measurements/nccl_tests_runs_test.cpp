@@ -371,19 +371,23 @@ TEST(NcclTestsRuns, TheCommandLineCorrectsHostsThatWereCounted) {
   EXPECT_EQ(with("# nodes: 1\n" + text, {.hosts = 2}).hosts, 1);
 }
 
+// Returns the lines with the prefix of a collector in front of each.
+std::string behind(const std::string& prefix, const std::string& lines) {
+  std::string text;
+  for (std::size_t begin = 0; begin < lines.size();) {
+    const std::size_t end = lines.find('\n', begin) + 1;
+    text += prefix + lines.substr(begin, end - begin);
+    begin = end;
+  }
+  return text;
+}
+
 TEST(NcclTestsRuns, MorePrefixesOfCollectorsAreSkipped) {
   const std::string lines = kBroadcast + devices({"a", "b"}) + kRow + kOtherRow;
   for (const std::string prefix :
        {"[10:11:12] ", "Jan 01 10:11:12 node1 nccl[123]: ", "2026-01-01 10:11:12,123 INFO ",
         "Mon Jan  1 10:11:12 2026[1,0]<stdout>:", "2026-01-01 10:11:12 [INFO] "}) {
-    std::string text;
-    std::size_t begin = 0;
-    while (begin < lines.size()) {
-      const std::size_t end = lines.find('\n', begin) + 1;
-      text += prefix + lines.substr(begin, end - begin);
-      begin = end;
-    }
-    const MeasurementSet set = read(text);
+    const MeasurementSet set = read(behind(prefix, lines));
     EXPECT_EQ(set.ranks, 2) << prefix;
     EXPECT_EQ(set.rows.size(), 2U) << prefix;
   }
@@ -398,14 +402,7 @@ TEST(NcclTestsRuns, HeadersAreReadBehindAnyPrefixAsRowsAre) {
                                    "[1,mpirank:0,algo-1]<stdout>:", "(pid=1234, ip=10.0.0.1) ",
                                    "1740823872.123 ", "I0301 10:11:12.123456 1234 main.cc:12] ",
                                    "    18\t", "n1:1:1 [0] NCCL INFO Bootstrap : Using eth0 "}) {
-    std::string text;
-    std::size_t begin = 0;
-    while (begin < lines.size()) {
-      const std::size_t end = lines.find('\n', begin) + 1;
-      text += prefix + lines.substr(begin, end - begin);
-      begin = end;
-    }
-    const MeasurementSet set = read(text);
+    const MeasurementSet set = read(behind(prefix, lines));
     EXPECT_EQ(set.ranks, 2) << prefix;
     EXPECT_EQ(set.hosts, 2) << prefix;
     EXPECT_EQ(set.gpu, "NVIDIA H100") << prefix;

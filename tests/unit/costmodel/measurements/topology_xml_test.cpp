@@ -210,7 +210,7 @@ TEST(NcclXml, ASlotThatIsSlowerThanItsInterfacesCounts) {
       << "slow interfaces are left out";
 }
 
-// As a virtual machine writes it: eth0 is no PCI device, and both of its CPUs have it.
+// The dump is that of a virtual machine: eth0 is no PCI device, and both CPUs list it.
 TEST(NcclXml, AVirtualInterfaceOfTwoCpusCountsOnce) {
   const auto host = [](const std::string& hash, const std::string& first,
                        const std::string& second) {
