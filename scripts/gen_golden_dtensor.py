@@ -582,14 +582,28 @@ def describe(strategy, schema, inputs, specified, sources, outputs=1, masked_off
 
 
 def overload_named(torch, op):
-    packet, overload = op.removeprefix("aten.").split(".")
-    return getattr(getattr(torch.ops.aten, packet), overload)
+    space, packet, overload = op.split(".")
+    return getattr(getattr(getattr(torch.ops, space), packet), overload)
+
+
+def full_name(name):
+    """aten.add.Tensor for add.Tensor, as golden_ops names it, and prims.abs.default for prims.abs."""
+    space, _, rest = name.partition(".") if name.startswith("prims.") else ("aten", "", name)
+    return f"{space}.{rest}" if "." in rest else f"{space}.{rest}.default"
 
 
 def exists(torch, name):
     """Whether PyTorch has the operator `name` of golden_ops: later releases removed some."""
-    base, _, overload = name.partition(".")
-    return hasattr(getattr(torch.ops.aten, base, None), overload or "default")
+    space, base, overload = full_name(name).split(".")
+    return hasattr(getattr(getattr(torch.ops, space), base, None), overload)
+
+
+def is_asked(oracle, name):
+    """Whether there is something to ask: 2.13 has no strategies for some prims, and no decomposition either."""
+    if not exists(oracle.torch, name) or not name.startswith("prims."):
+        return exists(oracle.torch, name)
+    known = oracle.propagator.op_strategy_funcs, oracle.propagator.op_single_dim_strategy_funcs
+    return any(overload_named(oracle.torch, full_name(name)) in strategies for strategies in known)
 
 
 def order_is_specified(oracle, overload, specs):
@@ -679,17 +693,17 @@ def draw_spec(oracle, questions, mesh, tensor, dtype, default_order):
 def make_selection_cases(oracle, arguments):
     questions = Questions(arguments.seed, arguments.strided == "opaque")
     rng, cases, special = questions.rng, [], questions.special
-    ops = {name: one for name, one in golden_ops.ops_of(arguments.family).items() if exists(oracle.torch, name)}
+    ops = {name: one for name, one in golden_ops.ops_of(arguments.family).items() if is_asked(oracle, name)}
     opaque = golden_ops.ops_in("OPAQUE_STRIDED", arguments.family)
     in_default_order = golden_ops.ops_in("DEFAULT_ORDER", arguments.family)
     while len(cases) < arguments.count:
         mesh = questions.mesh()
         devices_per_host = rng.choice(arguments.devices_per_host)
         name = rng.choices(list(ops), [weight for weight, _ in ops.values()])[0]
-        base, _, overload = name.partition(".")
-        op = f"aten.{base}.{overload or 'default'}"
+        op = full_name(name)
+        _, base, overload = op.split(".")
         dtype = rng.choice(["f32", "f32", "bf16"])
-        tensors, args = ops[name][1](rng, base, overload or "default")
+        tensors, args = ops[name][1](rng, base, overload)
         rank = 0 if arguments.rank is None else arguments.rank % math.prod(mesh)
         oracle.enter(mesh, devices_per_host, rank)
         reads_opaque = name in opaque and rng.random() < 0.5

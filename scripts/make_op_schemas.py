@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Writes what strategies/rules knows of ATen's operators: op_schemas.txt and op_kinds.txt.
+"""Writes what strategies/rules knows of ATen's operators and of the prims: op_schemas.txt and op_kinds.txt.
 
     scripts/make_op_schemas.py build/oracle/bin/python .../2.14.1/bin/python .../2.15.0/bin/python
 
 The arguments are interpreters with PyTorch, one for each release of strategies/rules/rule_set.h, oldest first.
 
-op_schemas.txt has the schemas that calls are checked and written by: one line per overload, as the first release prints it.
-Operators that belong to one vendor's library or to sparse, quantized or nested tensors are left out, and those without
-tensors.
+op_schemas.txt has the schemas that calls are checked and written by: one line per overload, as the first release prints it,
+without "aten." but with "prims.". Operators that belong to one vendor's library or to sparse, quantized or nested tensors
+are left out, and those without tensors.
 
-op_kinds.txt has every operator with one letter for each release: what that release does with a call on DTensors.
+op_kinds.txt has every operator of ATen with one letter for each release: what that release does with a call on DTensors.
 
     c   it runs other operators in its place (CompositeImplicitAutograd)
     h   DTensor has a handler of its own for it
@@ -21,6 +21,7 @@ op_kinds.txt has every operator with one letter for each release: what that rele
 """
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -70,7 +71,7 @@ def known_to(python):
 
 def kept(name, types):
     """Whether a question or a program may call this operator."""
-    if not name.startswith("aten::"):
+    if not name.startswith(("aten::", "prims::")):
         return False
     if any(part in name for part in LEFT_OUT) and "scaled_dot_product" not in name:
         return False
@@ -82,7 +83,8 @@ def main():
         print(__doc__)
         raise SystemExit(0 if sys.argv[1:] == ["--help"] else 2)
     releases = [known_to(python) for python in sys.argv[1:]]
-    lines = sorted({text.removeprefix("aten::") for name, text, types in releases[0]["schemas"] if kept(name, types)})
+    lines = sorted({re.sub("^prims::", "prims.", text.removeprefix("aten::"))
+                    for name, text, types in releases[0]["schemas"] if kept(name, types)})
     (ROOM / "op_schemas.txt").write_text("\n".join(lines) + "\n")
     names = {name for release in releases for name in release["kinds"]}
     kinds = sorted(f"{name} " + "".join(release["kinds"].get(name, "-") for release in releases) for name in names)

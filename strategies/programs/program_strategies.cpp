@@ -40,6 +40,10 @@ struct MetaHash {
   }
 };
 
+// What a trace writes for aten._to_copy, which keeps partials. DTensor's strategy of the prim does
+// not, but no program that runs on DTensors calls it: they call _to_copy.
+constexpr std::string_view kTracedCast = "prims.convert_element_type.default";
+
 // An order of strategies, for sets of them.
 struct StrategyLess {
   bool operator()(const std::vector<Placements>& a, const std::vector<Placements>& b) const {
@@ -679,6 +683,7 @@ std::vector<Placements> first_outputs(const std::vector<NodePlacements>& placeme
 }
 
 const OpRule* find_program_rule(std::string_view op, RuleSet rules) {
+  if (op == kTracedCast) return &find_op_rule(op, kAutoParallel);
   for (const RuleSet set : {rules, kAutoParallel}) {
     try {
       if (const OpRule* rule = op_rule_or_null(op, set)) return rule;

@@ -90,8 +90,8 @@ struct NodePlacements {
 // The layout of each node's first output, by node; empty where a node has none.
 [[nodiscard]] std::vector<Placements> first_outputs(const std::vector<NodePlacements>& placements);
 
-// The rule of an op in a program: the rule set's or, if that has none, AutoParallel's. Null if
-// neither has one.
+// The rule of an op in a program: the rule set's or, if that has none, AutoParallel's, which is
+// also that of prims.convert_element_type. Null if neither has one.
 [[nodiscard]] const OpRule* find_program_rule(std::string_view op, RuleSet rules);
 
 // Throws NodeError if a node's tensors are not those that its op takes and makes (program_check.h),

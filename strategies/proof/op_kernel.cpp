@@ -19,9 +19,39 @@ namespace {
 constexpr std::array<std::string_view, 7> kOthers = {
     "all.dims", "any.dims", "max.dim", "max.other", "min.dim", "min.other", "where.ScalarSelf"};
 
+// The prims that compute what an op of ATen with another name does. The others share its name.
+struct Prim {
+  std::string_view name;
+  std::string_view kernel;
+};
+constexpr std::array<Prim, 12> kPrims = {{
+    {"bessel_i0e", "special_i0e"},
+    {"bessel_i1", "special_i1"},
+    {"bessel_i1e", "special_i1e"},
+    {"bessel_j0", "special_bessel_j0"},
+    {"bessel_j1", "special_bessel_j1"},
+    {"convert_element_type", "_to_copy"},
+    {"copy_to", "copy"},
+    {"erfcx", "special_erfcx"},
+    {"ndtri", "special_ndtri"},
+    {"spherical_bessel_j0", "special_spherical_bessel_j0"},
+    {"view_of", "alias"},
+    {"zeta", "special_zeta"},
+}};
+
 std::string_view without_aten(std::string_view op) {
   if (op.starts_with("aten.")) op.remove_prefix(5);
   return op;
+}
+
+// The name of the kernel that a prim without a kernel of its own runs, or "" for another op.
+std::string_view kernel_of_prim(std::string_view op) {
+  constexpr std::string_view kSpace = "prims.";
+  if (!op.starts_with(kSpace)) return {};
+  op.remove_prefix(kSpace.size());
+  op = op.substr(0, op.find('.'));
+  const auto* const found = std::ranges::find(kPrims, op, &Prim::name);
+  return found == kPrims.end() ? op : found->kernel;
 }
 
 // The parts "add" and "List" of the name "aten._foreach_add_.List".
@@ -68,6 +98,8 @@ const OpKernel* kernel_named(std::string_view name) {
 }  // namespace
 
 const OpKernel* find_op_kernel(std::string_view op) {
+  const std::string_view prim = kernel_of_prim(op);
+  if (!prim.empty()) return kernel_named(prim);
   const BaseName name(op);
   if (const OpKernel* const kernel = kernel_named(name.full())) return kernel;
   const bool other = std::find(kOthers.begin(), kOthers.end(), without_aten(op)) != kOthers.end();

@@ -207,8 +207,11 @@ bool OpSchema::has(std::string_view argument) const {
 
 std::optional<OpSchema> find_op_schema(std::string_view op) {
   static const std::vector<std::string> lines = lines_of(embedded_op_schemas());  // sorted
-  if (!op.starts_with("aten.")) return std::nullopt;
-  op.remove_prefix(5);
+  if (op.starts_with("aten.")) {
+    op.remove_prefix(5);
+  } else if (!op.starts_with("prims.")) {
+    return std::nullopt;
+  }
   if (op.ends_with(".default")) op.remove_suffix(8);
   const std::string start = std::string(op) + "(";
   const auto it = std::ranges::lower_bound(lines, start);

@@ -1,4 +1,4 @@
-// The schemas of ATen's operators: which arguments an operator takes, in which order, and which of
+// The schemas of ATen's operators and of the prims: which arguments an operator takes, in which order, and which of
 // them are tensors. A call lists an op's tensors apart from its other arguments (op_call.h); only
 // the schema says how the two interleave.
 //
@@ -40,7 +40,7 @@ struct OpSchema {
   [[nodiscard]] bool has(std::string_view argument) const;
 };
 
-// Nothing for an operator that is not ATen's, or that no program has.
+// Nothing for an operator that is neither ATen's nor a prim, or that no program has.
 [[nodiscard]] std::optional<OpSchema> find_op_schema(std::string_view op);
 
 // Throws InputError if the call has an argument that the op's schema doesn't know, or one of

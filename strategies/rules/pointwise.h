@@ -5,8 +5,8 @@
 //       {.words = "neg*", .dtensor = kNegation, .shardlab = kNegation, .outputs = ...}};
 //   OP_RULES(pointwise){kPointwiseRules<kOps>};
 //
-// A word names an op without "aten.", and without the overload where that is "default". A mark at
-// its end adds variants of the op:
+// A word names an op without "aten.", and without the overload where that is "default". One that
+// starts with "prims." names an op of that namespace. A mark at its end adds variants of the op:
 //   add.Tensor~   add.Tensor and add_.Tensor
 //   neg+          neg and neg.out
 //   neg*          neg, neg_ and neg.out
@@ -155,6 +155,7 @@ inline constexpr PartialRow kMinPreserving[] = {{{kMax, kMax, kR}, 3},
 namespace pointwise_detail {
 
 struct Form {
+  std::string_view space = "aten.";
   std::string_view base;
   std::string_view overload = {};
   bool in_place = false;
@@ -172,12 +173,18 @@ constexpr void for_each_op(std::string_view words, Use&& use) {
     const char mark = word.back();
     const bool marked = mark == '~' || mark == '+' || mark == '*';
     if (marked) word = word.substr(0, word.size() - 1);
+    Form form;
+    constexpr std::string_view kPrims = "prims.";
+    if (word.starts_with(kPrims)) {
+      form.space = kPrims;
+      word.remove_prefix(kPrims.size());
+    }
     const std::size_t dot = word.find('.');
-    Form form{.base = word.substr(0, dot)};
+    form.base = word.substr(0, dot);
     if (dot != std::string_view::npos) form.overload = word.substr(dot + 1);
     use(form);
-    if (mark == '~' || mark == '*') use(Form{form.base, form.overload, true, false});
-    if (mark == '+' || mark == '*') use(Form{form.base, form.overload, false, true});
+    if (mark == '~' || mark == '*') use(Form{form.space, form.base, form.overload, true, false});
+    if (mark == '+' || mark == '*') use(Form{form.space, form.base, form.overload, false, true});
   }
 }
 
@@ -187,7 +194,7 @@ struct NameParts {
 constexpr NameParts parts_of(const Form& form) {
   const std::string_view overload =
       form.overload.empty() ? (form.out ? "out" : "default") : form.overload;
-  return {{"aten.", form.base, form.in_place ? "_" : "", ".", overload,
+  return {{form.space, form.base, form.in_place ? "_" : "", ".", overload,
            form.out && !form.overload.empty() ? "_out" : ""}};
 }
 constexpr std::size_t length_of(const Form& form) {

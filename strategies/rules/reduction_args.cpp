@@ -12,7 +12,7 @@ namespace {
 
 using Dims = ReductionArgs::Dims;
 
-constexpr std::array<ReductionArgs, 41> kArgs = {{
+constexpr std::array<ReductionArgs, 46> kArgs = {{
     {"aten._foreach_max.default"},
     {"aten._foreach_norm.Scalar", -1, -1, 1},
     {"aten._foreach_powsum.Scalar", -1, -1, 1},
@@ -24,7 +24,7 @@ constexpr std::array<ReductionArgs, 41> kArgs = {{
     {"aten.amin.out", 0, 1},
     {"aten.any.default"},
     {"aten.any.dim", 0, 1, -1, Dims::kOne},
-    {"aten.any.dims", 0, 1},
+    {"aten.any.dims", 0, 1, -1, Dims::kAllOfList},
     {"aten.any.out", 0, 1, -1, Dims::kOne},
     {"aten.argmax.default", 0, 1, -1, Dims::kOneOrAll},
     {"aten.argmin.default", 0, 1, -1, Dims::kOneOrAll},
@@ -54,6 +54,11 @@ constexpr std::array<ReductionArgs, 41> kArgs = {{
     {"aten.var.correction_out", 0, 2},
     {"aten.var_mean.correction", 0, 2},
     {"aten.var_mean.correction_out", 0, 2},
+    {"prims.amax.default", 0, -1, 1, Dims::kAllOfList},
+    {"prims.amin.default", 0, -1, 1, Dims::kAllOfList},
+    {"prims.prod.default", 0, -1, 1, Dims::kAllOfList},
+    {"prims.sum.default", 0, -1, 1, Dims::kAllOfList},
+    {"prims.var.default", 0, -1, 2, Dims::kAllOfList},
 }};
 
 }  // namespace
@@ -78,9 +83,10 @@ ReducedDims reduced_dims(const OpCall& call, int ndim) {
   const auto position = static_cast<std::size_t>(args.dims);
   const bool absent = position >= call.args.size() || call.args[position].is_null();
   dims.reduced.assign(static_cast<std::size_t>(ndim), false);
-  if (args.takes == Dims::kList || (args.takes == Dims::kOneOrAll && absent)) {
+  const bool takes_list = args.takes == Dims::kList || args.takes == Dims::kAllOfList;
+  if (takes_list || (args.takes == Dims::kOneOrAll && absent)) {
     const auto listed = call.integers_arg(position);
-    const bool all = !listed || (listed->empty() && call.op != "aten.any.dims");
+    const bool all = !listed || (listed->empty() && args.takes != Dims::kAllOfList);
     if (all) dims.reduced.assign(static_cast<std::size_t>(ndim), true);
     for (const std::int64_t dim : listed.value_or(std::vector<std::int64_t>())) {
       const int d = normalize_dim(dim, ndim, call.op);

@@ -17,16 +17,15 @@ struct ReductionArgs {
   int dims = -1;
   int keepdim = -1;
   int dtype = -1;
-  // What `dims` takes: a list, or one integer, which for some ops defaults to all dims or to the
-  // last one.
-  enum class Dims : std::uint8_t { kList, kOne, kOneOrAll, kOneOrLast };
+  // What `dims` takes: a list, which means all dims where it is empty (kList) or none (kAllOfList),
+  // or one integer, which for some ops defaults to all dims or to the last one.
+  enum class Dims : std::uint8_t { kList, kAllOfList, kOne, kOneOrAll, kOneOrLast };
   Dims takes = Dims::kList;
 };
 
 // An op that is not listed has its dims first, then keepdim and dtype.
 [[nodiscard]] ReductionArgs reduction_args(std::string_view op);
-// What the call reduces. An empty list of dims means all of them, except for any.dims, where it
-// means none. Throws InputError.
+// What the call reduces. Throws InputError.
 [[nodiscard]] ReducedDims reduced_dims(const OpCall& call, int ndim);
 // The dim that is the argument at `position`, or the fallback if it is absent. Throws InputError if
 // it is absent and there is no fallback, or if it is out of range.

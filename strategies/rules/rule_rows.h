@@ -141,7 +141,7 @@ template <class IsGathered>
 
 // Ops that PyTorch's schemas mark as views of their input (native_functions.yaml), and reshape,
 // which is a view wherever strides allow it.
-inline constexpr std::array<std::string_view, 19> kViewOps = {"aten.alias.default",
+inline constexpr std::array<std::string_view, 20> kViewOps = {"aten.alias.default",
                                                               "aten.detach.default",
                                                               "aten.detach_.default",
                                                               "aten.diagonal.default",
@@ -159,7 +159,8 @@ inline constexpr std::array<std::string_view, 19> kViewOps = {"aten.alias.defaul
                                                               "aten.transpose.int",
                                                               "aten.unbind.int",
                                                               "aten.unsqueeze.default",
-                                                              "aten.view.default"};
+                                                              "aten.view.default",
+                                                              "prims.view_of.default"};
 
 // The kernel of an op that computes nothing.
 [[nodiscard]] constexpr Kernel moving_kernel(std::string_view op) {

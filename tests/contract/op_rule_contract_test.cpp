@@ -87,8 +87,8 @@ TEST_P(OpRuleContract, ARuleHasOutputsAndEitherRowsOrALayoutToFollow) {
   for (const OpRule* rule : rules()) {
     EXPECT_NE(rule->outputs, nullptr) << rule->op;
     EXPECT_NE(rule->rows == nullptr, rule->follow == nullptr) << rule->op;
-    EXPECT_TRUE(rule->op.starts_with("aten.") || rule->op.starts_with("transformers.") ||
-                rule->op.starts_with("higher_order."))
+    EXPECT_TRUE(rule->op.starts_with("aten.") || rule->op.starts_with("prims.") ||
+                rule->op.starts_with("transformers.") || rule->op.starts_with("higher_order."))
         << rule->op;
     EXPECT_TRUE(rule->filter == nullptr || rule->rows != nullptr) << rule->op;
   }

@@ -23,7 +23,7 @@ inline bool holds_no_data(std::string_view op) {
          op == "aten.ones.default" || op == "aten.rand.default" || op == "aten.randn.default" ||
          op == "aten.scalar_tensor.default" || op == "aten.view_as_complex.default" ||
          op == "aten.view_as_real.default" || op == "aten.zeros.default" ||
-         op == "prims.iota.default";
+         op == "prims.conj_physical.default" || op == "prims.iota.default";
 }
 
 }  // namespace shardlab::testing_support

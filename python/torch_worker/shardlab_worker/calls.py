@@ -5,6 +5,10 @@ from .texts import DTYPES
 
 NUMBERS = {"inf": float("inf"), "-inf": -float("inf"), "nan": float("nan")}
 
+# The tensors of lengths in the backward of attention. Sequences of one length have none, although the schema asks for
+# them, and the graphs that AutoParallel traces leave them out.
+LENGTHS = ("cum_seq_q", "cum_seq_k")
+
 
 class Parameter:
     """What `bind` asks of one parameter of an operator's schema."""
@@ -16,6 +20,7 @@ class Parameter:
         self.default = argument.default_value if self.has_default else None
         self.is_tensor = "Tensor" in kind
         self.may_be_none = "Optional" in kind
+        self.is_optional = self.has_default or self.may_be_none
         self.is_list = kind.startswith(("List[", "Optional[List["))
 
 
@@ -57,10 +62,16 @@ class Operators:
         """Positional and keyword arguments of a call. `inputs` are the tensor arguments in order (None is one that is
         not given), `args` the other arguments in order, keyword-only ones last."""
         parameters, inputs, args = self.parameters_of(overload), list(inputs), list(args)
+        needed = sum(parameter.is_tensor and not parameter.is_optional for parameter in parameters)
+        without_lengths = len(inputs) < needed
         positional, keywords = [], {}
         for parameter in parameters:
-            given = parameter.is_tensor and bool(inputs)  # `none` may stand for any tensor, as a backward's mask has it
-            if parameter.is_tensor and inputs:
+            is_left_out = without_lengths and parameter.name in LENGTHS
+            # `none` may stand for any tensor, as a backward's mask has it.
+            given = parameter.is_tensor and bool(inputs) or is_left_out
+            if is_left_out:
+                value = None
+            elif parameter.is_tensor and inputs:
                 value = inputs.pop(0)
                 if type(value) is list and not parameter.is_list:
                     raise RequestError(f"{overload} takes one tensor as `{parameter.name}`, not a list of them.")
@@ -68,7 +79,7 @@ class Operators:
                     value = []  # such as the state that an optimizer does not have
                 if parameter.is_list and value is not None and type(value) is not list:
                     raise RequestError(f"{overload} takes a list of tensors as `{parameter.name}`: [f32[8]; f32[8]].")
-            elif args and not (parameter.is_tensor and (parameter.has_default or parameter.may_be_none)):
+            elif args and not (parameter.is_tensor and parameter.is_optional):
                 value = self.value_of(args.pop(0))
                 if value is None and parameter.has_default:
                     value = parameter.default
@@ -76,7 +87,7 @@ class Operators:
                 value = parameter.default
             else:
                 value = None
-            if value is None and not (given or parameter.may_be_none or parameter.has_default):
+            if value is None and not (given or parameter.is_optional):
                 raise RequestError(f"The argument `{parameter.name}` of {overload} is not given. Its schema is "
                                    f"{overload._schema}.")
             if not parameter.keyword_only:

@@ -244,7 +244,9 @@ LocalResult run_backward(const LocalCall& local, const OpKernel&) {
   if (args.size() > 7 && args[7].is_array() && args[7].size() == 3) {
     for (std::size_t i = 0; i < 3; ++i) mask[i] = args[7][i].is_boolean() && args[7][i].get<bool>();
   }
-  if (args.empty() || args[0].is_null() || args[0] == nlohmann::json{0}) mask[2] = false;
+  const auto bias = local.call.integers_arg(0).value_or(std::vector<std::int64_t>());
+  const bool has_bias = !bias.empty() && bias != std::vector<std::int64_t>{0};
+  mask[2] = mask[2] && has_bias;
   expect_room(local.call.op, 2 * (gradient.elements() + input.elements() + weight.elements()),
               local.memory);
   const std::vector<double> g = as_doubles(gradient);

@@ -94,7 +94,6 @@ constexpr OpKernel kKernels[] = {
     {.name = "_to_copy", .run = run_to_copy},
     {.name = "autoparallel.dtype_cast.default", .run = run_to_copy},
     {.name = "cat", .run = run_cat},
-    {.name = "prims.convert_element_type.default", .run = run_to_copy},
     {.name = "rand_like", .run = run_rand_like},
     {.name = "stack", .run = run_stack},
 };

@@ -44,7 +44,6 @@ constexpr OpSample kSamples[] = {
     {"aten.zero_.default", "f32[5]"},
     {"aten.zeros_like.default", "f32[4,6]"},
     {"autoparallel.dtype_cast.default", "f32[4,6]", R"(["f64"])"},
-    {"prims.convert_element_type.default", "f32[5]", R"(["i64"])"},
 };
 
 }  // namespace copy_samples

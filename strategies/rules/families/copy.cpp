@@ -348,6 +348,7 @@ constexpr Copied kCopied[] = {
     {"aten.view.dtype", retyped_outputs, follow_input, kept_rows, retyped_rows},
     {"aten.zero_.default", same_outputs, follow_input, kept_rows, zeroed_rows},
     {"aten.zeros_like.default", like_outputs<0>, follow_likeness, likeness_rows, likeness_rows},
+    {"prims.view_of.default", same_outputs, follow_input, kept_rows, kept_rows},
 };
 
 constexpr std::size_t kCount = std::size(kCopied);

@@ -602,6 +602,11 @@ constexpr OpRule kOtherRules[] = {
      .excuse = of_written_outputs,
      .out_tensors = 2,
      .flops = pointwise_flops},
+    {.op = "prims.frexp.default",
+     .outputs = frexp_outputs,
+     .rows = frexp_rows<false>,
+     .uneven_in = kEveryRuleSet,
+     .flops = pointwise_flops},
     // The rule set dtensor-legacy.
     legacy<Linearity::kAdditive>("aten.add.Tensor"),
     legacy<Linearity::kAdditive>("aten.add_.Tensor"),

@@ -41,7 +41,7 @@ struct Reduction {
   std::string_view op;
   Joins joins;
 };
-constexpr std::array<Reduction, 38> kReductions = {{
+constexpr std::array<Reduction, 43> kReductions = {{
     {"aten._foreach_max.default", Joins::kMax},
     {"aten._foreach_norm.Scalar", Joins::kNorm},
     {"aten._foreach_powsum.Scalar", Joins::kPowSum},
@@ -80,6 +80,11 @@ constexpr std::array<Reduction, 38> kReductions = {{
     {"aten.var.correction_out", Joins::kNothing},
     {"aten.var_mean.correction", Joins::kNothing},
     {"aten.var_mean.correction_out", Joins::kNothing},
+    {"prims.amax.default", Joins::kMax},
+    {"prims.amin.default", Joins::kMin},
+    {"prims.prod.default", Joins::kProduct},
+    {"prims.sum.default", Joins::kSum},
+    {"prims.var.default", Joins::kNothing},
 }};
 
 Joins joins_of(std::string_view op) {
@@ -105,6 +110,19 @@ const TensorSpec& reduced_tensor(const OpCall& call) {
   return *tensors[0];
 }
 
+bool is_prim(const OpCall& call) { return call.op.starts_with("prims."); }
+
+// Prims take a list of dims, none of which may be counted from the end.
+void expect_dims_of_prim(const OpCall& call) {
+  const auto dims = call.integers_arg(0);
+  if (dims && std::all_of(dims->begin(), dims->end(), [](std::int64_t dim) { return dim >= 0; })) {
+    return;
+  }
+  throw InputError(call.op + ": found the dims " +
+                   (call.args.empty() ? std::string("null") : call.args[0].dump()) +
+                   "; valid: a list of dims, each counted from 0");
+}
+
 ReducedDims reduction_of(const OpCall& call) {
   return reduced_dims(call, reduced_tensor(call).meta.ndim());
 }
@@ -118,6 +136,7 @@ void expect_floating(const OpCall& call, DType dtype) {
 DType result_dtype(const OpCall& call) {
   const DType in = reduced_tensor(call).meta.dtype;
   const int position = reduction_args(call.op).dtype;
+  if (is_prim(call)) return dtype_arg(call, static_cast<std::size_t>(position)).value_or(in);
   const auto asked =
       position < 0 ? std::nullopt : dtype_arg(call, static_cast<std::size_t>(position));
   switch (joins_of(call.op)) {
@@ -150,6 +169,7 @@ DType result_dtype(const OpCall& call) {
 
 std::vector<TensorMeta> reduction_outputs(const OpCall& call) {
   const TensorMeta& in = reduced_tensor(call).meta;
+  if (is_prim(call)) expect_dims_of_prim(call);
   const TensorMeta out{.dtype = result_dtype(call),
                        .shape = reduction_of(call).output_shape(in.shape),
                        .strides = {}};
@@ -711,6 +731,19 @@ constexpr OpRule kRules[] = {
     followed("aten.var_mean.correction_out"),
     pytorch("aten.var_mean.correction_out"),
     as_rows("aten.var_mean.correction_out"),
+    pytorch("prims.amax.default"),
+    as_rows("prims.amax.default"),
+    pytorch("prims.amin.default"),
+    as_rows("prims.amin.default"),
+    followed("prims.prod.default"),
+    pytorch("prims.prod.default"),
+    as_rows("prims.prod.default"),
+    followed("prims.sum.default"),
+    pytorch("prims.sum.default"),
+    as_rows("prims.sum.default"),
+    followed("prims.var.default"),
+    pytorch("prims.var.default"),
+    as_rows("prims.var.default"),
 };
 
 }  // namespace reduction_rules

@@ -36,6 +36,18 @@ TEST_P(OpShape, IsThatOfPyTorch) {
 INSTANTIATE_TEST_SUITE_P(
     All, OpShape,
     testing::Values(
+        ShapeCase{"prims.convert_element_type.default", {"f32[4,6] R"}, R"(["i64"])", {"i64[4,6]"}},
+        ShapeCase{"prims.abs.default", {"c64[4,6] R"}, "[]", {"f32[4,6]"}},
+        ShapeCase{"prims.conj_physical.default", {"c64[4,6] R"}, "[]", {"c64[4,6]"}},
+        ShapeCase{"prims.exp2.default", {"i32[4,6] R"}, "[]", {"i32[4,6]"}},
+        ShapeCase{"prims.ne.default", {"f32[4,6] R", "f32[4,6] R"}, "[]", {"b8[4,6]"}},
+        ShapeCase{"prims.frexp.default", {"f32[4,6] R"}, "[]", {"f32[4,6]", "i32[4,6]"}},
+        ShapeCase{"prims.copy_to.default", {"f16[4,6] R", "f32[4,6] R"}, "[]", {"f16[4,6]"}},
+        ShapeCase{"prims.view_of.default", {"f32[4,6] R"}, "[]", {"f32[4,6]"}},
+        ShapeCase{"prims.sum.default", {"i32[4,6] R"}, "[[0]]", {"i32[6]"}},
+        ShapeCase{"prims.sum.default", {"f32[4,6] R"}, R"([[0,1],"f64"])", {"f64[]"}},
+        ShapeCase{"prims.prod.default", {"f32[4,6] R"}, "[[]]", {"f32[4,6]"}},
+        ShapeCase{"prims.var.default", {"f16[4,6] R"}, "[[1],0.0]", {"f16[4]"}},
         ShapeCase{"aten.view.default", {"f32[4,6] R"}, "[[3,-1]]", {"f32[3,8]"}},
         ShapeCase{"aten.reshape.default", {"f32[] R"}, "[[1,1]]", {"f32[1,1]"}},
         ShapeCase{"aten.expand.default", {"f32[3,1] R"}, "[[2,-1,4]]", {"f32[2,3,4]"}},

@@ -30,6 +30,28 @@ TEST_P(RefusedCall, SaysWhatWasFoundAndWhatIsValid) {
 INSTANTIATE_TEST_SUITE_P(
     All, RefusedCall,
     testing::Values(
+        Refused{"prims.div.default",
+                {"f32[4,6] R", "f32[6] R"},
+                "[]",
+                "found f32[4,6] and f32[6]; valid: tensors of one shape and one dtype, since prims "
+                "neither broadcast nor promote"},
+        Refused{"prims.maximum.default",
+                {"f32[4,6] R", "bf16[4,6] R"},
+                "[]",
+                "found f32[4,6] and bf16[4,6]; valid: tensors of one shape and one dtype, since "
+                "prims neither broadcast nor promote"},
+        Refused{"prims.conj_physical.default",
+                {"f32[4,6] R"},
+                "[]",
+                "found f32[4,6]; valid: a complex tensor"},
+        Refused{"prims.sum.default",
+                {"f32[4,6] R"},
+                "[[-1]]",
+                "found the dims [-1]; valid: a list of dims, each counted from 0"},
+        Refused{"prims.copy_to.default",
+                {"f32[4,6] R", "f32[6] R"},
+                "[]",
+                "found f32[6] to copy into f32[4,6]; valid: tensors of one shape"},
         Refused{"aten.mm.default",
                 {"bf16[4,6] R", "f32[6,5] R"},
                 "[]",
