@@ -81,8 +81,16 @@ struct RankHosts {
   }
 };
 
-// The number of ranks, the number of hosts, and the largest number of ranks on one host.
-using Shape = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
+struct Shape {
+  std::int64_t ranks = 0;
+  std::int64_t hosts = 0;
+  std::int64_t most = 1;    // ranks on one host
+  std::int64_t fewest = 1;  // ranks on one host
+
+  // Whether the ranks are spread over the hosts as a measured set says they are.
+  [[nodiscard]] bool is_even() const { return most - fewest <= 1; }
+  friend auto operator<=>(const Shape&, const Shape&) = default;
+};
 
 RankHosts rank_hosts_of(std::span<const CollectiveTrace> traces, const SourceHints& hints) {
   RankHosts run;
@@ -122,8 +130,13 @@ Shape shape_of(const TracedGroup& group, const RankHosts& run) {
     const std::int64_t last = group.first + group.stride * (size - 1);
     const std::int64_t hosts =
         group.stride >= run.per_host ? size : last / run.per_host - group.first / run.per_host + 1;
+    if (hosts == size) return {size, hosts, 1, 1};
     const std::int64_t fit = (run.per_host + group.stride - 1) / group.stride;
-    return {size, hosts, std::min(size, std::max<std::int64_t>(1, fit))};
+    const std::int64_t first = (run.per_host - group.first % run.per_host + group.stride - 1) /
+                               group.stride;  // ranks on the first host
+    const std::int64_t on_last = last % run.per_host / group.stride + 1;
+    const std::int64_t most = std::min(size, std::max<std::int64_t>(1, fit));
+    return {size, hosts, most, std::min({most, first, on_last})};
   }
   std::map<std::string, std::int64_t> counts;
   if (group.ranks.empty()) {
@@ -131,13 +144,14 @@ Shape shape_of(const TracedGroup& group, const RankHosts& run) {
     for (std::int64_t i = 0; i < size; ++i) ++counts[run.host_of(group.first + i * group.stride)];
   }
   for (const std::int64_t rank : group.ranks) ++counts[run.host_of(rank)];
-  std::int64_t ranks = 0;
-  std::int64_t most = 1;
+  if (counts.empty()) return {};
+  Shape shape{.hosts = static_cast<std::int64_t>(counts.size()), .fewest = counts.begin()->second};
   for (const auto& [host, count] : counts) {
-    ranks += count;
-    most = std::max(most, count);
+    shape.ranks += count;
+    shape.most = std::max(shape.most, count);
+    shape.fewest = std::min(shape.fewest, count);
   }
-  return {ranks, static_cast<std::int64_t>(counts.size()), most};
+  return shape;
 }
 
 std::vector<Joined> joined_calls(std::span<const CollectiveTrace> traces) {
@@ -264,12 +278,16 @@ std::vector<MeasurementSet> sets_of_traces(std::span<const CollectiveTrace> trac
   for (const Joined& joined : joined_calls(traces)) {
     const TracedCall& call = joined.call;
     const Shape shape = shape_of(call.group, run);
-    const std::int64_t ranks = std::get<0>(shape);
+    const std::int64_t ranks = shape.ranks;
     const double bytes = call.is_input ? call.bytes * static_cast<double>(ranks) : call.bytes;
     const auto [least, most] =
         std::minmax_element(joined.durations.begin(), joined.durations.end());
     if (ranks < 2) {
       ++left_out["a single rank communicates nothing"];
+    } else if (!shape.is_even()) {
+      ++left_out["the group has " + std::to_string(shape.most) + " ranks on one host and " +
+                 std::to_string(shape.fewest) +
+                 " on another, and a measured set spreads its ranks evenly"];
     } else if (!(bytes >= 1.0 && bytes <= kMaxBytes)) {
       ++left_out["the size is not from 1 to 1e18 bytes"];
     } else if (!(*least >= kMinTimeUs && *most <= kMaxTimeUs)) {
@@ -307,7 +325,9 @@ std::vector<MeasurementSet> sets_of_traces(std::span<const CollectiveTrace> trac
   std::vector<MeasurementSet> sets;
   for (auto& [shape, calls] : shapes) {
     MeasurementSet set = begin_set(first, hints);
-    std::tie(set.ranks, set.hosts, set.gpus_per_host) = shape;
+    set.ranks = shape.ranks;
+    set.hosts = shape.hosts;
+    set.gpus_per_host = shape.most;
     if (shapes.size() > 1) {
       set.name += "_" + std::to_string(set.hosts) + "x" + std::to_string(set.gpus_per_host);
     }

@@ -207,9 +207,10 @@ std::optional<TracedCall> KinetoReader::gloo_call(const std::string& name, const
   const json* dims = json_member(args, "Input Dims");
   const json* types = json_member(args, "Input type");
   if (dims == nullptr || types == nullptr) {
-    leave_out(
-        "the event has no \"Input Dims\" or \"Input type\": the profiler ran without "
-        "record_shapes=True");
+    leave_out(args.contains("Input Dims")
+                  ? "the rank has no input, as in a scatter from another rank"
+                  : "the event has no \"Input Dims\" or \"Input type\": the profiler ran without "
+                    "record_shapes=True");
     return std::nullopt;
   }
   const JsonPlace types_place = place.at("Input type");
@@ -219,6 +220,10 @@ std::optional<TracedCall> KinetoReader::gloo_call(const std::string& name, const
     return std::nullopt;
   }
   if (!find_dtype(json_text((*types)[0], types_place.at(0)), *call)) return std::nullopt;
+  if (std::ranges::any_of(*types, [&](const json& type) { return type != (*types)[0]; })) {
+    leave_out(name + " has inputs of several dtypes");
+    return std::nullopt;
+  }
   if (call->collective == Collective::kSendRecv) {
     leave_out("gloo's annotations do not say which ranks send and receive");
     return std::nullopt;
@@ -229,8 +234,8 @@ std::optional<TracedCall> KinetoReader::gloo_call(const std::string& name, const
     return std::nullopt;
   }
   if (!groups.empty()) call->group = groups.begin()->second;
-  call->bytes =
-      elements_of((*dims)[0], dims_place.at(0)) * static_cast<double>(itemsize_of(call->dtype));
+  // A call with a list has an entry for each of its tensors.
+  call->bytes = elements_of(*dims, dims_place) * static_cast<double>(itemsize_of(call->dtype));
   call->is_input = call->collective == Collective::kAllGather;
   return call;
 }

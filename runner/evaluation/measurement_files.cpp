@@ -64,9 +64,24 @@ void expect_plain_text(std::string_view text, const std::string& file) {
   }
 }
 
+// Throws ConfigError for what PyTorch's ExecutionTraceObserver writes.
+void expect_no_host_trace(const nlohmann::json& schema, const std::string& file) {
+  const std::string name = schema.is_string() ? schema.get<std::string>() : "";
+  if (name.find("chakra") == std::string::npos) return;
+  throw ConfigError(file, "/schema",
+                    "found " + describe_json(schema) +
+                        ", a trace of PyTorch's ExecutionTraceObserver, which has no durations; "
+                        "valid: a trace of torch.profiler (traceEvents), or what Chakra's linker "
+                        "and converter make of the two");
+}
+
 // Throws ConfigError for an object that is none of the forms of JSON that are read here.
 void expect_schema(const nlohmann::json& json, const std::string& file) {
-  if (!json.is_object() || json.contains("schema")) return;
+  if (!json.is_object()) return;
+  if (json.contains("schema")) {
+    expect_no_host_trace(json["schema"], file);
+    return;
+  }
   std::string found = "found JSON of an unknown form";
   if (!json.empty()) found += ", with the key \"" + json.begin().key().substr(0, 40) + "\"";
   throw ConfigError(file, "",

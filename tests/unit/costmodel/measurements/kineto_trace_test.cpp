@@ -127,6 +127,45 @@ TEST(KinetoTrace, GroupsOfDifferentShapesAreDifferentSets) {
   EXPECT_EQ(sets_of_traces(run, {.gpus_per_host = 4})[0].name, "t_1x2");
 }
 
+// A set spreads its ranks evenly over its hosts, and a group of four and one takes longer than one
+// of three and two.
+TEST(KinetoTrace, AGroupThatIsSpreadUnevenlyIsLeftOut) {
+  json five = nccl_event("allreduce", 64, 64, 5, 1);
+  five["args"]["Group size"] = 5;
+  five["args"]["Process Group Ranks"] = "[0, 1, 2, 3, 4]";
+  EXPECT_EQ(error_of(nccl_trace(0, {five}), {.gpus_per_host = 4}),
+            "t.json: found no collective with a time: 1 call is left out: the group has 4 ranks on "
+            "one host and 1 on another, and a measured set spreads its ranks evenly");
+  five["args"]["Process Group Ranks"] = "[0, 1, 2, 4, 5]";
+  const std::vector<CollectiveTrace> run = {read(nccl_trace(0, {five}))};
+  const std::vector<MeasurementSet> sets = sets_of_traces(run, {.gpus_per_host = 4});
+  ASSERT_EQ(sets.size(), 1U);
+  EXPECT_EQ(sets[0].ranks, 5);
+  EXPECT_EQ(sets[0].gpus_per_host, 3);
+}
+
+json gloo_trace(const json& dims, const json& types) {
+  return {{"distributedInfo", {{"backend", "gloo"}, {"rank", 0}, {"world_size", 4}}},
+          {"traceEvents",
+           {{{"ph", "X"},
+             {"cat", "user_annotation"},
+             {"name", "gloo:all_to_all"},
+             {"ts", 1.0},
+             {"dur", 5.0},
+             {"args", {{"Input Dims", dims}, {"Input type", types}}}}}}};
+}
+
+TEST(KinetoTrace, ACallOfGlooWithAListHasTheBytesOfAllItsTensors) {
+  const CollectiveTrace trace = read(gloo_trace(json::parse("[[16,2],[8]]"), {"float", "float"}));
+  ASSERT_EQ(trace.calls.size(), 1U);
+  EXPECT_EQ(trace.calls[0].bytes, (16 * 2 + 8) * 4);
+  using LeftOut = std::map<std::string, int>;
+  EXPECT_EQ(read(gloo_trace(json::parse("[[16],[8]]"), {"float", "double"})).left_out,
+            (LeftOut{{"all_to_all has inputs of several dtypes", 1}}));
+  EXPECT_EQ(read(gloo_trace(nullptr, nullptr)).left_out,
+            (LeftOut{{"the rank has no input, as in a scatter from another rank", 1}}));
+}
+
 TEST(KinetoTrace, ShortenedListsAreEvenlyApartOrInPgConfig) {
   json event = nccl_event("allreduce", 64, 64, 10, 1);
   event["args"]["Group size"] = 64;

@@ -29,6 +29,16 @@ TEST(MeasurementFiles, JsonOfAnotherFormIsToldWhatIsRead) {
                    "x.json: found JSON of an unknown form" + valid);
 }
 
+TEST(MeasurementFiles, ATraceWithoutDurationsIsNamed) {
+  EXPECT_THROW_MSG(
+      static_cast<void>(
+          parse_measurement(R"({"schema": "1.1.1-chakra.0.0.4", "pid": 1})", {}, "host.json")),
+      ConfigError,
+      "host.json:/schema: found \"1.1.1-chakra.0.0.4\", a trace of PyTorch's "
+      "ExecutionTraceObserver, which has no durations; valid: a trace of torch.profiler "
+      "(traceEvents), or what Chakra's linker and converter make of the two");
+}
+
 TEST(MeasurementFiles, TextJsonAndOurOwn) {
   const MeasurementSet text = parse_measurement(kText, {}, "all_reduce.txt");
   EXPECT_EQ(text.ranks, 16);
