@@ -14,11 +14,20 @@ std::optional<double> ComparedPart::error_percent() const {
 std::vector<ComparedPart> compared_parts(const StepPrediction& prediction,
                                          const StepProfile& profile) {
   const StepBreakdown& predicted = prediction.breakdown;
+  // A profile's kernels last as long as they do beside collectives.
+  const auto lost = [&](KernelClass kind) {
+    return predicted.contention_us[static_cast<std::size_t>(kind)];
+  };
+  const double gemm_us = predicted.gemm_us + lost(KernelClass::kGemm) + lost(KernelClass::kLowGemm);
+  const double attention_us = predicted.attention_us + lost(KernelClass::kAttention);
+  const double other_us = predicted.other_us + lost(KernelClass::kOther);
   double exposed = 0.0;
-  for (const auto& [kind, us] : predicted.exposed_us) exposed += us;
-  return {{"GEMMs", "gemm", predicted.gemm_us, profile.gemm_us},
-          {"attention", "attention", predicted.attention_us, profile.attention_us},
-          {"other kernels", "other", predicted.other_us, profile.other_us},
+  for (const auto& [kind, us] : predicted.exposed_us) {
+    if (kind != "contention") exposed += us;
+  }
+  return {{"GEMMs", "gemm", gemm_us, profile.gemm_us},
+          {"attention", "attention", attention_us, profile.attention_us},
+          {"other kernels", "other", other_us, profile.other_us},
           {"exposed communication", "exposed", exposed, profile.exposed_us},
           {"idle (host, bubble)", "idle", predicted.bubble_us + predicted.host_us, profile.idle_us},
           {"step", "step", prediction.step_us, profile.step_us}};

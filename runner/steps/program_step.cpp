@@ -268,8 +268,12 @@ class ProgramChain {
       attribute(span.start_us - compute_end, latest(tasks_[to_index(t)].after, spans), spans,
                 result);
       const double slowed = span.end_us - span.start_us - tasks_[to_index(t)].work_us;
-      if (slowed > 1e-9) result.breakdown.exposed_us["contention"] += slowed;
-      share(of_[to_index(t)]->kind, result.breakdown) += tasks_[to_index(t)].work_us;
+      const KernelClass kind = of_[to_index(t)]->kind;
+      if (slowed > 1e-9) {
+        result.breakdown.exposed_us["contention"] += slowed;
+        result.breakdown.contention_us[static_cast<std::size_t>(kind)] += slowed;
+      }
+      share(kind, result.breakdown) += tasks_[to_index(t)].work_us;
       compute_end = span.end_us;
     }
     if (last >= 0) {
@@ -343,6 +347,9 @@ void add(StepBreakdown& sum, const StepBreakdown& part, double count) {
   sum.attention_us += count * part.attention_us;
   sum.other_us += count * part.other_us;
   for (const auto& [kind, us] : part.exposed_us) sum.exposed_us[kind] += count * us;
+  for (std::size_t c = 0; c < kKernelClasses; ++c) {
+    sum.contention_us[c] += count * part.contention_us[c];
+  }
   sum.host_us += count * part.host_us;
 }
 

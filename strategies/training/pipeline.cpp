@@ -181,4 +181,9 @@ double micro_batches_held(const Pipeline& pipeline, std::int64_t rank) {
   return static_cast<double>(std::min(all, Turns(pipeline).warm_up(rank) + 1));
 }
 
+double micro_batches_without_gradients(const Pipeline& pipeline, std::int64_t rank) {
+  if (pipeline.schedule != PipelineSchedule::kZeroBubble) return 0.0;
+  return static_cast<double>(std::min(pipeline.micro_batches - 1, rank));
+}
+
 }  // namespace shardlab

@@ -58,5 +58,9 @@ struct PipelineTimes {
 // How many micro-batches a rank holds at most between their forward and backward passes, counted in
 // stages of that rank.
 [[nodiscard]] double micro_batches_held(const Pipeline& pipeline, std::int64_t rank);
+// How many micro-batches wait on a rank, while it holds that many others, for the pass that
+// computes their weights' gradients. None, unless the schedule splits the backward pass: then rank
+// r runs that pass r turns late.
+[[nodiscard]] double micro_batches_without_gradients(const Pipeline& pipeline, std::int64_t rank);
 
 }  // namespace shardlab

@@ -1,6 +1,7 @@
 #include "strategies/training/rank_work.h"
 
 #include <algorithm>
+#include <set>
 
 #include "costmodel/base/index.h"
 #include "strategies/steps/fusion.h"
@@ -216,6 +217,22 @@ double most_working_bytes(const BlockWork& work, const std::vector<WorkOp>& ops,
   return most;
 }
 
+double kept_bytes(const WorkTensor& tensor) { return tensor.kept_share * tensor.bytes(); }
+
+double gradient_operand_bytes(const BlockWork& work) {
+  std::set<int> operands;
+  for (const WorkOp& op : work.backward) {
+    const bool is_of_weight =
+        op.kind == WorkKind::kGemm && std::ranges::any_of(op.writes, [&](int tensor) {
+          return work.tensors[to_index(tensor)].weight;
+        });
+    if (is_of_weight) operands.insert(op.reads.begin(), op.reads.end());
+  }
+  double bytes = 0.0;
+  for (const int tensor : operands) bytes += kept_bytes(work.tensors[to_index(tensor)]);
+  return bytes;
+}
+
 }  // namespace
 
 Keeping keeping_of(const Recomputation& policy, std::int64_t block, std::int64_t /*blocks*/) {
@@ -254,8 +271,9 @@ RankBlock rank_block(const TrainingRun& run, const BlockWork& work, Keeping keep
   block.backward = pieces_of(run, work, backward, results);
   for (std::size_t i = 0; i < work.tensors.size(); ++i) {
     if (!recomputed.kept()[i]) continue;
-    block.kept_bytes += work.tensors[i].kept_share * work.tensors[i].bytes();
+    block.kept_bytes += kept_bytes(work.tensors[i]);
   }
+  block.gradient_operand_bytes = gradient_operand_bytes(work);
   if (work.input >= 0) block.input_bytes = work.tensors[to_index(work.input)].bytes();
   if (work.output >= 0) block.output_bytes = work.tensors[to_index(work.output)].bytes();
   block.working_bytes = most_working_bytes(work, backward, recomputed.kept());

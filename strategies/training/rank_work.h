@@ -57,8 +57,9 @@ struct RankPiece {
 struct RankBlock {
   std::vector<RankPiece> forward;
   std::vector<RankPiece> backward;  // includes the forward kernels that recomputation repeats
-  double kept_bytes = 0.0;   // what a micro-batch keeps from its forward to its backward pass
-  double input_bytes = 0.0;  // the size of the tensor that the block reads
+  double kept_bytes = 0.0;  // what a micro-batch keeps from its forward to its backward pass
+  double gradient_operand_bytes = 0.0;  // what the products of the weights' gradients read
+  double input_bytes = 0.0;             // the size of the tensor that the block reads
   double output_bytes = 0.0;
   double working_bytes = 0.0;  // the most that the backward pass holds at once besides kept_bytes
   double weight_elements = 0.0;

@@ -116,9 +116,13 @@ ChainTimes StepChain::times(bool with_timeline) const {
     const double gap = spans[i].start_us - compute_end;
     if (gap > 0) attribute(gap, latest(tasks_[i].after, spans), result);
     const double slowed = spans[i].end_us - spans[i].start_us - tasks_[i].work_us;
-    if (slowed > 1e-9) result.exposed_us["contention"] += slowed;
-    for (std::size_t c = 0; c < kKernelClasses; ++c)
-      result.kernels_us[c] += notes_[i].kernels_us[c];
+    const bool is_slowed = slowed > 1e-9;
+    if (is_slowed) result.exposed_us["contention"] += slowed;
+    for (std::size_t c = 0; c < kKernelClasses; ++c) {
+      const double us = notes_[i].kernels_us[c];
+      result.kernels_us[c] += us;
+      if (is_slowed) result.contention_us[c] += slowed * us / tasks_[i].work_us;
+    }
     compute_end = spans[i].end_us;
   }
   if (result.total_us > compute_end) {

@@ -37,6 +37,7 @@ struct ChainTimes {
   double total_us = 0.0;
   ClassTimes kernels_us = {};
   std::map<std::string, double> exposed_us;  // how long kernels wait, by what they wait for
+  ClassTimes contention_us = {};             // exposed_us["contention"] by the kernels that lose it
   double collectives_us = 0.0;     // all collectives, whether kernels wait for them or not
   double host_us = 0.0;            // how long kernels wait for the host to launch them
   std::vector<StepSpan> timeline;  // empty unless it was asked for

@@ -22,6 +22,9 @@ void add_times(StepBreakdown& breakdown, const ChainTimes& times, double count) 
   breakdown.attention_us += count * of(KernelClass::kAttention);
   breakdown.other_us += count * of(KernelClass::kOther);
   for (const auto& [kind, us] : times.exposed_us) breakdown.exposed_us[kind] += count * us;
+  for (std::size_t c = 0; c < kKernelClasses; ++c) {
+    breakdown.contention_us[c] += count * times.contention_us[c];
+  }
   breakdown.host_us += count * times.host_us;
 }
 

@@ -87,6 +87,7 @@ void StepWork::make(const Recomputation& policy) {
     last.forward = repeated(last.forward, run_.loss_chunks);
     last.backward = repeated(last.backward, run_.loss_chunks);
     last.input_bytes *= to_real(run_.loss_chunks);
+    last.gradient_operand_bytes *= to_real(run_.loss_chunks);
     last.kept_bytes += last.input_bytes;
   }
   blocks_.push_back(std::move(last));
@@ -105,6 +106,7 @@ TrainingMemory StepWork::memory_of() const {
     double largest_unit = 0.0;
     double kept = 0.0;
     double kept_once = 0.0;
+    double operands = 0.0;
     double working = 0.0;
     double elements = 0.0;
     for (std::int64_t chunk = 0; chunk < run_.chunks; ++chunk) {
@@ -121,6 +123,7 @@ TrainingMemory StepWork::memory_of() const {
         }
         elements += all;
         largest_unit = std::max(largest_unit, all);
+        operands += block.gradient_operand_bytes;
         // The output's backward pass follows its forward pass at once, except in GPipe.
         const bool is_output = unit.block + 1 == blocks_.size();
         (is_output && run_.schedule != PipelineSchedule::kGPipe ? kept_once : kept) +=
@@ -135,7 +138,8 @@ TrainingMemory StepWork::memory_of() const {
                             .stages = {}};
     const double held =
         spread.pp > 1 ? micro_batches_held(pipeline, rank) / to_real(run_.chunks) : 1.0;
-    memory.activations = kept * held + kept_once;
+    const double waiting = spread.pp > 1 ? micro_batches_without_gradients(pipeline, rank) : 0.0;
+    memory.activations = kept * held + kept_once + operands * waiting;
     // Stages of a pipeline keep gathered weights (step_prediction.h).
     if (run_.sharding == Sharding::kKeptWeights || (full && spread.pp > 1)) {
       memory.gathered = 2.0 * elements;

@@ -212,5 +212,16 @@ TEST(TrainingPipeline, HeldMicroBatchesAreThoseOfTheWarmUpAndOne) {
   }
 }
 
+TEST(TrainingPipeline, ZeroBubbleComputesTheGradientsOfWeightsAsManyTurnsLateAsRanksComeBefore) {
+  for (std::int64_t rank = 0; rank < 4; ++rank) {
+    const auto waiting = [&](PipelineSchedule schedule, std::int64_t micro_batches) {
+      return micro_batches_without_gradients(equal(schedule, 4, 1, micro_batches, kStage), rank);
+    };
+    EXPECT_EQ(waiting(PipelineSchedule::kZeroBubble, 16), rank);
+    EXPECT_EQ(waiting(PipelineSchedule::kZeroBubble, 2), std::min<std::int64_t>(rank, 1));
+    EXPECT_EQ(waiting(PipelineSchedule::k1F1B, 16), 0);
+  }
+}
+
 }  // namespace pipeline_test
 }  // namespace shardlab

@@ -715,5 +715,27 @@ TEST(StepPrices, AGroupThatDoesNotFillItsLastHostHasTheFewestRanksThere) {
   EXPECT_EQ(span_of({80, 1}, 80, racks).ranks_per_host, 4);
 }
 
+// Each of the 15 micro-batches that wait on the last rank keeps what the products of its weights'
+// gradients read: for each token and block the inputs of products (three of the hidden size and one
+// of the feed-forward layer) and the gradients of their results, and for the output its input and
+// the gradient of the logits. Source: PyTorch 2.13.0, torch/distributed/pipelining/_backward.py.
+TEST(StepMemory, ZeroBubbleKeepsTheOperandsOfWaitingGradients) {
+  TrainingRun run = run_of("llama3-1b", "pp=16");
+  run.seq = 16384;
+  run.grad_accum = 64;
+  run.schedule = PipelineSchedule::k1F1B;
+  const TrainingMemory at_once = StepWork(run, 80e9).memory();
+  run.schedule = PipelineSchedule::kZeroBubble;
+  const TrainingMemory late = StepWork(run, 80e9).memory();
+  const double hidden = 2048;
+  const double keys = 512;
+  const double feed_forward = 8192;
+  const double vocabulary = 128256;
+  const double block = 6 * hidden + 2 * keys + 3 * feed_forward;
+  EXPECT_DOUBLE_EQ(late.activations - at_once.activations,
+                   15 * 2.0 * 16384 * (block + hidden + vocabulary));
+  EXPECT_EQ(late.gradients, at_once.gradients);
+}
+
 }  // namespace step_prediction_test
 }  // namespace shardlab
