@@ -73,7 +73,7 @@ class StepPredictor {
         const bool reduces = last || !run_.reduces_once();
         tasks.backward(units, {.gathers = run_.shards_weights(),
                                .reduces = reduces,
-                               .sums = !reduces && run_.shards_weights()});
+                               .sums = !reduces && run_.adds_whole_gradients()});
       }
       return tasks.times(with_timeline && micro_batches == 1);
     };
@@ -147,10 +147,11 @@ class StepPredictor {
   };
   [[nodiscard]] StagePasses passes_of(const std::vector<StepWork::Unit>& stage) const {
     const bool gathers = run_.shards_weights();
+    const bool sums = run_.adds_whole_gradients();
     return {.forward = forward_times(stage, {}),
-            .backward = backward_times(stage, {.sums = gathers}),
+            .backward = backward_times(stage, {.sums = sums}),
             .gathering_forward = forward_times(stage, {.gathers = gathers}),
-            .gathering_backward = backward_times(stage, {.gathers = gathers, .sums = gathers})};
+            .gathering_backward = backward_times(stage, {.gathers = gathers, .sums = sums})};
   }
   [[nodiscard]] ChainTimes forward_times(const std::vector<StepWork::Unit>& stage,
                                          StepChain::Traffic traffic) const {
@@ -168,7 +169,7 @@ class StepPredictor {
   [[nodiscard]] std::vector<StepSpan> timeline_of(const std::vector<StepWork::Unit>& stage) const {
     StepChain chain(work_, prices_, blocks_);
     chain.forward(stage, {.gathers = run_.shards_weights()});
-    chain.backward(stage, {.gathers = run_.shards_weights(), .sums = run_.shards_weights()});
+    chain.backward(stage, {.gathers = run_.shards_weights(), .sums = run_.adds_whole_gradients()});
     return chain.times(true).timeline;
   }
 

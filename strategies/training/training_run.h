@@ -160,6 +160,11 @@ struct TrainingRun {
   [[nodiscard]] bool reduces_once() const {
     return !shards_weights() || spread.pp > 1 || (no_sync && grad_accum > 1);
   }
+  // Whether kernels of their own add the whole gradients of a micro-batch to those before, as
+  // autograd does. In NVIDIA's libraries the products of the weights' gradients add them up.
+  [[nodiscard]] bool adds_whole_gradients() const {
+    return shards_weights() || execution != Execution::kLibrary;
+  }
   [[nodiscard]] double tokens_per_step() const;  // the tokens of all ranks
 };
 

@@ -715,6 +715,36 @@ TEST(StepPrices, AGroupThatDoesNotFillItsLastHostHasTheFewestRanksThere) {
   EXPECT_EQ(span_of({80, 1}, 80, racks).ranks_per_host, 4);
 }
 
+// Autograd adds the gradients of each micro-batch to those before, whoever shards the weights; the
+// kernels of NVIDIA's libraries add them up in the products that compute them.
+TEST(StepPrediction, WholeGradientsAreAddedUpUnderAnySharding) {
+  const Models models;
+  const auto other_us = [&](const std::string& mesh, Sharding sharding, std::int64_t count,
+                            Execution execution = Execution::kEager) {
+    TrainingRun run = run_of("llama3-8b", mesh);
+    run.shape.layers = 2;
+    run.sharding = sharding;
+    run.no_sync = sharding == Sharding::kFull;
+    run.grad_accum = count;
+    run.execution = execution;
+    return predict_step(run, models.with()).breakdown.other_us;
+  };
+  const double whole = other_us("dp=1", Sharding::kNone, 3);
+  EXPECT_DOUBLE_EQ(whole, other_us("fsdp=1", Sharding::kFull, 3));
+  // Two additions of f32 gradients to those of three micro-batches, each of which reads and writes
+  // 10 bytes for a weight.
+  const double one = other_us("dp=1", Sharding::kNone, 1);
+  const double two = other_us("dp=1", Sharding::kNone, 2);
+  EXPECT_NEAR(whole - two, two - one, 1e-6 * whole);
+  const double fused = other_us("dp=1", Sharding::kNone, 2, Execution::kLibrary) -
+                       other_us("dp=1", Sharding::kNone, 1, Execution::kLibrary);
+  EXPECT_NEAR(fused,
+              other_us("dp=1", Sharding::kNone, 3, Execution::kLibrary) -
+                  other_us("dp=1", Sharding::kNone, 2, Execution::kLibrary),
+              1e-6 * whole);
+  EXPECT_LT(fused, two - one);
+}
+
 // Each of the 15 micro-batches that wait on the last rank keeps what the products of its weights'
 // gradients read: for each token and block the inputs of products (three of the hidden size and one
 // of the feed-forward layer) and the gradients of their results, and for the output its input and
