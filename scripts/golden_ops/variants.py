@@ -9,8 +9,9 @@ from golden_ops._schema import overload_of
 WRITERS = ("_make_out_variant_strategy_fn", "_make_same_schema_variant_strategy_fn")
 # PyTorch's own functions for the shapes of these results take no `out`, or other dtypes than the op itself has.
 BROKEN = ("embedding_dense_backward.out", "grid_sampler_2d_backward.out", "grid_sampler_3d_backward.out",
-          "_native_batch_norm_legit.no_stats_out")
-LISTED_FULLY = ("foreach", "pointwise", "upsample", "variants")  # these families have the forms of their ops
+          "_native_batch_norm_legit.no_stats_out", "_native_batch_norm_legit.out")
+COMPOSITE = ("diag.out",)  # has a strategy since 2.14, but PyTorch runs other ops in its place
+LISTED_FULLY = ("foreach", "pointwise", "prims", "upsample", "variants")  # these families have the forms of their ops
 
 
 @functools.cache
@@ -33,7 +34,7 @@ def bases():
         cells = dict(zip(strategy.__code__.co_freevars, strategy.__closure__))
         form, base = (str(one).removeprefix("aten.").removesuffix(".default")
                       for one in (op, cells["base_op"].cell_contents))
-        if base in drawn() and form not in drawn() and form not in BROKEN:
+        if base in drawn() and form not in drawn() and form not in (*BROKEN, *COMPOSITE):
             found[form] = base
     return found
 

@@ -16,6 +16,12 @@
 namespace shardlab {
 namespace upsample_kernels {
 
+// The whole part of a number, from 0 to the largest value.
+std::int64_t whole_up_to(std::int64_t most, double number) {
+  if (!(number > 0.0)) return 0;
+  return number < static_cast<double>(most) ? static_cast<std::int64_t>(number) : most;
+}
+
 // One dim of an image: its extents, and how far the centres of two outputs lie apart, in inputs.
 struct Line {
   std::int64_t inputs;
@@ -31,9 +37,8 @@ struct Line {
     return i * static_cast<double>(inputs - 1) /
            static_cast<double>(std::max<std::int64_t>(outputs - 1, 1));
   }
-  [[nodiscard]] std::int64_t clamped(std::int64_t input) const {
-    return std::clamp<std::int64_t>(input, 0, inputs - 1);
-  }
+  // The whole part of a place, which may lie far outside where the call names its own scale.
+  [[nodiscard]] std::int64_t clamped(double at) const { return whole_up_to(inputs - 1, at); }
 };
 
 struct Weight {
@@ -45,19 +50,19 @@ using Mix = Weights (*)(const Line&, std::int64_t output);
 
 Weights nearest(const Line& line, std::int64_t output) {
   const double place = static_cast<double>(output) * line.step;
-  return {{line.clamped(static_cast<std::int64_t>(place)), 1.0}};
+  return {{line.clamped(place), 1.0}};
 }
 
 Weights nearest_exact(const Line& line, std::int64_t output) {
   const double place = (static_cast<double>(output) + 0.5) * line.step;
-  return {{line.clamped(static_cast<std::int64_t>(place)), 1.0}};
+  return {{line.clamped(place), 1.0}};
 }
 
 Weights linear(const Line& line, std::int64_t output) {
   const double place = std::max(0.0, line.place(output));
-  const std::int64_t first = line.clamped(static_cast<std::int64_t>(place));
+  const std::int64_t first = line.clamped(place);
   const double of_second = std::min(1.0, place - static_cast<double>(first));
-  return {{first, 1.0 - of_second}, {line.clamped(first + 1), of_second}};
+  return {{first, 1.0 - of_second}, {std::min(first + 1, line.inputs - 1), of_second}};
 }
 
 // Keys' cubic convolution with the slope `a` at distance 1: -0.5 in the antialiased op, as Keys
@@ -75,7 +80,7 @@ Weights bicubic(const Line& line, std::int64_t output) {
   Weights weights;
   for (int tap = -1; tap <= 2; ++tap) {
     const double at = below + tap;
-    weights.push_back({line.clamped(static_cast<std::int64_t>(at)), cubic(place - at, -0.75)});
+    weights.push_back({line.clamped(at), cubic(place - at, -0.75)});
   }
   return weights;
 }
@@ -96,10 +101,8 @@ Weights antialiased(const Line& line, std::int64_t output) {
   const double stretch = std::max(line.step, 1.0);
   const double reach = kReach * stretch;
   const double center = line.step * (static_cast<double>(output) + 0.5);
-  const std::int64_t begin =
-      std::max<std::int64_t>(static_cast<std::int64_t>(std::floor(center - reach + 0.5)), 0);
-  const std::int64_t end =
-      std::min(static_cast<std::int64_t>(std::floor(center + reach + 0.5)), line.inputs);
+  const std::int64_t begin = whole_up_to(line.inputs, center - reach + 0.5);
+  const std::int64_t end = whole_up_to(line.inputs, center + reach + 0.5);
   Weights weights;
   double sum = 0.0;
   for (std::int64_t i = begin; i < end; ++i) {
