@@ -31,6 +31,12 @@ class Case:
     advice: dict[str, dict[str, Any]]  # by who decides: a stack's op by op choices, or `solve`
 
 
+def span_of(steps: list[float]) -> str:
+    """The least and the most of sorted numbers, or the one number where both look alike."""
+    texts = [f"{steps[0]:,.0f}", f"{steps[-1]:,.0f}"]
+    return texts[0] if texts[0] == texts[1] else " to ".join(texts)
+
+
 def find(program: Shardlab) -> Finding:
     cases = [case_of(program, *case) for case in CASES]
     return Finding(answer(cases), body(cases))
@@ -64,8 +70,7 @@ def answer(cases: list[Case]) -> str:
     shares = [saved(advice) / advice["step_us"] for advice in shorter]
     steps = sorted(one["break_even_steps"]["median"] for advice in shorter for one in advice["worth"])
     return (begin + f"In {len(shares)} of {len(every)} cases of LLaMA3-8B a flattened mesh shortens the step by more than {100 * LEAST_SHARE:g} %, "
-            f"by {100 * min(shares):.2f} to {100 * max(shares):.2f} %; it has paid for its process group after {steps[0]:,.0f} to "
-            f"{steps[-1]:,.0f} steps.")
+            f"by {100 * min(shares):.2f} to {100 * max(shares):.2f} %; it has paid for its process group after {span_of(steps)} steps.")
 
 
 def body(cases: list[Case]) -> str:
