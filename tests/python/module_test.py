@@ -320,19 +320,40 @@ def test_specs_keep_their_shard_order():
     assert text((_StridedShard(0, 4), Shard(0))) == "_S(0,4)S(0)"
 
 
-def test_swapping_dtensors_cost_function(tmp_path):
+def said_with_torch(*words):
+    """What the oracle's Python prints, which has PyTorch and finds this module."""
     python = os.environ.get("SHARDLAB_ORACLE_PYTHON") or str(ROOT / "build" / "oracle" / "bin" / "python")
     if not os.path.exists(python):
         pytest.skip("torch is not installed: scripts/setup --with-oracle")
+    result = subprocess.run([python, *words], capture_output=True, text=True, timeout=250,
+                            env={**os.environ, "PYTHONPATH": str(pathlib.Path(shardlab.__file__).parents[1])})
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def test_swapping_dtensors_cost_function():
     def swapped(stack):
-        result = subprocess.run(
-            [python, str(ROOT / "python" / "examples" / "swap_cost_function.py"), "--stack", stack],
-            capture_output=True, text=True, timeout=250,
-            env={**os.environ, "PYTHONPATH": str(pathlib.Path(shardlab.__file__).parents[1])})
-        assert result.returncode == 0, result.stderr
-        return result.stdout
+        return said_with_torch(str(ROOT / "python" / "examples" / "swap_cost_function.py"), "--stack", stack)
+
     assert "\n0 of 8 ops changed" in swapped("dtensor-2.13")  # the same costs, the same choices
     assert "changed\n" in swapped("alpha-beta")
+
+
+@pytest.mark.parametrize("is_late", [False, True], ids=["before", "in a call"])
+def test_a_cost_function_gets_pytorchs_placements_where_they_are_loaded(tmp_path, is_late):
+    wanted = "from torch.distributed.tensor import Partial, Shard\n"
+    program = tmp_path / "program.py"
+    program.write_text(("" if is_late else wanted) + "import sys, shardlab\n"
+                       "def price(current, target, topo, dim, gib):\n    " + is_late * wanted + """
+    assert topo.mesh.mesh_dim_names == ("dp", "tp") and topo.mesh.shape == (2, 4)
+    if target.is_partial() and not current.is_replicate():
+        return float("inf"), gib
+    return 100.0 * isinstance(current, Shard) + 300.0 * isinstance(current, Partial), gib
+stack = shardlab.stack("dtensor-2.13", cost=price)
+print("torch" in sys.modules, *(shardlab.price(source, "RR", mesh="dp=2,tp=4", tensor="bf16[64,64]", stack=stack)
+                                for source in ("RS(0)", "P(sum)R")))
+""")
+    assert said_with_torch(str(program)) == f"{not is_late} 100.0 300.0\n"
 
 
 if __name__ == "__main__":

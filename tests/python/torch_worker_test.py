@@ -630,15 +630,27 @@ def test_the_topology_without_torch_is_pytorchs(starting, tmp_path):
     assert alone.oks("prices", transitions=asked) == with_torch.oks("prices", transitions=asked)
 
 
-def test_a_file_that_imports_torch_gets_pytorchs_own_placements(starting, tmp_path):
-    file = tmp_path / "mine.py"
-    file.write_text("from torch.distributed.tensor import Shard\n"
-                    "def fn(current, target, topo, dim, gib):\n"
-                    "    return (1.0 if isinstance(current, Shard) else 2.0), gib\n")
+@pytest.mark.parametrize("is_late", [False, True], ids=["at its beginning", "in the function"])
+def test_a_file_that_imports_torch_gets_pytorchs_own_placements(starting, tmp_path, is_late):
+    file, wanted = tmp_path / "mine.py", "from torch.distributed.tensor import Shard\n"
+    file.write_text(("" if is_late else wanted) + "def fn(current, target, topo, dim, gib):\n"
+                    "    if current == target:\n        return 0.0, gib\n" + is_late * f"    {wanted}"
+                    + "    return (1.0 if isinstance(current, Shard) else 2.0) * topo.mesh.size(0), gib\n")
     worker = starting(torch=False, cost=f"{file}:fn")
-    assert worker.info["torch"] is not None
-    assert worker.oks("prices", transitions=[transition("S(0)", "R"), transition("P(sum)", "R")]) == [
-        {"us": 1.0, "gib": 0.001}, {"us": 2.0, "gib": 0.001}]
+    assert (worker.info["torch"] is None) == is_late
+    asked = [transition("R", "R"), transition("S(0)", "R"), transition("P(sum)", "R")]
+    assert worker.oks("prices", transitions=asked) == [{"us": us, "gib": 0.001} for us in (0.0, 2.0, 4.0)]
+
+
+def test_placements_without_torch_have_pytorchs_texts(starting, tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text("def fn(current, target, topo, dim, gib):\n"
+                    "    raise ValueError(f'{current} {current!r} {target} {target!r}')\n")
+    asked = [transition("R", "S(1)"), transition("P(sum)", "P(max)"), transition("_S(0,2)", "MP"), transition("NP(2)")]
+    alone, with_torch = starting(torch=False, cost=f"{file}:fn"), starting(cost=f"{file}:fn")
+    texts = [[answer["error"]["message"] for answer in one.ask("prices", transitions=asked)] for one in (alone, with_torch)]
+    assert texts[0] == texts[1]
+    assert texts[0][1].startswith("P(sum) Partial(sum) P(max) Partial(max) ")
 
 
 @pytest.mark.parametrize(("start", "kind", "words"), [

@@ -4,7 +4,7 @@ import json
 import os
 
 from .errors import RequestError, described
-from .plain import PlainSession
+from .plain import PlainSession, settled
 from .session import Session
 
 # What is asked: the key of its items, the room that answers, and the room's method.
@@ -62,12 +62,21 @@ class Service:
         torch by itself."""
         if request.get("torch", True) or self.session.started:
             return self.session.start(request)
-        self.session = PlainSession()
+        self.session, self.begun = PlainSession(), request
         answer = self.session.start(request)
-        if self.session.needs_torch:
-            self.session = Session()
-            answer = self.session.start(request)
-        return answer
+        return self.start_with_torch() if self.session.needs_torch else answer
+
+    def start_with_torch(self):
+        """Starts once more, since the user's file has imported torch by itself."""
+        self.session, self.rooms = Session(), {}
+        return self.session.start(self.begun)
+
+    def takes_pytorchs(self):
+        """Whether the worker has just become one of the PyTorch that the user's function has imported."""
+        if not isinstance(self.session, PlainSession) or not self.session.misses_torch():
+            return False
+        self.start_with_torch()
+        return True
 
     def batch(self, do, head, request):
         """Answers item by item, each on a line of its own."""
@@ -79,11 +88,11 @@ class Service:
             raise RequestError("The worker has not started, or its start failed. Send a request `start` first.")
         if isinstance(self.session, PlainSession) and do != "prices":
             self.session.refuse(do)
-        answer = getattr(self.room(module, room), method)
         for index, item in enumerate(items):
             place = {**head, "index": index}
             try:
-                line = {**place, "ok": answer(item, request)}
+                line = {**place, "ok": settled(lambda: getattr(self.room(module, room), method)(item, request),
+                                               self.takes_pytorchs)}
             except BaseException as error:  # noqa: BLE001: as above
                 line = {**place, "error": described(error, self.session.user_files)}
             self.say(line)

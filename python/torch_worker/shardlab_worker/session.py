@@ -19,6 +19,15 @@ FAKE_MODE_USES = 5000  # calls after which a new mode forgets what the old one r
 TIDY_EVERY = 2000  # answers after which all caches are emptied
 
 
+def expect_known_release(version):
+    """The release of a version such as "2.15.0+cpu", unless it is older than the first one that can be asked."""
+    release = version.split("+")[0]
+    if tuple(int(part) for part in release.split(".")[:2]) < FIRST_RELEASE:
+        raise ReleaseError(f"PyTorch {release} is too old: the first release that can be asked is "
+                           f"{'.'.join(map(str, FIRST_RELEASE))}.0.")
+    return release
+
+
 class Session:
     """What all requests need. `cost` is the user's cost function or None, `user_files` says which files are theirs."""
 
@@ -67,11 +76,7 @@ class Session:
     def _import_torch(self):
         import torch
 
-        release = torch.__version__.split("+")[0]
-        numbers = tuple(int(part) for part in release.split(".")[:2])
-        if numbers < FIRST_RELEASE:
-            raise ReleaseError(f"PyTorch {release} is too old: the first release that can be asked is "
-                               f"{'.'.join(map(str, FIRST_RELEASE))}.0.")
+        release = expect_known_release(torch.__version__)
         torch.set_num_threads(1)
         # What PyTorch refuses is told in the answer; its log would repeat it on stderr.
         logging.getLogger("torch._subclasses.fake_tensor").setLevel(logging.CRITICAL)
