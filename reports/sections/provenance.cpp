@@ -71,6 +71,11 @@ std::string text_of_live(const nlohmann::json& live) {
     const std::string changed = joined(member(member(live, "changed"), kind));
     if (!changed.empty()) text += "; its own " + changed;
   }
+  if (const nlohmann::json& ignored = member(live, "ignored_registrations"); !ignored.empty()) {
+    const std::size_t count = ignored.size();
+    text += "; PyTorch ignores what is registered for " + std::to_string(count) +
+            (count == 1 ? " op" : " ops");
+  }
   const nlohmann::json& levels = member(live, "levels");
   if (!levels.is_object()) return text;
   if (const std::int64_t recorded = count_of(levels, "recorded"); recorded > 0) {

@@ -11,6 +11,7 @@
 #include "runner/base/terminal.h"
 #include "runner/choices/question_text.h"
 #include "runner/choices/recorded_stack.h"
+#include "runner/torch/live_notes.h"
 #include "runner/torch/python_cost.h"
 #include "strategies/select/questionnaire.h"
 
@@ -96,6 +97,9 @@ std::unique_ptr<LiveStacks::Live> LiveStacks::start(const LiveStackName& name) c
   const nlohmann::json& hello = live->worker->hello();
   live->base = name.base;
   if (!name.base.empty()) return live;
+  for (const std::string& note : live_notes(hello)) {
+    std::cerr << "shardlab: " << name.text << ": " << printable(note) << "\n";
+  }
   const ReleaseEntry& nearest = nearest_release(hello.value("torch", ""));
   live->base = nearest.rule_set;
   live->changes = KnownMachinery::read(configs_root() / "torch" / "machinery.json")
@@ -288,6 +292,7 @@ nlohmann::json LiveStacks::describe(const Live& live) const {
       {"cost", or_null(live.name.cost)},
       {"changed", {{"prices", live.changes.prices}, {"others", live.changes.others}}}};
   if (live.rules == nullptr) return json;
+  json["ignored_registrations"] = hello.at("ignored_registrations");
   const TorchRules::Levels levels = live.rules->levels();
   json["levels"] = {{"rows", levels.rows.size()},
                     {"candidates", levels.candidates.size()},

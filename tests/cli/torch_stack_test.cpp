@@ -187,6 +187,40 @@ def mm(op, args_schema, kwargs_schema):
   EXPECT_NE(mine, chosen("dtensor-2.13"));
 }
 
+// PyTorch has a single-dim strategy for the product and looks there first, so that it never asks a
+// strategy of the whole mesh.
+TEST_F(LiveTorch, SaysWhichRulesOfAFilePyTorchIgnores) {
+  folder_.write("mine.py", R"py(
+import torch
+from torch.distributed.tensor import DTensor, Replicate
+from torch.distributed.tensor.experimental import register_sharding
+
+@register_sharding(torch.ops.aten.mm.default)
+def mm(a, b):
+    return [([Replicate()], [Replicate(), Replicate()])]
+)py");
+  const std::string stack = stack_ + "+rules=mine.py";
+  const ProcessResult result = run_shardlab(select(stack), folder_.path());
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.err,
+            "shardlab: " + stack +
+                ": PyTorch ignores what is registered in op_strategy_funcs for aten.mm.default, "
+                "since it finds the op in op_single_dim_strategy_funcs first; a rule takes part if "
+                "it is registered there, or if the file deletes the op from that table\n");
+  EXPECT_EQ(json::parse(result.out)["provenance"]["torch"]["ignored_registrations"],
+            json({{{"op", "aten.mm.default"},
+                   {"table", "op_strategy_funcs"},
+                   {"found_in", "op_single_dim_strategy_funcs"}}}));
+  EXPECT_EQ(chosen(stack), chosen("dtensor-2.13"));
+  folder_.write("mine.py",
+                read_text(folder_.path() / "mine.py") +
+                    "table = DTensor._op_dispatcher.sharding_propagator."
+                    "op_single_dim_strategy_funcs\ndel table[torch.ops.aten.mm.default]\n");
+  const json replaced = chosen(stack);
+  EXPECT_EQ(replaced["inputs"], json({"RR", "RR"}));
+  EXPECT_EQ(replaced["candidates"], 1);
+}
+
 // What both stacks choose for the questions of a suite, as pairs of stacks: the flips between them.
 class LiveComparison : public LiveTorch {
  protected:

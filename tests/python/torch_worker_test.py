@@ -471,10 +471,11 @@ redistribute._DISABLE_REDISTRIBUTE_TRANSFORM_OPTIMIZATION = True
                          "_redistribute._DISABLE_REDISTRIBUTE_TRANSFORM_OPTIMIZATION"}
 
 
-def test_a_file_of_rules_replaces_what_was_registered(plain, starting, tmp_path):
+def test_a_file_of_rules_takes_part_as_if_it_were_imported(plain, starting, tmp_path):
     file = tmp_path / "rules.py"
     file.write_text("""
 import torch
+from torch.distributed.tensor import DTensor
 from torch.distributed.tensor._op_schema import OpSpec, OpStrategy
 from torch.distributed.tensor._ops.single_dim_strategy import _ShardingPlaceholder, register_single_dim_strategy
 from torch.distributed.tensor._ops.utils import register_op_strategy
@@ -498,19 +499,31 @@ def never(op, args_schema, kwargs_schema):
 def whole(op_schema):
     spec = op_schema.args_schema[0].strategies[0].output_spec
     return OpStrategy([OpSpec(spec, [spec], [[0.0]])])
+
+
+@register_op_strategy(aten.relu.default)
+def in_place_of_the_first(op_schema):
+    return whole(op_schema)
+
+
+del DTensor._op_dispatcher.sharding_propagator.op_single_dim_strategy_funcs[aten.relu.default]
 """)
     worker = starting(rules=[str(file)])
-    kinds = {op: worker.info["ops"][op]["kind"] for op in ("aten.mm.default", "aten.view.default", "aten.neg.default")}
-    assert kinds == {"aten.mm.default": "rows", "aten.view.default": "rows", "aten.neg.default": "mesh"}
-    different = {op for op, about in worker.info["ops"].items() if about != plain.info["ops"].get(op)}
-    assert different == set(kinds)
+    assert plain.info["ignored_registrations"] == []
+    assert worker.info["ignored_registrations"] == [
+        {"op": "aten.neg.default", "table": "op_strategy_funcs", "found_in": "op_single_dim_strategy_funcs"}]
+    kinds = {op: worker.info["ops"][op]["kind"] for op, about in worker.info["ops"].items()
+             if about != plain.info["ops"].get(op)}
+    assert kinds == {"aten.mm.default": "rows", "aten.view.default": "rows", "aten.relu.default": "mesh"}
     assert rows(worker, "aten.mm.default", "f32[4,4]", "f32[4,4]")["rows"] == ["?0|?0,?0", "P(sum)|?1,?0"]
     assert rows(worker, "aten.view.default", "f32[8,8]", args=[[64]])["rows"] == ["P(max)|P(max)"]
     product = {"op": "aten.mm.default", "mesh": "2", "inputs": ["f32[4,4] S(0)", "f32[4,4] S(0)"], "args": []}
-    negative = {"op": "aten.neg.default", "mesh": "2", "inputs": ["f32[4,4] P(avg)"], "args": []}
-    answers = worker.oks("decisions", questions=[product, negative])
+    whole, ignored = ({"op": op, "mesh": "2", "inputs": ["f32[4,4] P(max)"], "args": []}
+                      for op in ("aten.relu.default", "aten.neg.default"))
+    answers = worker.oks("decisions", questions=[product, whole, ignored])
     assert answers[0]["chosen"] == {"inputs": ["S(0)", "S(0)"], "outputs": ["S(0)"]}
-    assert answers[1]["list"] == ["P(avg)|P(avg) 0.0"]
+    assert answers[1]["list"] == ["P(max)|P(max) 0.0"]
+    assert answers[2] == plain.oks("decisions", questions=[ignored])[0]
 
 
 COST_OF_FIVE = """

@@ -15,6 +15,9 @@ from .texts import placement_of
 FIRST_RELEASE = (2, 13)
 DEVICE_TYPE = "cuda"  # of all meshes, since prices are asked of GPUs; the fake process group needs none
 NAMES = "torch.distributed.tensor"
+# Tables of strategies of a ShardingPropagator. propagate_op_sharding_non_cached looks into them in this order (2.13.0 to
+# 2.15.0), and takes the first entry that it finds.
+TABLES = ("op_single_dim_strategy_funcs", "op_strategy_funcs", "op_to_rules")
 FAKE_MODE_USES = 5000  # calls after which a new mode forgets what the old one remembers
 TIDY_EVERY = 2000  # answers after which all caches are emptied
 
@@ -50,10 +53,10 @@ class Session:
         if request.get("overlay"):
             self.overlay_folder = overlay.lay_over(request["overlay"], self.user_files)
         self._import_torch()
-        self.patches = [overlay.execute(path, f"shardlab_patch_{i}", self.user_files)
-                        for i, path in enumerate(request.get("patches") or [])]
-        for i, path in enumerate(request.get("rules") or []):
-            self._register_rules(path, f"shardlab_rules_{i}")
+        registered = [dict(table) for table in self.tables()]
+        self.modules = [overlay.execute(path, f"shardlab_{kind}_{i}", self.user_files)
+                        for kind, paths in (("patch", request.get("patches")), ("rules", request.get("rules")))
+                        for i, path in enumerate(paths or [])]
         self.cost = self._cost_function(request.get("cost"))
         from . import costs, fingerprints, hooks
 
@@ -63,6 +66,7 @@ class Session:
                   "build": self.torch.__version__, "executable": sys.executable,
                   "fingerprints": fingerprints.of_machinery(self),
                   "cost_parameters": self.cost and self.cost.parameters,
+                  "ignored_registrations": self._ignored(registered),
                   "ops": fingerprints.of_operators(self)}
         self.transition = self.collectives._compute_placement_transition_cost
         self.hooks = hooks.Hooks(self)
@@ -103,29 +107,18 @@ class Session:
 
     def tables(self):
         """The propagator's tables of strategies, in the order in which it looks into them."""
-        propagator = self.propagator
-        return [propagator.op_single_dim_strategy_funcs, propagator.op_strategy_funcs, propagator.op_to_rules]
+        return [getattr(self.propagator, name) for name in TABLES]
 
-    def _register_rules(self, path, name):
-        """Executes a file of rules. What it registers for an operator replaces what any of the tables had for it."""
-        before = [dict(table) for table in self.tables()]
-        propagator = self.propagator
-        infos = [propagator.op_to_schema_info_for_single_dim_strategy, propagator.op_to_schema_info]
-        infos_before = [dict(info) for info in infos]
-        overlay.execute(path, name, self.user_files)
-        replaced = set()
-        for table, old in zip(self.tables(), before):
+    def _ignored(self, before):
+        """What the user's files registered since `before` for operators that PyTorch finds in another table first, so
+        that it never asks what was registered."""
+        ignored, tables = [], self.tables()
+        for index, (table, old) in enumerate(zip(tables, before)):
             for op in [op for op, rule in table.items() if op not in old or old[op] is not rule]:
-                if op in replaced:
-                    continue
-                replaced.add(op)
-                for other in self.tables():
-                    if other is not table:
-                        other.pop(op, None)
-                for info, old_info in zip(infos, infos_before):
-                    if op in old_info and info.get(op) is old_info[op] and any(
-                            one.get(op) is not old_one.get(op) for one, old_one in zip(infos, infos_before)):
-                        del info[op]
+                found_in = next(name for name, earlier in zip(TABLES, tables) if op in earlier)
+                if found_in != TABLES[index]:
+                    ignored.append({"op": str(op), "table": TABLES[index], "found_in": found_in})
+        return ignored
 
     def _cost_function(self, text):
         """The user's cost function from FILE.py:FUNCTION, or None."""
