@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "reports/live_stacks.h"
 #include "reports/number_text.h"
 #include "reports/section.h"
 #include "reports/summary.h"
@@ -12,11 +13,6 @@ namespace shardlab {
 namespace provenance_section {
 
 using namespace reports;
-
-std::string text_of(const nlohmann::json& object, const char* key) {
-  if (!object.is_object() || !object.contains(key) || !object[key].is_string()) return {};
-  return object[key].get<std::string>();
-}
 
 // Whether a stack's figures come from measured times: fitted to them by `calibrate`, or timed by
 // `measure` itself.
@@ -34,71 +30,6 @@ std::int64_t measured_rows(const nlohmann::json& stack) {
     }
   }
   return rows;
-}
-
-// A member of an object of the provenance, which a record keeps as it finds it; null if there is
-// none.
-const nlohmann::json& member(const nlohmann::json& object, const char* key) {
-  static const nlohmann::json kNone;
-  if (!object.is_object()) return kNone;
-  const auto found = object.find(key);
-  return found == object.end() ? kNone : *found;
-}
-
-std::int64_t count_of(const nlohmann::json& object, const char* key) {
-  const nlohmann::json& value = member(object, key);
-  return value.is_number_integer() ? value.get<std::int64_t>() : 0;
-}
-
-std::string joined(const nlohmann::json& texts) {
-  std::string out;
-  if (!texts.is_array()) return out;
-  for (const nlohmann::json& text : texts) {
-    if (text.is_string()) out += (out.empty() ? "" : ", ") + text.get<std::string>();
-  }
-  return out;
-}
-
-// What a live PyTorch was asked for, and how a sample of the answers was checked.
-std::string text_of_live(const nlohmann::json& live) {
-  std::string text = "another program";
-  if (!text_of(live, "version").empty()) {
-    text = "PyTorch " + text_of(live, "version");
-  } else if (!text_of(live, "python_version").empty()) {
-    text = "Python " + text_of(live, "python_version");
-  }
-  for (const char* kind : {"prices", "others"}) {
-    const std::string changed = joined(member(member(live, "changed"), kind));
-    if (!changed.empty()) text += "; its own " + changed;
-  }
-  if (const nlohmann::json& ignored = member(live, "ignored_registrations"); !ignored.empty()) {
-    const std::size_t count = ignored.size();
-    text += "; PyTorch ignores what is registered for " + std::to_string(count) +
-            (count == 1 ? " op" : " ops");
-  }
-  const nlohmann::json& levels = member(live, "levels");
-  if (!levels.is_object()) return text;
-  if (const std::int64_t recorded = count_of(levels, "recorded"); recorded > 0) {
-    return text + "; recorded choices of " + std::to_string(recorded) + " ops";
-  }
-  text += "; asked for rows of " + std::to_string(count_of(levels, "rows")) +
-          " ops, candidates of " + std::to_string(count_of(levels, "candidates")) +
-          ", whole decisions of " + std::to_string(count_of(levels, "decisions"));
-  const nlohmann::json& verified = member(live, "verified");
-  if (const std::int64_t asked = count_of(verified, "asked"); asked > 0) {
-    text += "; " + std::to_string(count_of(verified, "equal")) + " of " + std::to_string(asked) +
-            " whole decisions asked as a check are equal";
-  }
-  return text;
-}
-
-// The stacks that Python code or a file of choices answers: one object, or a list of them.
-std::vector<nlohmann::json> live_stacks(const RunHeader& header) {
-  if (!header.provenance) return {};
-  const nlohmann::json& torch = member(*header.provenance, "torch");
-  if (torch.is_array()) return torch.get<std::vector<nlohmann::json>>();
-  if (torch.is_object()) return {torch};
-  return {};
 }
 
 SectionContent render(const RunHeader& header) {
@@ -127,7 +58,7 @@ SectionContent render(const RunHeader& header) {
     add("stack", name, rows > 0 ? Cell(rows) : Cell(), source);
   }
   for (const nlohmann::json& live : live_stacks(header)) {
-    add("live stack", text_of(live, "stack"), Cell(), text_of_live(live));
+    add("live stack", text_of(live, "stack"), Cell(), live_stack_text(live));
   }
   for (const SuiteSource& suite : configuration.suites) {
     add("suite", suite.name, Cell(), suite.source);
@@ -147,6 +78,7 @@ SectionContent render(const RunHeader& header) {
                              " are fitted to measured rows, and carried over to groups and sizes "
                              "that were not measured; all others follow " +
                              formulas;
+  for (const std::string& note : live_stack_notes(header)) content.answer += " " + note + ".";
   return content;
 }
 

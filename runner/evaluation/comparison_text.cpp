@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "costmodel/base/units.h"
+#include "reports/live_stacks.h"
 #include "reports/report.h"
 #include "runner/base/terminal.h"
 #include "runner/base/text_table.h"
@@ -63,6 +64,15 @@ std::string doubts_text(const ComparisonRecord& record) {
   std::string text;
   for (const std::string& line : record.reference.doubtful) {
     text += "  note: " + printable(record.reference.name) + ": " + printable(line) + "\n";
+  }
+  return text;
+}
+
+// Which live stacks did not answer a sample of questions as PyTorch does: a note for each.
+std::string failed_checks_text(const ComparisonRecord& record) {
+  std::string text;
+  for (const std::string& note : reports::live_stack_notes(record)) {
+    text += "  note: " + printable(note) + "\n";
   }
   return text;
 }
@@ -180,7 +190,7 @@ std::string flattened_meshes_text(const ComparisonRecord& record, const TextStyl
 std::string comparison_text(const ComparisonRecord& record, const ComparisonTextOptions& options,
                             const TextStyle& style) {
   return tables_text(reports::summary_text(record, options.shown), style) + doubts_text(record) +
-         replicas_text(record, options.has_replica_gate) +
+         failed_checks_text(record) + replicas_text(record, options.has_replica_gate) +
          memory_advice(record, options.recomputation) +
          step_flips_text(record, options.downstream, style) + flattened_meshes_text(record, style);
 }

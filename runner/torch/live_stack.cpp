@@ -83,9 +83,7 @@ TorchLaunch launch_of(const LiveStackName& name) {
 }
 
 nlohmann::json to_json(const SampleCheck& verified) {
-  nlohmann::json different = nlohmann::json::array();
-  for (const Difference& each : verified.different) different.push_back(each.text);
-  return {{"asked", verified.asked}, {"equal", verified.equal}, {"different", different}};
+  return {{"asked", verified.asked}, {"equal", verified.equal}, {"different", verified.different}};
 }
 
 }  // namespace
@@ -105,6 +103,7 @@ std::unique_ptr<LiveStacks::Live> LiveStacks::start(const LiveStackName& name) c
   live->changes = KnownMachinery::read(configs_root() / "torch" / "machinery.json")
                       .changes(nearest.torch, hello.at("fingerprints"));
   auto decisions = std::make_shared<TorchDecisions>(live->worker);
+  for (const nlohmann::json& each : hello.at("rebound")) live->changes.add(each);
   if (!live->changes.others.empty()) decisions->take_all();
   if (const std::vector<std::string> changed = live->changes.of_merging(); !changed.empty()) {
     decisions->note_changed_merging(changed.front());
@@ -140,10 +139,13 @@ bool is_of_prices(const std::string& key) {
 // Refuses changes of the stack that nobody would read: of prices where a function of Python's gives
 // them, of the rules where a live PyTorch has its own, and of nearly everything where it decides as
 // a whole.
-void LiveStacks::expect_sets_that_are_read(const Live& live, const ConfigStore& store) {
+void LiveStacks::expect_sets_that_are_read(const Live& live) {
   const bool is_pytorch = live.rules != nullptr;
   const bool decides_all = is_pytorch && live.rules->decisions().takes_all();
-  for (const Override& change : store.overrides()) {
+  const std::string whole_because =
+      live.changes.others.empty() ? "some of its answers to a sample of questions differ from those"
+                                  : "its " + live.changes.others.front() + " differs from that";
+  for (const Override& change : live.changed_by_set) {
     if (change.target != "stack") continue;
     const std::string& key = change.keys.front();
     if (live.name.cost && key == "collective_model") {
@@ -158,8 +160,8 @@ void LiveStacks::expect_sets_that_are_read(const Live& live, const ConfigStore& 
     }
     if (decides_all && std::ranges::find(kReadBesideDecisions, key) == kReadBesideDecisions.end()) {
       refuse_set(change,
-                 "the PyTorch of " + live.name.text + " decides as a whole: its " +
-                     live.changes.others.front() + " differs from that of " + live.base,
+                 "the PyTorch of " + live.name.text + " decides as a whole: " + whole_because +
+                     " of " + live.base,
                  "the change in that PyTorch, by +patch=FILE.py");
     }
     if (is_pytorch && !live.changes.prices.empty() && is_of_prices(key)) {
@@ -214,7 +216,8 @@ std::optional<Stack> LiveStacks::stack(const std::string& name, const ConfigStor
   const std::lock_guard lock(lock_);
   std::unique_ptr<Live>& live = live_[name];
   if (!live) live = start(*parsed);
-  expect_sets_that_are_read(*live, store);
+  live->changed_by_set = store.overrides();
+  expect_sets_that_are_read(*live);
   if (live->rules != nullptr && !live->as_written) {
     live->as_written = made_of(*live, store.with_stacks_as_written());
   }
@@ -232,34 +235,35 @@ void LiveStacks::prepare(const Stack& stack, std::span<const Question* const> qu
   }
 }
 
-// Checks the stack, without what --set changes of it, against whole decisions once in a run. What
-// differs is printed, and left to PyTorch from here on.
+// Checks the stack, without what --set changes of it, against whole decisions once in a run. Where
+// one differs, something has changed that no fingerprint shows, so that any other answer may be
+// wrong too: what differs is printed, and PyTorch decides everything from here on.
 void LiveStacks::check_a_sample(Live& live, std::span<const Question* const> questions,
                                 const Topology& topology) const {
   live.verified = check_sample(*live.as_written, *live.rules, questions, topology,
                                {.count = session_.verify, .seed = session_.seed});
-  for (const Difference& each : live.verified->different) {
-    const bool is_plan = each.op.empty();
-    std::cerr << "shardlab: " << live.name.text << ": PyTorch's own decision differs, so PyTorch "
-              << "decides about " << (is_plan ? "redistributions" : each.op)
-              << " from here on: " << printable(each.text) << "\n";
-    if (is_plan) {
-      live.rules->decisions().take_plans();
-    } else {
-      live.rules->leave_to_decisions(each.op);
-    }
+  const std::vector<std::string>& different = live.verified->different;
+  if (different.empty()) return;
+  for (const std::string& each : different) {
+    std::cerr << "shardlab: " << live.name.text
+              << ": PyTorch's own decision differs: " << printable(each) << "\n";
   }
+  std::cerr << "shardlab: " << live.name.text << ": " << different.size() << " of "
+            << live.verified->asked << " decisions that were asked as a check differ, so PyTorch "
+            << "decides everything from here on\n";
+  live.rules->leave_all_to_decisions();
+  expect_sets_that_are_read(live);
 }
 
 // Asks for all whole decisions that will be needed in one batch.
 void LiveStacks::ask_decisions(Live& live, std::span<const Question* const> questions,
                                const Topology& topology) const {
+  if (!live.rules->decisions().takes_all()) return;
   std::deque<OpCall> elements;  // the calls on single elements, for calls on lists of tensors
   std::vector<DecisionQuestion> wanted;
   for (const Question* question : questions) {
     if (question->kind == Question::Kind::kPlan) continue;
     const OpCall& call = question->call;
-    if (!live.rules->decisions().decides(call.op)) continue;
     if (!is_foreach(call.op)) {
       wanted.push_back({&call, &question->mesh});
       continue;

@@ -11,8 +11,8 @@
 //   candidates   if an op's strategy is a function of the whole mesh; shardlab prices and chooses
 //   prices       of single transitions, if the source of a function that prices them differs from
 //                the release that the stack is based on
-//   decisions    as a whole, if the source of a planner, a selection or a dispatcher differs, and
-//                for ops about which PyTorch and shardlab disagreed on a question of the sample
+//   decisions    as a whole, if the source of a planner, a selection or a dispatcher differs, or if
+//                PyTorch and shardlab disagreed on a question of the sample
 // Stacks of one name share a Python process, which ends with the last of them.
 #pragma once
 
@@ -58,12 +58,13 @@ class LiveStacks final : public StackSource {
     MachineryChanges changes;
     std::string base;                 // the stack of shardlab's own that it starts from
     std::optional<Stack> as_written;  // without what --set changes; empty where `rules` is null
+    std::vector<Override> changed_by_set;  // the --set that the stack was last asked for with
     std::optional<SampleCheck> verified;
   };
 
   [[nodiscard]] std::unique_ptr<Live> start(const LiveStackName& name) const;
   [[nodiscard]] nlohmann::json describe(const Live& live) const;
-  static void expect_sets_that_are_read(const Live& live, const ConfigStore& store);
+  static void expect_sets_that_are_read(const Live& live);
   [[nodiscard]] static Stack made_of(const Live& live, const ConfigStore& store);
   void check_a_sample(Live& live, std::span<const Question* const> questions,
                       const Topology& topology) const;

@@ -13,10 +13,13 @@ namespace shardlab {
 namespace {
 
 // Functions that decide nothing but the price of one transition, which can be asked for alone.
-constexpr std::array<std::string_view, 5> kPriceFunctions = {
-    "_collective_utils.MeshTopoInfo", "_collective_utils.allgather_cost",
-    "_collective_utils.allreduce_cost", "_collective_utils.reduce_scatter_cost",
-    "_collective_utils._compute_placement_transition_cost"};
+constexpr std::array<std::string_view, 6> kPriceFunctions = {
+    "_collective_utils.MeshTopoInfo",
+    "_collective_utils.allgather_cost",
+    "_collective_utils.allreduce_cost",
+    "_collective_utils.reduce_scatter_cost",
+    "_collective_utils._compute_placement_transition_cost",
+    "device_mesh._mesh_resources.num_devices_per_host"};
 
 bool prices_transitions(std::string_view function) {
   return std::any_of(kPriceFunctions.begin(), kPriceFunctions.end(), [&](std::string_view name) {
@@ -39,6 +42,10 @@ std::string_view minor_of(std::string_view version) {
 }
 
 }  // namespace
+
+void MachineryChanges::add(const std::string& name) {
+  (prices_transitions(name) ? prices : others).push_back(name);
+}
 
 std::vector<std::string> MachineryChanges::of_merging() const {
   std::vector<std::string> found;
@@ -72,7 +79,7 @@ MachineryChanges KnownMachinery::changes(std::string_view release,
   for (const auto& [name, hash] : known->second) {
     const auto live = fingerprints.find(name);
     if (live != fingerprints.end() && *live == hash) continue;
-    (prices_transitions(name) ? changes.prices : changes.others).push_back(name);
+    changes.add(name);
   }
   return changes;
 }

@@ -22,6 +22,8 @@ namespace shardlab {
 struct MachineryChanges {
   std::vector<std::string> prices;  // functions that price one transition
   std::vector<std::string> others;  // functions that plan, expand, select or dispatch
+  // Adds a function or constant to those of its kind.
+  void add(const std::string& name);
   // Those of `others` that decide which steps of a plan are merged onto flattened meshes.
   [[nodiscard]] std::vector<std::string> of_merging() const;
 };

@@ -99,7 +99,6 @@ std::string difference(const OwnAnswer& own, const TorchDecisions::Answer& torch
 
 // One question, asked whole, and how the answers differ.
 struct Comparison {
-  std::string op;        // as in Difference
   std::string question;  // as a text
   std::string difference;
 };
@@ -108,7 +107,7 @@ struct Comparison {
 // depends on the order of a hash set or is none that shardlab can read.
 std::optional<Comparison> compare_choice(const Question& question, StackEvaluator& evaluator,
                                          TorchDecisions& decisions) {
-  if (decisions.decides(question.call.op)) return std::nullopt;
+  if (decisions.takes_all()) return std::nullopt;
   OpCall call = question.call;
   try {
     if (is_foreach(call.op)) call = foreach_child(call, 0);
@@ -118,7 +117,7 @@ std::optional<Comparison> compare_choice(const Question& question, StackEvaluato
   const OwnAnswer own = own_answer(evaluator, call, question.mesh);
   const TorchDecisions::Answer torch = decisions.answer(call, question.mesh, evaluator.topology());
   if (!torch.is_settled || torch.has_foreign_layouts) return std::nullopt;
-  return Comparison{call.op, call.text(), difference(own, torch)};
+  return Comparison{call.text(), difference(own, torch)};
 }
 
 std::string steps_text(const Plan& plan) {
@@ -152,12 +151,12 @@ std::string difference(const Question& question, StackEvaluator& evaluator,
 
 std::optional<Comparison> compare_plan(const Question& question, StackEvaluator& evaluator,
                                        TorchDecisions& decisions) {
-  if (decisions.plans()) return std::nullopt;
+  if (decisions.takes_all()) return std::nullopt;
   const TorchDecisions::PlanAnswer torch = decisions.plan_answer(
       question.mesh, evaluator.topology(), question.tensor, question.from, question.to);
   if (!torch.is_settled) return std::nullopt;
   Comparison compared{
-      "", question.tensor.text() + " " + question.from.text() + " to " + question.to.text(), ""};
+      question.tensor.text() + " " + question.from.text() + " to " + question.to.text(), ""};
   try {
     compared.difference = difference(question, evaluator, torch.plan);
     if (!torch.refusal.empty()) compared.difference = "shardlab answers, but " + torch.refusal;
@@ -193,9 +192,8 @@ SampleCheck check_sample(const Stack& stack, TorchRules& rules,
     if (compared->difference.empty()) {
       ++result.equal;
     } else {
-      result.different.push_back(
-          {compared->op,
-           compared->question + " on " + question->mesh.text() + ": " + compared->difference});
+      result.different.push_back(compared->question + " on " + question->mesh.text() + ": " +
+                                 compared->difference);
     }
   }
   return result;

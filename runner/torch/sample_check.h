@@ -3,7 +3,7 @@
 // redistribution, the steps and the price are compared.
 //
 //   const SampleCheck result = check_sample(stack, rules, questions, topology, {.budget_s = 10});
-//   result.different.front().text    // "aten.mv.default(f32[8,8] S(0)R, ...) on 2x4: ..."
+//   result.different.front()         // "aten.mv.default(f32[8,8] S(0)R, ...) on 2x4: ..."
 //
 // The sample is spread over ops, redistributions and numbers of mesh dims; equal seeds draw equal
 // samples.
@@ -30,15 +30,10 @@ struct SampleOptions {
   std::uint64_t seed = 0;
 };
 
-struct Difference {
-  std::string op;    // empty for a redistribution
-  std::string text;  // the question, and both answers
-};
-
 struct SampleCheck {
   std::int64_t asked = 0;
   std::int64_t equal = 0;
-  std::vector<Difference> different;
+  std::vector<std::string> different;  // the question, and both answers
 };
 
 // Assumes that the stack's rules are `rules`.

@@ -2,7 +2,7 @@
 // and its plans.
 //
 //   auto decisions = std::make_shared<TorchDecisions>(worker);
-//   decisions->take("aten.mm.default");              // from here on PyTorch decides about this op
+//   decisions->take_all();                           // from here on PyTorch decides everything
 //   decisions->prepare(questions, topology, [&] { progress.advance(); });   // one batch
 //
 // A whole decision takes PyTorch 0.1 to 1 s, where rows and our own expansion take a millisecond.
@@ -17,7 +17,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -37,23 +36,17 @@ class TorchDecisions final : public DecisionSource {
  public:
   explicit TorchDecisions(std::shared_ptr<TorchWorker> worker) : worker_(std::move(worker)) {}
 
-  // Makes PyTorch decide about this op, or about all ops and all plans. Not while other threads
-  // ask.
-  void take(std::string_view op) { ops_.emplace(op); }
-  void take_plans() { takes_plans_ = true; }
+  // Makes PyTorch decide about all ops and make all plans. Not while other threads ask.
   void take_all() { takes_all_ = true; }
   // Says which function or constant decides otherwise than in the release which steps are merged.
   void note_changed_merging(std::string name) { changed_merging_ = std::move(name); }
-  [[nodiscard]] const std::set<std::string, std::less<>>& ops() const { return ops_; }
   [[nodiscard]] bool takes_all() const { return takes_all_; }
 
-  [[nodiscard]] bool decides(std::string_view op) const override {
-    return takes_all_ || ops_.contains(op);
-  }
+  [[nodiscard]] bool decides(std::string_view /*op*/) const override { return takes_all_; }
   [[nodiscard]] GivenDecision decide(const OpCall& call, const DeviceMesh& mesh,
                                      const Topology& topology) override;
   [[nodiscard]] bool lists_candidates() const override { return true; }
-  [[nodiscard]] bool plans() const override { return takes_all_ || takes_plans_; }
+  [[nodiscard]] bool plans() const override { return takes_all_; }
   [[nodiscard]] const std::string& changed_merging() const override { return changed_merging_; }
   [[nodiscard]] std::optional<GivenPlan> plan(const DeviceMesh& mesh, const Topology& topology,
                                               const TensorMeta& meta, const Layout& from,
@@ -96,8 +89,6 @@ class TorchDecisions final : public DecisionSource {
   [[nodiscard]] Answer ask(const OpCall& call, const DeviceMesh& mesh, std::int64_t domain_devices);
 
   std::shared_ptr<TorchWorker> worker_;
-  std::set<std::string, std::less<>> ops_;
-  bool takes_plans_ = false;
   bool takes_all_ = false;
   std::string changed_merging_;
   std::mutex asking_;  // held while the worker is asked, so that each question is asked once

@@ -77,7 +77,7 @@ TorchRules::TorchRules(std::shared_ptr<TorchWorker> worker, RuleSet nearest,
     }
     const bool has_rows = facts.value("kind", "") == "rows" && !facts.value("filter", false) &&
                           !facts.value("different_mesh", false) && !gives_truth(op);
-    if (has_rows && !decisions_->decides(op)) {
+    if (has_rows && !decisions_->takes_all()) {
       rule.rows = {*this, [](RuleSource& source, const OpCall& call, const OpRule&) {
                      return *static_cast<TorchRules&>(source).rows_of(call).rows;
                    }};
@@ -104,15 +104,15 @@ void TorchRules::ask_for_candidates(OpRule& rule) {
                  }};
 }
 
-void TorchRules::leave_to_decisions(std::string_view op) {
-  decisions_->take(op);
-  if (const auto found = rules_.find(op); found != rules_.end()) ask_for_candidates(found->second);
+void TorchRules::leave_all_to_decisions() {
+  decisions_->take_all();
+  for (auto& [op, rule] : rules_) ask_for_candidates(rule);
 }
 
 TorchRules::Levels TorchRules::levels() const {
   Levels levels;
   for (const auto& [op, rule] : rules_) {
-    auto& level = decisions_->decides(op) ? levels.decisions
+    auto& level = decisions_->takes_all() ? levels.decisions
                   : rule.rows != nullptr  ? levels.rows
                                           : levels.candidates;
     level.push_back(op);
@@ -217,7 +217,7 @@ std::vector<TensorMeta> TorchRules::outputs_of(const OpCall& call) {
 }
 
 std::vector<FollowCandidate> TorchRules::candidates_of(const OpCall& call, const DeviceMesh& mesh) {
-  if (decisions_->decides(call.op)) return decisions_->candidates(call, mesh);
+  if (decisions_->takes_all()) return decisions_->candidates(call, mesh);
   nlohmann::json question = decision_question(call, mesh, 1);
   const std::string key = question.dump();
   nlohmann::json answer;

@@ -43,8 +43,8 @@ class TorchRules final : public RuleSource {
       std::function<std::unique_ptr<Progress>(std::string what, std::size_t total)>;
   void set_progress(MakeProgress make) { progress_ = std::move(make); }
 
-  // Makes PyTorch decide about an op as a whole. Not while other threads ask.
-  void leave_to_decisions(std::string_view op);
+  // Makes PyTorch decide about all ops as a whole. Not while other threads ask.
+  void leave_all_to_decisions();
   // The ops by what PyTorch is asked for: rows on one mesh dim, candidates on the whole mesh that
   // are priced and chosen among here, or whole decisions.
   struct Levels {

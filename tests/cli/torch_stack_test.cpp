@@ -613,14 +613,78 @@ TEST_F(LiveComparison, AsksPyTorchForASampleOfPlans) {
   const json& verified = changed["provenance"]["torch"]["verified"];
   EXPECT_EQ(verified["asked"], 2);
   EXPECT_EQ(verified["equal"], 1);
-  EXPECT_NE(said.find("so PyTorch decides about redistributions from here on: bf16[8192,4096] "
+  EXPECT_NE(said.find(": PyTorch's own decision differs: bf16[8192,4096] "
                       "S(0)S(0) to RS(0) on 2x4: shardlab takes S(0) to R over mesh dim 1, "
                       "S(0) to R over mesh dim 0, R to S(0) over mesh dim 1, PyTorch S(0) to S(1) "
                       "over mesh dim 1, "),
             std::string::npos)
       << said;
+  EXPECT_TRUE(
+      said.ends_with(": 1 of 2 decisions that were asked as a check differ, so PyTorch "
+                     "decides everything from here on\n"))
+      << said;
   EXPECT_EQ(changed["flips"].size(), 1U);
+  EXPECT_EQ(changed["provenance"]["torch"]["levels"]["rows"], 0);
+  EXPECT_EQ(changed["provenance"]["torch"]["levels"]["candidates"], 0);
   EXPECT_EQ(compare(patched, {"--verify", "0"}).first["flips"], json::array());
+}
+
+// One plan of a sample differs, and with it all that shardlab would say of this PyTorch is in
+// doubt: the text and the report say so, and --set that only shardlab would read is refused.
+TEST_F(LiveTorch, DecidesEverythingOnceASampleDiffers) {
+  folder_.write("unseen.py",
+                "import torch.distributed.tensor._redistribute as redistribute\n"
+                "redistribute._gen_transform_infos_non_cached.__defaults__ = (True,)\n");
+  folder_.write("plans.json", R"json({"schema": "shardlab/suite/1", "name": "plans", "questions": [
+    {"id": "a", "kind": "plan", "mesh": "2x4", "tensor": "bf16[8192,4096]",
+     "from": "S(0)S(0)", "to": "RS(0)"}]})json");
+  const std::string stack = stack_ + "+patch=unseen.py";
+  const Words compare = {"compare", "--baseline", "dtensor-2.13", "--candidate", stack,
+                         "--suite", "plans.json", "--no-timing",  "--quiet"};
+  Words words = compare;
+  words.insert(words.end(), {"--out", "report"});
+  const ProcessResult compared = run_shardlab(words, folder_.path());
+  ASSERT_EQ(compared.exit_code, 0) << compared.err;
+  const std::string note = "1 of the 1 decisions of " + stack +
+                           " that were asked as a check differs from what its rules and prices "
+                           "gave, so that PyTorch decided everything";
+  EXPECT_NE(compared.out.find("  note: " + note + "\n"), std::string::npos) << compared.out;
+  EXPECT_NE(read_text(folder_.path() / "report" / "report.md").find(note + "."), std::string::npos);
+  words = compare;
+  words.insert(words.end(), {"--set", "stack.transition_us=3"});
+  const ProcessResult refused = run_shardlab(words, folder_.path());
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_EQ(refused.out, "");
+  EXPECT_NE(refused.err.find("--set stack.transition_us=3: changes nothing, since the PyTorch of " +
+                             stack +
+                             " decides as a whole: some of its answers to a sample of questions "
+                             "differ from those of dtensor-2.13"),
+            std::string::npos)
+      << refused.err;
+}
+
+// A module that imported a function reads its own name for it, which a patch may bind to another
+// function without a change of the definition.
+TEST_F(LiveTorch, SeesThatAPatchRebindsAnImportedName) {
+  folder_.write("imported.py", R"py(
+import torch.distributed.tensor._ops.utils as utils
+own = utils.redistribute_cost
+utils.redistribute_cost = lambda source, target: 4 * own(source, target)
+)py");
+  folder_.write("hosts.py",
+                "from torch.distributed.device_mesh import _mesh_resources\n"
+                "_mesh_resources.num_devices_per_host = lambda device_type: 2\n");
+  const json own = chosen(stack_);
+  const json imported = chosen(stack_ + "+patch=imported.py");
+  EXPECT_EQ(imported["inputs"], own["inputs"]);
+  EXPECT_DOUBLE_EQ(imported["total_us"], 4 * own["total_us"].get<double>());
+  EXPECT_EQ(describe(stack_ + "+patch=imported.py")["provenance"]["torch"]["changed"],
+            (json{{"prices", json::array()}, {"others", {"_ops.utils.redistribute_cost"}}}));
+  EXPECT_EQ(describe(stack_ + "+patch=hosts.py")["provenance"]["torch"]["changed"],
+            (json{{"prices", {"device_mesh._mesh_resources.num_devices_per_host"}},
+                  {"others", json::array()}}));
+  EXPECT_EQ(chosen(stack_ + "+patch=hosts.py")["total_us"],
+            chosen("dtensor-2.13", {"--set", "devices_per_host=2"})["total_us"]);
 }
 
 TEST_F(LiveTorch, ShowsWhereAPatchFails) {

@@ -471,6 +471,30 @@ redistribute._DISABLE_REDISTRIBUTE_TRANSFORM_OPTIMIZATION = True
                          "_redistribute._DISABLE_REDISTRIBUTE_TRANSFORM_OPTIMIZATION"}
 
 
+def test_an_imported_name_that_means_something_else_is_seen(plain, starting, tmp_path):
+    patch = tmp_path / "patch.py"
+    patch.write_text("""
+import torch.distributed.tensor._collective_utils as costs
+import torch.distributed.tensor._ops.utils as utils
+import torch.distributed.device_mesh as meshes
+
+utils.redistribute_cost = lambda source, target: 1.0
+costs.one_step_redistribute_cost = lambda *arguments: 1.0
+meshes._MeshEnv.num_devices_per_host = staticmethod(lambda device_type: 2)
+""")
+    assert plain.info["rebound"] == []
+    # What _redistribute imported is PyTorch's own still.
+    assert starting(patches=[str(patch)]).info["rebound"] == [
+        "_ops.utils.redistribute_cost", "device_mesh._mesh_resources.num_devices_per_host"]
+
+    def imports_another(text):
+        return text.replace("from torch.distributed.tensor._collective_utils import redistribute_cost",
+                            "from math import dist as redistribute_cost", 1)
+
+    folder = checkout(tmp_path, "_ops/utils.py", imports_another)
+    assert starting(overlay=str(folder)).info["rebound"] == ["_ops.utils.redistribute_cost"]
+
+
 def test_a_file_of_rules_takes_part_as_if_it_were_imported(plain, starting, tmp_path):
     file = tmp_path / "rules.py"
     file.write_text("""

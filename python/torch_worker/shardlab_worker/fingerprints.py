@@ -297,6 +297,33 @@ def of_machinery(session):
     return answer
 
 
+def defined_machinery():
+    """{name: (module, what it defines)} of the functions and classes that decide."""
+    found = {}
+    for module_name, names in MACHINERY.items():
+        module = sys.modules.get(NAMES + module_name)
+        for name in names if module is not None else ():
+            if name in vars(module):
+                found[name] = module, vars(module)[name]
+    return found
+
+
+def rebound(session, originals):
+    """The imported names, such as "_ops.utils.redistribute_cost", that mean something else than the definition does,
+    since a file of the user's rebound them or a branch imports them from elsewhere. `originals` is what was defined
+    before the user's files were executed: where one replaces a definition, other modules still hold the original."""
+    found, defined = [], defined_machinery()
+    for module in session.user_modules():
+        for name in vars(module).keys() & defined.keys() if module.__name__.startswith(NAMES) else ():
+            home, definition = defined[name]
+            original = originals.get(name, defined[name])[1]
+            if module is not home and vars(module)[name] is not definition and vars(module)[name] is not original:
+                found.append(f"{module.__name__}.{name}".removeprefix(NAMES))
+    if session.mesh_resources.num_devices_per_host is not session.host_size:
+        found.append("device_mesh._mesh_resources.num_devices_per_host")
+    return sorted(found)
+
+
 def add_constants(sources, module, module_name, answer):
     """Adds the fingerprints of a module's constants, by their values. What only a branch has is read by a function that
     the branch has changed."""

@@ -53,18 +53,20 @@ class Session:
         if request.get("overlay"):
             self.overlay_folder = overlay.lay_over(request["overlay"], self.user_files)
         self._import_torch()
+        from . import costs, fingerprints, hooks
+
         registered = [dict(table) for table in self.tables()]
+        originals = fingerprints.defined_machinery()
         self.modules = [overlay.execute(path, f"shardlab_{kind}_{i}", self.user_files)
                         for kind, paths in (("patch", request.get("patches")), ("rules", request.get("rules")))
                         for i, path in enumerate(paths or [])]
         self.cost = self._cost_function(request.get("cost"))
-        from . import costs, fingerprints, hooks
-
         if self.cost is not None:
             costs.replace_everywhere(self)
         answer = {"python": sys.version.split()[0], "torch": self.torch.__version__.split("+")[0],
                   "build": self.torch.__version__, "executable": sys.executable,
                   "fingerprints": fingerprints.of_machinery(self),
+                  "rebound": fingerprints.rebound(self, originals),
                   "cost_parameters": self.cost and self.cost.parameters,
                   "ignored_registrations": self._ignored(registered),
                   "ops": fingerprints.of_operators(self)}
@@ -95,7 +97,9 @@ class Session:
         from torch.distributed.tensor import _redistribute, _sharding_prop
         from torch.distributed.tensor._ops import single_dim_strategy
 
-        _mesh_resources.num_devices_per_host = lambda device_type: self.devices_per_host
+        self.host_size = lambda device_type: self.devices_per_host
+        self.mesh_resources = _mesh_resources
+        type(_mesh_resources).num_devices_per_host = staticmethod(self.host_size)
         self.torch, self.operators = torch, Operators(torch)
         self.propagator = DTensor._op_dispatcher.sharding_propagator
         self.collectives, self.redistribute, self.sharding = _collective_utils, _redistribute, _sharding_prop
