@@ -628,6 +628,14 @@ def test_a_cost_function_of_three_parameters(starting, tmp_path):
     assert worker.oks("prices", transitions=[one_is_alone])[0]["us"] == 5210.0
 
 
+@pytest.mark.parametrize(("parameters", "count"), [
+    ("a, b, c, x=3.0, y=1", 3), ("a, b, c, x=1", 3), ("a, b, c=1", 3), ("a, b, c, d, e=1", 5), ("a, b, c, d, e, f=1", 5)])
+def test_parameters_without_defaults_say_how_a_cost_function_is_called(starting, tmp_path, parameters, count):
+    file = tmp_path / "mine.py"
+    file.write_text(f"def fn({parameters}):\n    return 1.0\n")
+    assert starting(torch=False, cost=f"{file}:fn").info["cost_parameters"] == count
+
+
 def test_an_all_to_all_keeps_pytorchs_penalty(starting, tmp_path):
     file = tmp_path / "mine.py"
     file.write_text("def fn(collective, bytes, group):\n    return 7.0\n")

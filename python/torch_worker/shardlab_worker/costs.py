@@ -45,7 +45,8 @@ def worst_group(sizes, mesh_dim, devices_per_host):
 
 
 def parameters_of(function, name):
-    """Three or five: how many positional parameters the user's function takes."""
+    """Three or five: how many positional parameters the user's function takes. Where it takes both, since some have
+    defaults, the number of those without defaults counts."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
@@ -53,8 +54,8 @@ def parameters_of(function, name):
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     needed = sum(p.default is p.empty for p in positional)
     keywords = any(p.kind is p.KEYWORD_ONLY and p.default is p.empty for p in parameters)
-    for count in (5, 3):
-        if needed <= count <= len(positional) and not keywords and count in (needed, len(positional)):
+    for count in (needed, len(positional)):
+        if count in (3, 5) and not keywords:
             return count
     raise CostError(f"{name} takes {len(positional)} parameters. A cost function takes five (current placement, target "
                     "placement, mesh_topo, mesh_dim, comm_bytes_gb) or three (collective, bytes, group).")
