@@ -599,6 +599,23 @@ def test_a_cost_function_of_five_parameters(starting, tmp_path):
     assert worker.close() == 0
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_child_of_a_cost_function_does_not_answer_too(starting, tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text("import os, sys\n"
+                    "def fn(current, target, topo, dim, gib):\n"
+                    "    child = os.fork()\n"
+                    "    if child:\n        return float(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])), gib\n"
+                    "    if gib == 1.0:\n        sys.exit(7)\n"
+                    "    if gib == 2.0:\n        sys.exit('no number')\n"
+                    "    if gib == 3.0:\n        raise ValueError\n"
+                    "    return 5.0, gib\n")
+    worker = starting(torch=False, cost=f"{file}:fn")
+    answers = worker.oks("prices", transitions=[transition(gib=float(gib)) for gib in range(1, 5)])
+    assert [answer["us"] for answer in answers] == [7.0, 1.0, 1.0, 0.0]
+    assert worker.close() == 0 and worker.lines.get(timeout=PATIENCE) is None
+
+
 def test_a_failing_cost_function_fails_the_decision(starting, tmp_path):
     file = tmp_path / "mine.py"
     file.write_text("def fn(current, target, topo, dim, gib):\n    return float('nan'), gib\n")

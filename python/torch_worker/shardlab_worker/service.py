@@ -22,9 +22,19 @@ class Service:
 
     def __init__(self, descriptor):
         self.descriptor, self.session, self.rooms = descriptor, Session(), {}
+        self.process = os.getpid()
+
+    def end_a_child(self, error=None):
+        """Ends the process if it is one that the user's code forked. Such a child is not to answer a second time; what
+        it raised, such as the SystemExit of sys.exit(), says its status."""
+        if os.getpid() == self.process:
+            return
+        status = error.code if isinstance(error, SystemExit) else error
+        os._exit(status if isinstance(status, int) else status is not None)
 
     def say(self, answer):
         """Writes one line. A parent that no longer listens ends the worker."""
+        self.end_a_child()
         try:
             data = json.dumps(answer, separators=(",", ":"), allow_nan=False).encode() + b"\n"
             while data:
@@ -54,6 +64,7 @@ class Service:
             else:
                 raise RequestError(f"There is no request {do!r}. The requests are start, {', '.join(BATCHES)}, stop.")
         except BaseException as error:  # noqa: BLE001: user code may raise SystemExit or KeyboardInterrupt
+            self.end_a_child(error)
             self.say({**head, "error": described(error, self.session.user_files)})
         return True
 
@@ -94,6 +105,7 @@ class Service:
                 line = {**place, "ok": settled(lambda: getattr(self.room(module, room), method)(item, request),
                                                self.takes_pytorchs)}
             except BaseException as error:  # noqa: BLE001: as above
+                self.end_a_child(error)
                 line = {**place, "error": described(error, self.session.user_files)}
             self.say(line)
             self.session.tidy()
