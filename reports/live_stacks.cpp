@@ -46,6 +46,10 @@ std::string live_stack_text(const nlohmann::json& live) {
     const std::string changed = joined(member(member(live, "changed"), kind));
     if (!changed.empty()) text += "; its own " + changed;
   }
+  if (const std::string unrun = joined(member(member(live, "changed"), "dispatch"));
+      !unrun.empty()) {
+    text += "; no answer rests on its own " + unrun;
+  }
   if (const nlohmann::json& ignored = member(live, "ignored_registrations"); !ignored.empty()) {
     const std::size_t count = ignored.size();
     text += "; PyTorch ignores what is registered for " + std::to_string(count) +

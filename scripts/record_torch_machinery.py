@@ -15,8 +15,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 FILE = ROOT / "configs" / "torch" / "machinery.json"
 WORKER = ROOT / "python" / "torch_worker" / "worker.py"
-SOURCE = ("fingerprints of the functions of torch.distributed.tensor that price, plan, expand and select, and of the "
-          "constants of their modules, by scripts/record_torch_machinery.py")
+SOURCE = ("fingerprints of the functions of torch.distributed.tensor that price, plan, expand, select and dispatch, and of "
+          "the constants of their modules, by scripts/record_torch_machinery.py")
 
 
 def machinery_of(python):

@@ -262,7 +262,10 @@ nlohmann::json provenance_of(const ChoiceList& file, const std::string& name, st
       {"python", nullptr},
       {"overlay", nullptr},
       {"patches", nlohmann::json::array()},
-      {"changed", {{"prices", nlohmann::json::array()}, {"others", nlohmann::json::array()}}},
+      {"changed",
+       {{"prices", nlohmann::json::array()},
+        {"others", nlohmann::json::array()},
+        {"dispatch", nlohmann::json::array()}}},
       {"verified", {{"asked", 0}, {"equal", 0}, {"different", nlohmann::json::array()}}}};
   if (file.provenance && file.provenance->contains("torch")) {
     const nlohmann::json& torch = file.provenance->at("torch");

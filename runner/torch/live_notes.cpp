@@ -40,11 +40,25 @@ void note_ignored_registrations(const nlohmann::json& hello, std::vector<std::st
   }
 }
 
+// Answers rest on what the propagator decides, which PyTorch asks while it dispatches an op.
+void note_changed_dispatch(const MachineryChanges& changes, const std::string& base,
+                           std::vector<std::string>& notes) {
+  if (changes.dispatch.empty()) return;
+  const bool is_one = changes.dispatch.size() == 1;
+  notes.push_back("found a change from " + base + " in " + few_of(changes.dispatch) + ", which " +
+                  (is_one ? "takes" : "take") + " part in no answer: PyTorch runs " +
+                  (is_one ? "it" : "them") +
+                  " when it dispatches an op, and shardlab asks only which placements the "
+                  "propagator decides on");
+}
+
 }  // namespace
 
-std::vector<std::string> live_notes(const nlohmann::json& hello) {
+std::vector<std::string> live_notes(const nlohmann::json& hello, const MachineryChanges& changes,
+                                    const std::string& base) {
   std::vector<std::string> notes;
   note_ignored_registrations(hello, notes);
+  note_changed_dispatch(changes, base, notes);
   return notes;
 }
 

@@ -95,15 +95,15 @@ std::unique_ptr<LiveStacks::Live> LiveStacks::start(const LiveStackName& name) c
   const nlohmann::json& hello = live->worker->hello();
   live->base = name.base;
   if (!name.base.empty()) return live;
-  for (const std::string& note : live_notes(hello)) {
-    std::cerr << "shardlab: " << name.text << ": " << printable(note) << "\n";
-  }
   const ReleaseEntry& nearest = nearest_release(hello.value("torch", ""));
   live->base = nearest.rule_set;
   live->changes = KnownMachinery::read(configs_root() / "torch" / "machinery.json")
                       .changes(nearest.torch, hello.at("fingerprints"));
   auto decisions = std::make_shared<TorchDecisions>(live->worker);
   for (const nlohmann::json& each : hello.at("rebound")) live->changes.add(each);
+  for (const std::string& note : live_notes(hello, live->changes, live->base)) {
+    std::cerr << "shardlab: " << name.text << ": " << printable(note) << "\n";
+  }
   if (!live->changes.others.empty()) decisions->take_all();
   if (const std::vector<std::string> changed = live->changes.of_merging(); !changed.empty()) {
     decisions->note_changed_merging(changed.front());
@@ -294,7 +294,10 @@ nlohmann::json LiveStacks::describe(const Live& live) const {
       {"patches", live.name.patches},
       {"rules", live.name.rules},
       {"cost", or_null(live.name.cost)},
-      {"changed", {{"prices", live.changes.prices}, {"others", live.changes.others}}}};
+      {"changed",
+       {{"prices", live.changes.prices},
+        {"others", live.changes.others},
+        {"dispatch", live.changes.dispatch}}}};
   if (live.rules == nullptr) return json;
   json["ignored_registrations"] = hello.at("ignored_registrations");
   const TorchRules::Levels levels = live.rules->levels();

@@ -27,6 +27,19 @@ bool prices_transitions(std::string_view function) {
   });
 }
 
+// Each op whose dispatch PyTorch leaves to a function of its own is one such name.
+constexpr std::string_view kHandler = "_dispatch.OpDispatcher._custom_op_handlers[";
+constexpr std::array<std::string_view, 4> kDispatch = {
+    "_dispatch.OpDispatcher._propagate_op_sharding_dispatch_slow_path",
+    "_dispatch.OpDispatcher._dispatch_get_local_results_slow_path",
+    "_dispatch.OpDispatcher._dispatch_fast_path_python_tail",
+    "_sharding_prop.ShardingPropagator.propagate"};
+
+bool dispatches(std::string_view function) {
+  return function.starts_with(kHandler) ||
+         std::find(kDispatch.begin(), kDispatch.end(), function) != kDispatch.end();
+}
+
 // Functions and constants that decide which steps are merged, and onto which flattened mesh.
 constexpr std::array<std::string_view, 4> kMerging = {
     "_redistribute._optimize_transform_infos",
@@ -44,7 +57,7 @@ std::string_view minor_of(std::string_view version) {
 }  // namespace
 
 void MachineryChanges::add(const std::string& name) {
-  (prices_transitions(name) ? prices : others).push_back(name);
+  (dispatches(name) ? dispatch : prices_transitions(name) ? prices : others).push_back(name);
 }
 
 std::vector<std::string> MachineryChanges::of_merging() const {
@@ -80,6 +93,9 @@ MachineryChanges KnownMachinery::changes(std::string_view release,
     const auto live = fingerprints.find(name);
     if (live != fingerprints.end() && *live == hash) continue;
     changes.add(name);
+  }
+  for (const auto& [name, hash] : fingerprints.items()) {
+    if (name.starts_with(kHandler) && !known->second.contains(name)) changes.add(name);
   }
   return changes;
 }

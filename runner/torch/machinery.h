@@ -22,6 +22,9 @@ namespace shardlab {
 struct MachineryChanges {
   std::vector<std::string> prices;  // functions that price one transition
   std::vector<std::string> others;  // functions that plan, expand, select or dispatch
+  // What PyTorch runs around a decision when it dispatches an op, which no answer here rests on:
+  // methods of the dispatcher, and handlers of single ops.
+  std::vector<std::string> dispatch;
   // Adds a function or constant to those of its kind.
   void add(const std::string& name);
   // Those of `others` that decide which steps of a plan are merged onto flattened meshes.
@@ -35,7 +38,8 @@ class KnownMachinery {
   [[nodiscard]] static KnownMachinery read(const std::filesystem::path& file);
 
   // The functions and constants whose fingerprints differ from those of a release, "2.15.0". One
-  // that only the live PyTorch has is no change, since whatever reads it differs too.
+  // that only the live PyTorch has is no change, since whatever reads it differs too, unless it is
+  // a handler of an op.
   [[nodiscard]] MachineryChanges changes(std::string_view release,
                                          const nlohmann::json& fingerprints) const;
 

@@ -164,7 +164,9 @@ TEST_F(LiveTorch, HasTheMachineryOfItsRelease) {
     const json described = describe("torch:" + python);
     const json& torch = described["provenance"]["torch"];
     SCOPED_TRACE(torch["version"]);
-    EXPECT_EQ(torch["changed"], (json{{"prices", json::array()}, {"others", json::array()}}));
+    EXPECT_EQ(
+        torch["changed"],
+        (json{{"prices", json::array()}, {"others", json::array()}, {"dispatch", json::array()}}));
     EXPECT_GT(described["torch"]["fingerprints"].size(), 100U);
     EXPECT_EQ(described["torch"]["levels"]["rows"].size(), torch["levels"]["rows"]);
   }
@@ -679,12 +681,37 @@ utils.redistribute_cost = lambda source, target: 4 * own(source, target)
   EXPECT_EQ(imported["inputs"], own["inputs"]);
   EXPECT_DOUBLE_EQ(imported["total_us"], 4 * own["total_us"].get<double>());
   EXPECT_EQ(describe(stack_ + "+patch=imported.py")["provenance"]["torch"]["changed"],
-            (json{{"prices", json::array()}, {"others", {"_ops.utils.redistribute_cost"}}}));
+            (json{{"prices", json::array()},
+                  {"others", {"_ops.utils.redistribute_cost"}},
+                  {"dispatch", json::array()}}));
   EXPECT_EQ(describe(stack_ + "+patch=hosts.py")["provenance"]["torch"]["changed"],
             (json{{"prices", {"device_mesh._mesh_resources.num_devices_per_host"}},
-                  {"others", json::array()}}));
+                  {"others", json::array()},
+                  {"dispatch", json::array()}}));
   EXPECT_EQ(chosen(stack_ + "+patch=hosts.py")["total_us"],
             chosen("dtensor-2.13", {"--set", "devices_per_host=2"})["total_us"]);
+}
+
+// A handler takes the place of the op when it is dispatched, whatever the propagator decides.
+TEST_F(LiveTorch, SaysWhichChangesOfTheDispatchTakePartInNoAnswer) {
+  folder_.write("handler.py", R"py(
+import torch
+from torch.distributed.tensor import DTensor
+DTensor._op_dispatcher._custom_op_handlers[torch.ops.aten.mm.default] = lambda op, args, named: args[0]
+)py");
+  const std::string stack = stack_ + "+patch=handler.py";
+  const ProcessResult result = run_shardlab(select(stack), folder_.path());
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.err,
+            "shardlab: " + stack +
+                ": found a change from dtensor-2.13 in "
+                "_dispatch.OpDispatcher._custom_op_handlers[aten.mm.default], which takes part in "
+                "no answer: PyTorch runs it when it dispatches an op, and shardlab asks only "
+                "which placements the propagator decides on\n");
+  EXPECT_EQ(json::parse(result.out)["provenance"]["torch"]["changed"],
+            (json{{"prices", json::array()},
+                  {"others", json::array()},
+                  {"dispatch", {"_dispatch.OpDispatcher._custom_op_handlers[aten.mm.default]"}}}));
 }
 
 TEST_F(LiveTorch, ShowsWhereAPatchFails) {

@@ -53,6 +53,10 @@ MACHINERY = {
                         for method in ("is_shard", "is_replicate", "is_partial", "local_shard_size_and_offset",
                                        "_local_shard_size_and_offset", "_get_shard_size_and_offsets")],
 }
+# What PyTorch runs around a decision when it dispatches an operator, besides the handlers that take an operator's place.
+# No answer of the worker runs it, and a change of it is told to the user.
+DISPATCH = ["_propagate_op_sharding_dispatch_slow_path", "_dispatch_get_local_results_slow_path",
+            "_dispatch_fast_path_python_tail"]
 # What contextlib.contextmanager makes of a function. It changes from one Python to the next and decides nothing.
 CONTEXT_MANAGER = contextlib.contextmanager(lambda: None).__code__
 # Methods that print and compare decide nothing.
@@ -294,7 +298,19 @@ def of_machinery(session):
                 of_class(sources, value, f"{module_name}.{name}", answer)
             elif value is not None:
                 add(sources, value, f"{module_name}.{name}", answer)
+    add_dispatch(sources, session.dispatcher, answer)
     return answer
+
+
+def add_dispatch(sources, dispatcher, answer):
+    """Adds the fingerprints of the dispatcher's own methods and of its handlers of single operators."""
+    found = {f"_dispatch.OpDispatcher.{name}": getattr(dispatcher, name, None) for name in DISPATCH}
+    found["_sharding_prop.ShardingPropagator.propagate"] = getattr(dispatcher.sharding_propagator, "propagate", None)
+    for op, handler in getattr(dispatcher, "_custom_op_handlers", {}).items():
+        found[f"_dispatch.OpDispatcher._custom_op_handlers[{op}]"] = handler
+    for name, function in found.items():
+        if function is not None:
+            add(sources, getattr(function, "__func__", function), name, answer)
 
 
 def defined_machinery():

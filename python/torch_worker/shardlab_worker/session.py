@@ -101,7 +101,8 @@ class Session:
         self.mesh_resources = _mesh_resources
         type(_mesh_resources).num_devices_per_host = staticmethod(self.host_size)
         self.torch, self.operators = torch, Operators(torch)
-        self.propagator = DTensor._op_dispatcher.sharding_propagator
+        self.dispatcher = DTensor._op_dispatcher
+        self.propagator = self.dispatcher.sharding_propagator
         self.collectives, self.redistribute, self.sharding = _collective_utils, _redistribute, _sharding_prop
         self.specs, self.schemas, self.types = _dtensor_spec, _op_schema, placement_types
         self.single_dim = single_dim_strategy

@@ -14,7 +14,7 @@ json ignored(const char* op, const char* table) {
 }
 
 TEST(LiveNotes, AreNoneWhereEveryChangeTakesPart) {
-  EXPECT_TRUE(live_notes({{"ignored_registrations", json::array()}}).empty());
+  EXPECT_TRUE(live_notes({{"ignored_registrations", json::array()}}, {}, "dtensor-2.15").empty());
 }
 
 TEST(LiveNotes, NameTheFirstOpsOfEachTableThatPyTorchIgnores) {
@@ -24,7 +24,8 @@ TEST(LiveNotes, NameTheFirstOpsOfEachTableThatPyTorchIgnores) {
                     ignored("aten.add.Tensor", "op_strategy_funcs"),
                     ignored("aten.neg.default", "op_to_rules"),
                     ignored("aten.bmm.default", "op_strategy_funcs"),
-                    ignored("aten.sin.default", "op_strategy_funcs")}}});
+                    ignored("aten.sin.default", "op_strategy_funcs")}}},
+                 {}, "dtensor-2.15");
   ASSERT_EQ(notes.size(), 2U);
   EXPECT_TRUE(notes[0].starts_with(
       "PyTorch ignores what is registered in op_strategy_funcs for aten.add.Tensor, "
@@ -35,6 +36,20 @@ TEST(LiveNotes, NameTheFirstOpsOfEachTableThatPyTorchIgnores) {
       "PyTorch ignores what is registered in op_to_rules for aten.neg.default, since it finds the "
       "op in op_single_dim_strategy_funcs first; "))
       << notes[1];
+}
+
+TEST(LiveNotes, NameChangesOfTheDispatchThatTakePartInNoAnswer) {
+  MachineryChanges changes;
+  changes.add("_sharding_prop.ShardingPropagator.propagate");
+  changes.add("_dispatch.OpDispatcher._custom_op_handlers[aten.relu.default]");
+  EXPECT_TRUE(changes.others.empty());
+  const std::vector<std::string> notes = live_notes(json::object(), changes, "dtensor-2.15");
+  ASSERT_EQ(notes.size(), 1U);
+  EXPECT_EQ(notes[0],
+            "found a change from dtensor-2.15 in _sharding_prop.ShardingPropagator.propagate and "
+            "_dispatch.OpDispatcher._custom_op_handlers[aten.relu.default], which take part in no "
+            "answer: PyTorch runs them when it dispatches an op, and shardlab asks only which "
+            "placements the propagator decides on");
 }
 
 }  // namespace live_notes_test
