@@ -42,8 +42,9 @@ class CostStack(os.PathLike):
     The function takes PyTorch's five parameters (current placement, target placement, mesh_topo, mesh_dim,
     comm_bytes_gb) and returns microseconds and the new GiB, or three (collective, bytes, group) and returns
     microseconds. Placements and topology are PyTorch's own where the process has loaded torch.distributed.tensor, and
-    have the names, methods and texts of PyTorch's elsewhere. The function is called by one thread at a time, and within one command about once for each distinct set of
-    arguments. A live PyTorch as the base is refused: it takes the name "torch:PYTHON+cost=FILE.py:FUNCTION".
+    have the names, methods and texts of PyTorch's elsewhere. The function is called by one thread at a time, and within
+    one command about once for each distinct set of arguments. A live PyTorch as the base is refused: it takes the name
+    "torch:PYTHON+cost=FILE.py:FUNCTION".
     """
 
     def __init__(self, base: str | os.PathLike | Mapping[str, Any], cost: Callable[..., Any]):

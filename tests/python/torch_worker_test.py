@@ -646,7 +646,8 @@ def test_a_cost_function_of_three_parameters(starting, tmp_path):
 
 
 @pytest.mark.parametrize(("parameters", "count"), [
-    ("a, b, c, x=3.0, y=1", 3), ("a, b, c, x=1", 3), ("a, b, c=1", 3), ("a, b, c, d, e=1", 5), ("a, b, c, d, e, f=1", 5)])
+    ("a, b, c, x=3.0, y=1", 3), ("a, b, c, x=1", 3), ("a, b, c=1", 3), ("a, b, c, d, e=1", 5),
+    ("a, b, c, d, e, f=1", 5)])
 def test_parameters_without_defaults_say_how_a_cost_function_is_called(starting, tmp_path, parameters, count):
     file = tmp_path / "mine.py"
     file.write_text(f"def fn({parameters}):\n    return 1.0\n")
@@ -710,7 +711,8 @@ def test_placements_without_torch_have_pytorchs_texts(starting, tmp_path):
                     "    raise ValueError(f'{current} {current!r} {target} {target!r}')\n")
     asked = [transition("R", "S(1)"), transition("P(sum)", "P(max)"), transition("_S(0,2)", "MP"), transition("NP(2)")]
     alone, with_torch = starting(torch=False, cost=f"{file}:fn"), starting(cost=f"{file}:fn")
-    texts = [[answer["error"]["message"] for answer in one.ask("prices", transitions=asked)] for one in (alone, with_torch)]
+    texts = [[answer["error"]["message"] for answer in one.ask("prices", transitions=asked)]
+             for one in (alone, with_torch)]
     assert texts[0] == texts[1]
     assert texts[0][1].startswith("P(sum) Partial(sum) P(max) Partial(max) ")
 

@@ -53,8 +53,8 @@ MACHINERY = {
                         for method in ("is_shard", "is_replicate", "is_partial", "local_shard_size_and_offset",
                                        "_local_shard_size_and_offset", "_get_shard_size_and_offsets")],
 }
-# What PyTorch runs around a decision when it dispatches an operator, besides the handlers that take an operator's place.
-# No answer of the worker runs it, and a change of it is told to the user.
+# What PyTorch runs around a decision when it dispatches an operator, besides its handlers of single operators. No answer of
+# the worker runs it, and a change of it is told to the user.
 DISPATCH = ["_propagate_op_sharding_dispatch_slow_path", "_dispatch_get_local_results_slow_path",
             "_dispatch_fast_path_python_tail"]
 # What contextlib.contextmanager makes of a function. It changes from one Python to the next and decides nothing.

@@ -21,8 +21,8 @@ PLACEMENT_TYPES = "torch.distributed.tensor.placement_types"
 
 
 class Placement:
-    """What all placements answer, as in torch.distributed.tensor.placement_types. Their texts are PyTorch's, too (2.13.0
-    to 2.15.0)."""
+    """What all placements answer, as in torch.distributed.tensor.placement_types. Their texts are PyTorch's, too
+    (2.13.0 to 2.15.0)."""
 
     def _fields(self):
         return tuple(vars(self).values())

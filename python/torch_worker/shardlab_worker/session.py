@@ -15,8 +15,8 @@ from .texts import placement_of
 FIRST_RELEASE = (2, 13)
 DEVICE_TYPE = "cuda"  # of all meshes, since prices are asked of GPUs; the fake process group needs none
 NAMES = "torch.distributed.tensor"
-# Tables of strategies of a ShardingPropagator. propagate_op_sharding_non_cached looks into them in this order (2.13.0 to
-# 2.15.0), and takes the first entry that it finds.
+# Tables of strategies of a ShardingPropagator. propagate_op_sharding_non_cached looks into them in this order (2.13.0
+# to 2.15.0), and takes the first entry that it finds.
 TABLES = ("op_single_dim_strategy_funcs", "op_strategy_funcs", "op_to_rules")
 FAKE_MODE_USES = 5000  # calls after which a new mode forgets what the old one remembers
 TIDY_EVERY = 2000  # answers after which all caches are emptied
