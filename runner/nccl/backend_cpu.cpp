@@ -11,11 +11,10 @@
 #include <charconv>
 #include <chrono>
 #include <cstring>
-#include <exception>
-#include <thread>
 
 #include "costmodel/base/error.h"
 #include "costmodel/base/index.h"
+#include "costmodel/base/parallel.h"
 #include "runner/launch/guests.h"
 #include "runner/nccl/backend.h"
 #include "runner/nccl/kernels_cpu.h"
@@ -82,45 +81,32 @@ std::vector<Mesh> connect_mesh(Rendezvous& meeting, const RankRange& ranks) {
                            " ports for " + std::to_string(ranks.world) + " ranks");
   }
   std::vector<Mesh> meshes(to_index(ranks.local));
-  std::vector<std::thread> threads;
-  std::vector<std::exception_ptr> errors(to_index(ranks.local));
   const Deadline deadline = meeting.deadline();
-  for (std::int64_t i = 0; i < ranks.local; ++i) {
-    threads.emplace_back([&, i] {
-      try {
-        Mesh& mesh = meshes[to_index(i)];
-        mesh.resize(to_index(ranks.world));
-        const std::int64_t me = ranks.first + i;
-        for (std::int64_t peer = 0; peer < me; ++peer) {
-          mesh[to_index(peer)] =
-              connect_to(places[to_index(peer)].first, places[to_index(peer)].second, deadline);
-          const Introduction mine_here = introduction_of(me, meeting.secret());
-          send_all(mesh[to_index(peer)], std::as_bytes(std::span(&mine_here, 1)), deadline,
-                   rank_name(peer));
-        }
-        std::int64_t left = ranks.world - 1 - me;
-        const auto judge = [&](Socket guest, std::span<const std::byte> bytes) {
-          Introduction theirs;
-          std::memcpy(&theirs, bytes.data(), sizeof theirs);
-          const bool is_ours = theirs.secret == introduction_of(0, meeting.secret()).secret &&
-                               theirs.rank > me && theirs.rank < ranks.world &&
-                               !mesh[to_index(theirs.rank)].is_open();
-          if (is_ours) mesh[to_index(theirs.rank)] = std::move(guest);
-          return is_ours && --left == 0;
-        };
-        if (left > 0 &&
-            !hear_guests(listeners[to_index(i)], sizeof(Introduction), deadline, judge)) {
-          throw EnvironmentError("the ranks can't connect to each other");
-        }
-      } catch (...) {
-        errors[to_index(i)] = std::current_exception();
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  for (const std::exception_ptr& error : errors) {
-    if (error) std::rethrow_exception(error);
-  }
+  run_together(to_index(ranks.local), [&](std::size_t i) {
+    Mesh& mesh = meshes[i];
+    mesh.resize(to_index(ranks.world));
+    const std::int64_t me = ranks.first + static_cast<std::int64_t>(i);
+    for (std::int64_t peer = 0; peer < me; ++peer) {
+      mesh[to_index(peer)] =
+          connect_to(places[to_index(peer)].first, places[to_index(peer)].second, deadline);
+      const Introduction mine_here = introduction_of(me, meeting.secret());
+      send_all(mesh[to_index(peer)], std::as_bytes(std::span(&mine_here, 1)), deadline,
+               rank_name(peer));
+    }
+    std::int64_t left = ranks.world - 1 - me;
+    const auto judge = [&](Socket guest, std::span<const std::byte> bytes) {
+      Introduction theirs;
+      std::memcpy(&theirs, bytes.data(), sizeof theirs);
+      const bool is_ours = theirs.secret == introduction_of(0, meeting.secret()).secret &&
+                           theirs.rank > me && theirs.rank < ranks.world &&
+                           !mesh[to_index(theirs.rank)].is_open();
+      if (is_ours) mesh[to_index(theirs.rank)] = std::move(guest);
+      return is_ours && --left == 0;
+    };
+    if (left > 0 && !hear_guests(listeners[i], sizeof(Introduction), deadline, judge)) {
+      throw EnvironmentError("the ranks can't connect to each other");
+    }
+  });
   return meshes;
 }
 
@@ -340,21 +326,7 @@ class CpuGroup final : public Group {
       work(std::size_t{0});
       return;
     }
-    std::vector<std::thread> threads;
-    std::vector<std::exception_ptr> errors(members_.size());
-    for (std::size_t i = 0; i < members_.size(); ++i) {
-      threads.emplace_back([&, i] {
-        try {
-          work(i);
-        } catch (...) {
-          errors[i] = std::current_exception();
-        }
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-    for (const std::exception_ptr& error : errors) {
-      if (error) std::rethrow_exception(error);
-    }
+    run_together(members_.size(), work);
   }
 
   std::vector<Member> members_;

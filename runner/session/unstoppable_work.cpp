@@ -6,6 +6,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "runner/base/interrupt.h"
@@ -87,7 +88,12 @@ void run_unstoppable(Session& session, const UnstoppableWork& described,
 
 RunningTime::RunningTime(const Session& session, std::string what)
     : enabled_(!session.quiet && is_terminal(OutputStream::kErrors)), what_(std::move(what)) {
-  if (enabled_) thread_ = std::thread([this] { show(); });
+  if (!enabled_) return;
+  try {
+    thread_ = std::thread([this] { show(); });
+  } catch (const std::system_error&) {
+    // Where the system has no thread to spare, the work goes on without its time being shown.
+  }
 }
 
 void RunningTime::show() {

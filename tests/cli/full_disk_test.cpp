@@ -1,5 +1,6 @@
 // A disk that fills up while a command writes: the command says so and exits with 4, and nothing
-// half stands under a final name. `ulimit -f` stands in for the disk.
+// half stands under a final name. `ulimit -f` stands in for the disk. Memory that ends is such an
+// error, too.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -95,6 +96,41 @@ TEST_F(FullDisk, OfASweepIsResumed) {
   EXPECT_EQ(read_text(folder.path() / "out/results.jsonl"),
             read_text(folder.path() / "whole/results.jsonl"));
 }
+
+// Sanitizers reserve more addresses than such a limit leaves.
+#ifndef SHARDLAB_SANITIZED
+
+ProcessResult run_in_little_memory(const Words& words) {
+  Words command = {"/bin/sh", "-c", "ulimit -v 400000 && exec \"$0\" \"$@\"", SHARDLAB_BINARY};
+  command.insert(command.end(), words.begin(), words.end());
+  return run_process(command, {.folder = {}, .environment = {{"SHARDLAB_CONFIGS", ""}}});
+}
+
+constexpr const char* kNoMemory =
+    "shardlab: the system gives no more memory; valid: a smaller question, fewer threads (--jobs) "
+    "or "
+    "a higher limit (ulimit -v)\n";
+
+TEST(FullMemory, IsAnErrorOfTheEnvironment) {
+  const std::string inputs = "bf16[8192,8192] S(0)S(0)RRRRR";
+  const ProcessResult result =
+      run_in_little_memory({"select", "--op", "aten.mm.default", "--mesh", "2x2x2x2x2x2x2",
+                            "--inputs", inputs, inputs, "--stack", "alpha-beta"});
+  EXPECT_EQ(result.exit_code, 4) << result.err;
+  EXPECT_EQ(result.err, kNoMemory);
+}
+
+// The stacks of so many threads take most of the addresses. How many threads start, and whether the
+// rest is enough for them, depends on the machine.
+TEST(FullMemory, LeavesNoThreadBehind) {
+  const ProcessResult result =
+      run_in_little_memory({"solve", "transformer-block", "--mesh", "2x2x2", "--jobs", "200"});
+  if (result.exit_code == 0) return;
+  EXPECT_EQ(result.exit_code, 4) << result.err;
+  EXPECT_EQ(result.err, kNoMemory);
+}
+
+#endif
 
 }  // namespace full_disk_test
 }  // namespace shardlab::testing_support

@@ -87,17 +87,18 @@ TEST_P(Help, EndsWithTheMeaningOfTheExitCodes) {
   const std::string help = help_of({GetParam()});
   const std::size_t begin = help.find("\n\nExit codes:\n");
   ASSERT_NE(begin, std::string::npos) << help;
-  EXPECT_EQ(help.substr(begin + 2),
-            "Exit codes:\n"
-            "  0    done\n"
-            "  1    a gate said no: a case failed, a bound was passed, a verification failed; the "
-            "result is printed first\n"
-            "  2    the command line is wrong\n"
-            "  3    a file is wrong\n"
-            "  4    the environment lacks something: a GPU, NCCL, PyTorch, space on the disk\n"
-            "  5    a bug in shardlab\n"
-            "  130  Ctrl-C ended the command; those that ask many questions print first what they "
-            "have\n");
+  EXPECT_EQ(
+      help.substr(begin + 2),
+      "Exit codes:\n"
+      "  0    done\n"
+      "  1    a gate said no: a case failed, a bound was passed, a verification failed; the "
+      "result is printed first\n"
+      "  2    the command line is wrong\n"
+      "  3    a file is wrong\n"
+      "  4    the environment lacks something: a GPU, NCCL, PyTorch, memory, space on the disk\n"
+      "  5    a bug in shardlab\n"
+      "  130  Ctrl-C ended the command; those that ask many questions print first what they "
+      "have\n");
 }
 
 TEST_P(Help, IsWhatHelpWithItsNamePrints) {
