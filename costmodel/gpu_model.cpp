@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "costmodel/base/lower_case.h"
+
 namespace shardlab {
 namespace {
 
@@ -12,16 +14,10 @@ constexpr std::array<std::string_view, 13> kModels = {"gb200",  "gb300",  "gh200
                                                       "h200",   "h100",   "a100",  "v100", "mi300x",
                                                       "mi325x", "mi350x", "mi355x"};
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return out;
-}
-
 }  // namespace
 
 std::string gpu_model(std::string_view name) {
-  const std::string plain = lower(name);
+  const std::string plain = lower_case(name);
   for (const std::string_view model : kModels) {
     if (plain.find(model) == std::string::npos) continue;
     return std::string(model) + (plain.find("pcie") != std::string::npos ? "-pcie" : "");
@@ -31,7 +27,7 @@ std::string gpu_model(std::string_view name) {
 
 std::string plain_gpu(std::string_view name) {
   if (std::string model = gpu_model(name); !model.empty()) return model;
-  std::string plain = lower(name.substr(0, name.find('(')));
+  std::string plain = lower_case(name.substr(0, name.find('(')));
   for (const std::string_view maker : {"nvidia", "geforce", "amd", "instinct"}) {
     const std::size_t at = plain.find(maker);
     if (at != std::string::npos) plain.erase(at, maker.size());

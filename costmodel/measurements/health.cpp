@@ -7,18 +7,13 @@
 #include <utility>
 #include <vector>
 
+#include "costmodel/base/lower_case.h"
 #include "costmodel/base/percentile.h"
 #include "costmodel/base/text.h"
 #include "costmodel/measurements/stated_network.h"
 
 namespace shardlab {
 namespace {
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return out;
-}
 
 bool holds(std::string_view text, std::string_view word) {
   return text.find(word) != std::string_view::npos;
@@ -121,7 +116,7 @@ std::string unsteady(const MeasurementSet& set) {
 // A ring through all hosts sends the bus bandwidth through the links of each host. It can't send
 // more than one GPU's NVLink carries.
 std::string slow(const MeasurementSet& set) {
-  const std::optional<double> nvlink = stated_nvlink(lower(set.intra));
+  const std::optional<double> nvlink = stated_nvlink(lower_case(set.intra));
   std::optional<double> link;
   if (set.hosts == 1) {
     link = nvlink;
@@ -149,8 +144,9 @@ std::string forced(const MeasurementSet& set) {
   if (const auto word = first_held(set.inter, {"NCCL_ALGO=", "NCCL_PROTO="})) {
     return "forced: " + std::string(*word) + " is set";
   }
-  if (const auto word = first_held(lower(set.settings), {"ring algorithm", "tree algorithm",
-                                                         "nvls algorithm", "collnet algorithm"})) {
+  if (const auto word =
+          first_held(lower_case(set.settings),
+                     {"ring algorithm", "tree algorithm", "nvls algorithm", "collnet algorithm"})) {
     return "forced: the " + std::string(*word);
   }
   return "";
@@ -158,7 +154,7 @@ std::string forced(const MeasurementSet& set) {
 
 std::string sockets(const MeasurementSet& set) {
   if (set.hosts < 2) return "";
-  const std::string all = lower(set.inter + " " + set.settings);
+  const std::string all = lower_case(set.inter + " " + set.settings);
   if (const auto word = first_held(all, {"tcp sockets", "nccl_ib_disable=1", "nccl_net=socket"})) {
     return "sockets: \"" + std::string(*word) + "\" between hosts";
   }

@@ -8,6 +8,8 @@
 
 #include "costmodel/base/csv.h"
 #include "costmodel/base/error.h"
+#include "costmodel/base/lower_case.h"
+#include "costmodel/base/printable.h"
 #include "costmodel/base/text.h"
 
 namespace shardlab {
@@ -15,6 +17,54 @@ namespace {
 
 constexpr std::string_view kRequired[] = {
     "id", "model", "gpu", "gpus", "seq", "micro_batch", "tokens_per_s_per_gpu"};
+
+// What configs/steptimes/README.md describes. Some columns are for readers alone.
+constexpr std::string_view kColumns[] = {"id",
+                                         "source_repo",
+                                         "source_commit",
+                                         "source_path",
+                                         "source_line",
+                                         "framework",
+                                         "model",
+                                         "family",
+                                         "params_b",
+                                         "layers",
+                                         "d_model",
+                                         "heads",
+                                         "kv_heads",
+                                         "ffn",
+                                         "vocab",
+                                         "gpu",
+                                         "gpus_per_host",
+                                         "inter_host",
+                                         "gpus",
+                                         "dp_replicate",
+                                         "fsdp",
+                                         "tp",
+                                         "pp",
+                                         "vp",
+                                         "cp",
+                                         "ep",
+                                         "sharding",
+                                         "seq",
+                                         "micro_batch",
+                                         "grad_accum",
+                                         "global_batch",
+                                         "precision",
+                                         "compile",
+                                         "act_ckpt",
+                                         "async_tp",
+                                         "task",
+                                         "tokens_per_s_per_gpu",
+                                         "model_tflops_per_gpu",
+                                         "mfu_percent",
+                                         "memory_gib",
+                                         "step_s",
+                                         "software",
+                                         "unknown",
+                                         "kernels",
+                                         "no_sync",
+                                         "reduce_dtype"};
 
 // Products of two counts fit into 64 bits.
 constexpr double kMost = 1e9;
@@ -37,12 +87,12 @@ class RowReader {
     row.inter_host = text("inter_host");
     row.sharding = text("sharding");
     row.precision = text("precision");
-    row.compile = text("compile");
+    row.compile = yes_or_no("compile");
     row.act_ckpt = text("act_ckpt");
-    row.async_tp = text("async_tp");
+    row.async_tp = yes_or_no("async_tp");
     row.task = text("task");
     row.kernels = choice("kernels", {"eager", "compiled", "library"});
-    row.no_sync = choice("no_sync", {"yes", "no"});
+    row.no_sync = yes_or_no("no_sync");
     row.reduce_dtype = choice("reduce_dtype", {"bf16", "f32"});
     row.unknown = text("unknown");
     row.layers = count("layers");
@@ -80,12 +130,27 @@ class RowReader {
  private:
   [[noreturn]] void fail(std::string_view column, std::string_view valid) const {
     throw ConfigError(file_, "line " + std::to_string(record_.line),
-                      "column " + std::string(column) + ": found \"" + text(column) +
+                      "column " + std::string(column) + ": found \"" + printable(text(column)) +
                           "\"; valid: " + std::string(valid));
   }
 
   [[nodiscard]] std::string text(std::string_view column) const {
     return std::string(table_.field(record_, column));
+  }
+
+  // "yes", "no", "unknown" or nothing, of any usual spelling. A remark in parentheses may follow.
+  [[nodiscard]] std::string yes_or_no(std::string_view column) const {
+    const std::string field = lower_case(text(column));
+    const std::string_view word = trimmed(std::string_view(field).substr(0, field.find('(')));
+    if (field.empty()) return "";
+    for (const std::string_view yes : {"yes", "true", "1", "y", "on"}) {
+      if (word == yes) return "yes";
+    }
+    for (const std::string_view no : {"no", "false", "0", "n", "off"}) {
+      if (word == no) return "no";
+    }
+    if (word == "unknown") return "unknown";
+    fail(column, "yes, no, true, false, 1, 0, on, off, unknown, or nothing");
   }
 
   // One of these words, or nothing.
@@ -132,7 +197,8 @@ class RowReader {
 
 }  // namespace
 
-std::vector<StepRow> read_step_rows(std::string_view text, std::string_view file) {
+std::vector<StepRow> read_step_rows(std::string_view text, std::string_view file,
+                                    std::vector<std::string>* ignored) {
   const CsvTable table = read_csv(text, file);
   for (const std::string_view name : kRequired) {
     if (!table.columns.contains(std::string(name))) {
@@ -140,6 +206,10 @@ std::vector<StepRow> read_step_rows(std::string_view text, std::string_view file
           file, "line 1",
           "there is no column \"" + std::string(name) + "\"; required: " + join(kRequired));
     }
+  }
+  for (const std::string& name : table.header) {
+    if (ignored == nullptr || std::ranges::find(kColumns, name) != std::end(kColumns)) continue;
+    ignored->push_back("\"" + name + "\"" + did_you_mean(name, kColumns));
   }
   std::vector<StepRow> rows;
   std::set<std::string> ids;

@@ -6,8 +6,8 @@
 //
 // The file is CSV (RFC 4180) with a line of column names. Columns may stand in any order; `id`,
 // `model`, `gpu`, `gpus`, `seq`, `micro_batch` and `tokens_per_s_per_gpu` are required, other
-// columns of the data may be absent, and columns of other names are ignored. An empty field is not
-// known. The columns are described in configs/steptimes/README.md.
+// columns of the data may be absent, and columns of other names are ignored, which the caller is
+// told. An empty field is not known. The columns are described in configs/steptimes/README.md.
 #pragma once
 
 #include <cstdint>
@@ -29,9 +29,9 @@ struct StepRow {
   std::string inter_host;
   std::string sharding;
   std::string precision;
-  std::string compile;
+  std::string compile;  // "yes", "no", "unknown" or empty
   std::string act_ckpt;
-  std::string async_tp;
+  std::string async_tp;  // "yes", "no", "unknown" or empty
   std::string task;
   std::string kernels;       // "eager", "compiled", "library" or empty
   std::string no_sync;       // "yes", "no" or empty
@@ -48,7 +48,9 @@ struct StepRow {
   int line = 0;  // line number in the file
 };
 
-// Throws ConfigError with the line, what was found and what is valid.
-[[nodiscard]] std::vector<StepRow> read_step_rows(std::string_view text, std::string_view file);
+// Throws ConfigError with the line, what was found and what is valid. Columns without a meaning are
+// added to `ignored`: `"act_chkpt" (did you mean "act_ckpt"?)`.
+[[nodiscard]] std::vector<StepRow> read_step_rows(std::string_view text, std::string_view file,
+                                                  std::vector<std::string>* ignored = nullptr);
 
 }  // namespace shardlab

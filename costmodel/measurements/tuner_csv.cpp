@@ -6,6 +6,7 @@
 #include <map>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/lower_case.h"
 #include "costmodel/base/text.h"
 
 namespace shardlab {
@@ -19,12 +20,6 @@ constexpr int kOctaves = 40;
 constexpr int kStepsOfOctave = 8;
 
 // The file writes NCCL's names in lower case.
-std::string lower_case(std::string_view name) {
-  std::string text(name);
-  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return text;
-}
-
 template <class Enum>
 std::optional<Enum> from_lower_name(std::string_view name) {
   for (const Named<Enum>& each : EnumNames<Enum>::kNames) {

@@ -1,9 +1,9 @@
 #include "runner/steps/published_run.h"
 
 #include <algorithm>
-#include <cctype>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/lower_case.h"
 #include "costmodel/base/text.h"
 #include "runner/base/read_file.h"
 #include "runner/config/read_json.h"
@@ -12,14 +12,13 @@
 namespace shardlab {
 namespace {
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
-}
 bool has(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
+}
+
+// Whether a text says nothing: it is empty, or says that the page does not tell.
+bool is_open(const std::string& text) {
+  return text.empty() || text.starts_with("unknown") || text.starts_with("not said");
 }
 
 // The topology of a row's GPU, and the name under which terms know the GPU.
@@ -39,7 +38,7 @@ RowGpu gpu_of(const StepRow& row) {
         "the GPU \"" + row.gpu +
         "\" is not known; valid: names with A100, H100, H200, B200, B300, GB200 or GB300");
   }
-  const std::string text = lower(row.gpu);
+  const std::string text = lower_case(row.gpu);
   // PCIe cards have HBM2e too, but H100 PCIe is not the GPU of that topology.
   if (topology == "h100" && has_own_topology(row.gpu) && has(text, "hbm2e")) {
     return {"h100-hbm2e", "h100-hbm2e"};
@@ -49,7 +48,7 @@ RowGpu gpu_of(const StepRow& row) {
 }
 
 Precision precision_of(const StepRow& row) {
-  const std::string text = lower(row.precision);
+  const std::string text = lower_case(row.precision);
   if (has(text, "nvfp4") || has(text, "fp4")) return Precision::kNVFP4;
   if (has(text, "mxfp8") || has(text, "fp8-mx")) {
     // Some pages give two recipes, the second in parentheses; the figure is the first one's.
@@ -76,7 +75,12 @@ ModelShape shape_of(const StepRow& row) {
           "the model \"" + row.model +
           "\" is not known, and its sizes (layers, d_model, heads, ffn, vocab) are not given");
     }
-    if (lower(row.family) == "moe") {
+    const std::string family = lower_case(row.family);
+    if (family != "dense" && family != "moe" && !is_open(family)) {
+      throw InputError("the family \"" + row.family +
+                       "\" is not known; valid: dense, moe, unknown, or nothing");
+    }
+    if (family == "moe") {
       throw InputError("the model \"" + row.model +
                        "\" is not known, and the columns do not say the sizes of its experts");
     }
@@ -101,18 +105,27 @@ ModelShape shape_of(const StepRow& row) {
   return shape;
 }
 
+// Throws InputError for words that none of the frameworks has.
 Sharding sharding_of(const StepRow& row) {
-  const std::string text = lower(row.sharding);
+  const std::string text = lower_case(row.sharding);
+  if (const std::optional<Sharding> named = from_name<Sharding>(text)) return *named;
   if (has(text, "shard_grad_op") || has(text, "zero-2") || has(text, "zero2")) {
     return Sharding::kKeptWeights;
   }
-  if (has(text, "full_shard") || has(text, "fsdp") || has(text, "zero-3") || has(text, "zero3")) {
-    return Sharding::kFull;
+  for (const std::string_view full :
+       {"full_shard", "hybrid_shard", "fsdp", "hsdp", "zero-3", "zero3"}) {
+    if (has(text, full)) return Sharding::kFull;
   }
   if (has(text, "distributed optimizer") || has(text, "zero-1") || has(text, "zero1")) {
     return Sharding::kOptimizer;
   }
-  if (has(text, "ddp") || has(text, "none")) return Sharding::kNone;
+  if (has(text, "ddp") || has(text, "none") || has(text, "no_shard")) return Sharding::kNone;
+  if (!is_open(text)) {
+    throw InputError(
+        "the sharding \"" + row.sharding +
+        "\" is not known; valid: FSDP, FULL_SHARD, HYBRID_SHARD, SHARD_GRAD_OP, ZeRO-1, "
+        "ZeRO-2, ZeRO-3, distributed optimizer, DDP, NO_SHARD, not said, or nothing");
+  }
   if (row.fsdp.value_or(1) > 1) return Sharding::kFull;
   return Sharding::kOptimizer;
 }
@@ -165,7 +178,7 @@ constexpr Project kProjects[] = {
 };
 
 Project project_of(const StepRow& row) {
-  const std::string name = lower(row.framework + " " + row.source);
+  const std::string name = lower_case(row.framework + " " + row.source);
   const auto* found = std::find_if(std::begin(kProjects), std::end(kProjects),
                                    [&](const Project& each) { return has(name, each.part); });
   return found == std::end(kProjects) ? Project() : *found;
@@ -210,13 +223,41 @@ RunRecipe best_recipe(const StepRow& row, const RecipeBook& book) {
   return {book, best};
 }
 
+// What the column act_ckpt says, such as "no", "selective (op)" or "every 2nd layer", in the words of
+// Recomputation. Empty if it leaves the question open; as it is if its words are not known.
+std::string stated_recompute(const StepRow& row) {
+  const std::string text = lower_case(row.act_ckpt);
+  if (is_open(text)) return "";
+  const std::string word(trimmed(std::string_view(text).substr(0, text.find('('))));
+  for (const std::string_view none : {"none", "no", "off", "false", "0"}) {
+    if (word == none) return "none";
+  }
+  for (const std::string_view full : {"full", "yes", "on", "true", "1"}) {
+    if (word == full) return "full";
+  }
+  if (const std::size_t at = text.find("every"); at != std::string::npos) {
+    if (has(text, "second") || has(text, "other")) return "every:2";
+    const std::size_t digit = std::min(text.find_first_of("0123456789", at), text.size());
+    const std::size_t end = std::min(text.find_first_not_of("0123456789", digit), text.size());
+    if (digit < end) return "every:" + text.substr(digit, end - digit);
+  }
+  if (has(word, ":")) return word;
+  if (has(text, "selective")) return "selective";
+  return text;
+}
+
 std::optional<Recomputation> recompute_of(const StepRow& row, const Project& project,
                                           const RunRecipe& recipe) {
-  const std::string text = lower(row.act_ckpt);
-  if (text == "none" || text == "no" || text == "off") return Recomputation{};
-  if (has(text, "every")) return Recomputation::parse("every:2");
-  if (has(text, "selective")) return Recomputation::parse("selective");
-  if (text == "full" || text == "yes") return Recomputation::parse("full");
+  if (const std::string stated = stated_recompute(row); !stated.empty()) {
+    try {
+      return Recomputation::parse(stated);
+    } catch (const TextError&) {
+      throw InputError(
+          "the act_ckpt \"" + row.act_ckpt +
+          "\" is not known; valid: none, selective, full, every:N, selective:N, full:N, "
+          "unknown, or nothing; words in parentheses may follow");
+    }
+  }
   if (!recipe["recompute"].empty()) return Recomputation::parse(recipe["recompute"]);
   if (!project.recompute.empty()) return Recomputation::parse(project.recompute);
   return std::nullopt;
@@ -264,18 +305,30 @@ std::int64_t grad_accum_of(const StepRow& row, const Spread& spread) {
   return passes;
 }
 
+Task task_of(const StepRow& row) {
+  const std::string text = lower_case(row.task);
+  if (text == "lora") return Task::kLora;
+  for (const std::string_view whole :
+       {"pretrain", "pretraining", "sft", "finetuning", "fine-tuning"}) {
+    if (text == whole) return Task::kPretrain;
+  }
+  if (is_open(text)) return Task::kPretrain;
+  throw InputError("the task \"" + row.task +
+                   "\" is not known; valid: pretrain, SFT, fine-tuning, LoRA, unknown, or nothing");
+}
+
 Execution execution_of(const StepRow& row, const Project& project) {
-  const bool compiles = lower(row.compile) == "yes";
+  const bool compiles = row.compile == "yes";
   if (!row.kernels.empty()) {
     const Execution said = *from_name<Execution>(row.kernels);
-    if (compiles == (said == Execution::kCompiled) || row.compile.empty()) return said;
+    if (compiles == (said == Execution::kCompiled) || is_open(row.compile)) return said;
     throw InputError(
         "compile is \"" + row.compile + "\", but kernels is \"" + row.kernels +
         "\"; valid: compile \"yes\" with kernels \"compiled\" alone, or one of the two");
   }
   if (compiles) return Execution::kCompiled;
   // Whatever runs Transformer Engine has its fused operators.
-  return has(lower(row.software), "te +") ? Execution::kLibrary : project.execution;
+  return has(lower_case(row.software), "te +") ? Execution::kLibrary : project.execution;
 }
 
 double gradient_bytes_of(const StepRow& row, const Project& project) {
@@ -321,7 +374,7 @@ PublishedRun published_run(const StepRow& row, const RecipeBook& book) {
   out.devices_per_host = row.gpus_per_host.value_or(8);
   out.network = stated_network(row.inter_host, out.devices_per_host);
   const bool has_unknown_rate = !out.network.bandwidth_of_device;
-  if (has_unknown_rate && gpu.topology == "h100" && has(lower(row.inter_host), "roce")) {
+  if (has_unknown_rate && gpu.topology == "h100" && has(lower_case(row.inter_host), "roce")) {
     out.topology = "h100-roce";
   }
 
@@ -335,8 +388,8 @@ PublishedRun published_run(const StepRow& row, const RecipeBook& book) {
   run.precision = precision_of(row);
   run.chunks = run.spread.pp > 1 ? row.vp.value_or(1) : 1;
   run.schedule = run.chunks > 1 ? PipelineSchedule::kInterleaved : PipelineSchedule::k1F1B;
-  run.async_tp = lower(row.async_tp) == "yes";
-  run.task = lower(row.task) == "lora" ? Task::kLora : Task::kPretrain;
+  run.async_tp = row.async_tp == "yes";
+  run.task = task_of(row);
   run.no_sync = row.no_sync == "yes";
   const Project project = project_of(row);
   apply_defaults(row, project, run);

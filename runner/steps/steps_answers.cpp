@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "costmodel/base/json_reader.h"
+#include "costmodel/base/text.h"
 #include "runner/base/optional_values.h"
 #include "runner/base/read_file.h"
 #include "runner/base/terminal.h"
@@ -164,7 +165,8 @@ LoadedSteps load_steps(const std::string& file, const std::string& stack,
   if (!std::filesystem::exists(path) && std::filesystem::exists(shipped)) path = shipped;
   LoadedSteps loaded;
   loaded.file = file;
-  const std::vector<StepRow> rows = read_step_rows(read_text_file(path), file);
+  std::vector<std::string> ignored;
+  const std::vector<StepRow> rows = read_step_rows(read_text_file(path), file, &ignored);
   loaded.stack = store.stack(stack);
   loaded.terms = step_terms_of(loaded.stack);
   expect_step_prices(loaded.stack, stack);
@@ -176,6 +178,12 @@ LoadedSteps load_steps(const std::string& file, const std::string& stack,
       topology_of, read_recipe_book(configs_root()));
   // The texts of the shipped rows are known (configs/steptimes/README.md).
   if (path != shipped) loaded.warnings = row_warnings(loaded.steps.steps);
+  if (!ignored.empty()) {
+    loaded.warnings.push_back("no figure depends on " +
+                              std::string(ignored.size() == 1 ? "the column " : "the columns ") +
+                              join(std::span<const std::string>(ignored)) +
+                              "; valid: the columns of configs/steptimes/README.md");
+  }
   return loaded;
 }
 

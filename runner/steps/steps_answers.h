@@ -25,7 +25,8 @@ struct LoadedSteps {
   Stack stack;
   StepTerms terms;
   ExpressedSteps steps;
-  std::vector<std::string> warnings;  // Which rows are priced on other hardware than they name.
+  // Which rows are priced on other hardware than they name, and which columns are ignored.
+  std::vector<std::string> warnings;
 };
 
 // The terms of a stack. Throws ConfigError.

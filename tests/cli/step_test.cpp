@@ -575,6 +575,16 @@ TEST(ValidateSteps, PrintsTheKeysOfEveryGroup) {
               std::abs(100.0 * (first["memory_gib"].get<double>() / 30.0 - 1.0)), 1e-9);
 }
 
+TEST(ValidateSteps, WarnsOfColumnsThatAreIgnored) {
+  const TemporaryFolder folder;
+  folder.write("rows.csv", replaced(kRows, "act_ckpt", "act_chkpt"));
+  const json out = json_of({"validate", "--steps", "rows.csv"}, folder.path());
+  EXPECT_EQ(
+      out["warnings"].back(),
+      "no figure depends on the column \"act_chkpt\" (did you mean \"act_ckpt\"?); valid: the "
+      "columns of configs/steptimes/README.md");
+}
+
 TEST(ValidateSteps, SaysTheSameInWords) {
   const TemporaryFolder folder;
   folder.write("rows.csv", kRows);

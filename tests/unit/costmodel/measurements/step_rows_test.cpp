@@ -50,7 +50,7 @@ TEST(StepRows, AWordThatIsNoChoiceIsRefused) {
   EXPECT_EQ(rows_of("a,m,g,8,1,1,2.5,\n", ",no_sync")[0].no_sync, "");
   const std::string error = error_of("a,m,g,8,1,1,2.5,maybe\n", ",no_sync");
   EXPECT_NE(error.find("line 2"), std::string::npos) << error;
-  EXPECT_NE(error.find("column no_sync: found \"maybe\"; valid: yes, no, or nothing"),
+  EXPECT_NE(error.find("column no_sync: found \"maybe\"; valid: yes, no, true, false, "),
             std::string::npos)
       << error;
 }
@@ -59,7 +59,9 @@ TEST(StepRows, ThePublishedRowsAreRead) {
   std::ifstream file(SHARDLAB_SOURCE_DIR "/configs/steptimes/published.csv");
   std::ostringstream text;
   text << file.rdbuf();
-  const std::vector<StepRow> rows = read_step_rows(text.str(), "published.csv");
+  std::vector<std::string> ignored;
+  const std::vector<StepRow> rows = read_step_rows(text.str(), "published.csv", &ignored);
+  EXPECT_EQ(ignored, std::vector<std::string>());
   EXPECT_EQ(rows.size(), 434U);
   EXPECT_EQ(rows[0].id, "P001");
   EXPECT_EQ(rows[0].source, "pytorch/torchtitan");
@@ -110,6 +112,35 @@ TEST(StepRows, RequiredColumnsAreNamed) {
         "rows.csv:line 1: there is no column \"tokens_per_s_per_gpu\"; required: id, model, "
         "gpu, gpus, seq, micro_batch, tokens_per_s_per_gpu");
   }
+}
+
+TEST(StepRows, YesAndNoHaveTheirUsualSpellings) {
+  const auto compile = [](const std::string& word) {
+    return rows_of("a,m,g,8,1,1,2.5," + word + "\n", ",compile")[0].compile;
+  };
+  for (const char* word : {"yes", "Yes", "true", "TRUE", "1", "y", "on", "yes (all of it)"}) {
+    EXPECT_EQ(compile(word), "yes") << word;
+  }
+  for (const char* word : {"no", "false", "0", "N", "off", "no (CUDA graphs in some recipes)"}) {
+    EXPECT_EQ(compile(word), "no") << word;
+  }
+  EXPECT_EQ(compile("unknown"), "unknown");
+  EXPECT_EQ(compile(""), "");
+  for (const char* column : {"compile", "async_tp", "no_sync"}) {
+    EXPECT_EQ(
+        error_of("a,m,g,8,1,1,2.5,quux\n", std::string(",") + column),
+        std::string("rows.csv:line 2: column ") + column +
+            ": found \"quux\"; valid: yes, no, true, false, 1, 0, on, off, unknown, or nothing");
+  }
+}
+
+TEST(StepRows, ColumnsWithoutAMeaningAreToldWithTheNearestName) {
+  std::vector<std::string> ignored;
+  (void)read_step_rows(std::string(kHeader) + ",act_chkpt,remark_of_ours,compile\n", "rows.csv",
+                       &ignored);
+  ASSERT_EQ(ignored.size(), 2U);
+  EXPECT_EQ(ignored[0], "\"act_chkpt\" (did you mean \"act_ckpt\"?)");
+  EXPECT_EQ(ignored[1], "\"remark_of_ours\"");
 }
 
 }  // namespace step_rows_test

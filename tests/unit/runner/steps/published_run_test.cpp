@@ -214,6 +214,9 @@ TEST(PublishedRun, AnUnknownModelNeedsItsSizes) {
   row.heads = 30;
   row.kv_heads = 30;
   EXPECT_EQ(error_of(row), "the number of attention heads, 30, does not divide the width, 4096");
+  row.family = "moo";
+  EXPECT_EQ(error_of(row),
+            "the family \"moo\" is not known; valid: dense, moe, unknown, or nothing");
   row.family = "moe";
   EXPECT_EQ(
       error_of(row),
@@ -226,11 +229,27 @@ TEST(PublishedRun, RecomputationIsTheRowsOrTheRecipesOrOpen) {
   EXPECT_EQ(run_of(row).run.recompute, std::nullopt);
   row.framework = "torchtitan";  // the default of its configurations
   EXPECT_EQ(run_of(row).run.recompute.value().text(), "selective");
-  const std::pair<const char*, const char*> rows[] = {
-      {"none", "none"}, {"full", "full"}, {"selective (op)", "selective"}};
+  const std::pair<const char*, const char*> rows[] = {{"none", "none"},
+                                                      {"No", "none"},
+                                                      {"0", "none"},
+                                                      {"full", "full"},
+                                                      {"Full (every block)", "full"},
+                                                      {"true", "full"},
+                                                      {"full:4", "full:4"},
+                                                      {"selective (op)", "selective"},
+                                                      {"selective (every 2nd layer)", "every:2"},
+                                                      {"every other layer", "every:2"},
+                                                      {"every:4", "every:4"}};
   for (const auto& [text, policy] : rows) {
     row.act_ckpt = text;
     EXPECT_EQ(run_of(row).run.recompute.value().text(), policy) << text;
+  }
+  for (const char* text : {"garbage", "selectve", "full:0", "every layer"}) {
+    row.act_ckpt = text;
+    EXPECT_EQ(error_of(row), std::string("the act_ckpt \"") + text +
+                                 "\" is not known; valid: none, selective, full, every:N, "
+                                 "selective:N, full:N, unknown, or nothing; words in parentheses "
+                                 "may follow");
   }
   row.act_ckpt = "unknown";
   const RecipeBook book = read_csv(
@@ -293,6 +312,41 @@ TEST(PublishedRun, RowsSayWhoseKernelsRun) {
 
 TEST(PublishedRun, TheShippedRecipesAreRead) {
   EXPECT_GT(read_recipe_book(SHARDLAB_SOURCE_DIR "/configs").records.size(), 10U);
+}
+
+TEST(PublishedRun, WordsOfNoFrameworkAreRefused) {
+  StepRow row = row_of();
+  row.fsdp = 64;
+  const std::pair<const char*, Sharding> rows[] = {
+      {"", Sharding::kFull},
+      {"not said", Sharding::kFull},
+      {"FSDP2", Sharding::kFull},
+      {"HSDP", Sharding::kFull},
+      {"full", Sharding::kFull},
+      {"ZeRO-2", Sharding::kKeptWeights},
+      {"ZeRO-1 (inside hosts)", Sharding::kOptimizer},
+      {"DDP + distributed optimizer", Sharding::kOptimizer},
+      {"NO_SHARD", Sharding::kNone},
+      {"DDP", Sharding::kNone}};
+  for (const auto& [text, sharding] : rows) {
+    row.sharding = text;
+    EXPECT_EQ(run_of(row).run.sharding, sharding) << text;
+  }
+  row.sharding = "quux";
+  EXPECT_EQ(
+      error_of(row),
+      "the sharding \"quux\" is not known; valid: FSDP, FULL_SHARD, HYBRID_SHARD, "
+      "SHARD_GRAD_OP, ZeRO-1, ZeRO-2, ZeRO-3, distributed optimizer, DDP, NO_SHARD, not said, "
+      "or nothing");
+  row.sharding = "";
+  row.task = "LoRA";
+  EXPECT_EQ(run_of(row).run.task, Task::kLora);
+  row.task = "SFT";
+  EXPECT_EQ(run_of(row).run.task, Task::kPretrain);
+  row.task = "lorra";
+  EXPECT_EQ(error_of(row),
+            "the task \"lorra\" is not known; valid: pretrain, SFT, fine-tuning, LoRA, unknown, or "
+            "nothing");
 }
 
 }  // namespace published_run_test
