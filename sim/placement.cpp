@@ -207,7 +207,10 @@ void parse_shard_order(TextCursor& cursor, const Placements& placements,
                                     named(first) + " and " + named(other));
 }
 
-Layout parse_layout_text(std::string_view text, int mesh_ndim, std::optional<int> tensor_ndim) {
+enum class MixedPartials { kRefused, kAllowed };
+
+Layout parse_layout_text(std::string_view text, int mesh_ndim, std::optional<int> tensor_ndim,
+                         MixedPartials mixed = MixedPartials::kRefused) {
   TextCursor cursor("layout", text);
   Placements placements;
   std::array<std::size_t, kMaxMeshDims> starts{};
@@ -258,7 +261,9 @@ Layout parse_layout_text(std::string_view text, int mesh_ndim, std::optional<int
     }
     if (!cursor.at_end()) cursor.fail("the end of the layout");
   }
-  if (has_mixed_partials(placements)) fail_mixed_partials(cursor, placements, starts);
+  if (mixed == MixedPartials::kRefused && has_mixed_partials(placements)) {
+    fail_mixed_partials(cursor, placements, starts);
+  }
   Layout layout(placements);
   if (!any_index) return layout;
   for (int dim = 0; dim < kMaxTensorDims; ++dim) {
@@ -337,6 +342,10 @@ Layout Layout::parse(std::string_view text, int mesh_ndim) {
 
 Layout parse_layout_of(std::string_view text, int mesh_ndim, int tensor_ndim) {
   return parse_layout_text(text, mesh_ndim, tensor_ndim);
+}
+
+Placements parse_candidate_placements(std::string_view text, int mesh_ndim) {
+  return parse_layout_text(text, mesh_ndim, std::nullopt, MixedPartials::kAllowed).placements;
 }
 
 bool Layout::has_default_order() const { return order == ShardOrder::default_of(placements); }

@@ -395,6 +395,11 @@ void Redistributor::price_and_merge(Plan& plan) const {
   for (const PlanStep& step : plan.steps) {
     if (plan.unexecutable.empty()) plan.unexecutable = why_unexecutable(step);
   }
+  if (plan.unexecutable.empty() && has_mixed_partials(plan.to.placements)) {
+    plan.unexecutable = plan.to.text() +
+                        " mixes partials of different kinds, which DTensor's executor refuses "
+                        "(\"Mixed Partial reduce types are not supported\")";
+  }
   if (options_.merge == MergeMode::kOff || plan.steps.size() < 2) return;
   MergeResult merged = merge_steps(plan.steps, mesh_,
                                    {.rule = options_.merge_rule,

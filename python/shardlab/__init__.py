@@ -213,7 +213,8 @@ def select(op: str, inputs: Sequence[str], *, mesh: Any, args: Sequence[Any] = (
 
     inputs: one text per tensor, "f32[16,16] S(0)"; a tensor list is "[f32[8,8] R; f32[8,8] S(0)]". args: the
     positional arguments that are not tensors. mesh: a text or a DeviceMesh. Keys: candidates, selected, ties, margin_us,
-    flips_with_order, output_positions (which results the outputs are, where a mask leaves some out).
+    flips_with_order, output_positions (which results the outputs are, where a mask leaves some out), unexecutable (why
+    the choice has a price but can't run, or None).
     """
     texts = _listed("inputs", inputs)
     if not texts or not all(isinstance(text, str) for text in texts):

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "sim/placement_text.h"
 #include "strategies/rules/op_schemas.h"
 
 namespace shardlab {
@@ -119,7 +120,7 @@ FollowCandidate parse_candidate_line(std::string_view text, int mesh_ndim) {
     std::vector<Placements> out;
     while (!side.empty()) {
       const std::size_t end = std::min(side.find(';'), side.size());
-      out.push_back(Layout::parse(side.substr(0, end), mesh_ndim).placements);
+      out.push_back(parse_candidate_placements(side.substr(0, end), mesh_ndim));
       side.remove_prefix(std::min(end + 1, side.size()));
     }
     return out;

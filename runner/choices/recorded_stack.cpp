@@ -13,6 +13,7 @@
 #include "runner/choices/choices_file.h"
 #include "runner/choices/question_text.h"
 #include "runner/config/read_json.h"
+#include "sim/placement_text.h"
 #include "sim/redistribute.h"
 #include "strategies/rules/expansion.h"
 #include "strategies/rules/known_rule.h"
@@ -27,7 +28,7 @@ std::vector<Placements> parse_layouts(const std::vector<std::string>& texts, int
   std::vector<Placements> layouts;
   for (std::size_t i = 0; i < texts.size(); ++i) {
     layouts.push_back(
-        parse_at(place.at(i), [&] { return Layout::parse(texts[i], mesh_ndim).placements; }));
+        parse_at(place.at(i), [&] { return parse_candidate_placements(texts[i], mesh_ndim); }));
   }
   return layouts;
 }

@@ -73,7 +73,8 @@ class Results {
   std::size_t outputs_;
 };
 
-// Says why the redistribution of an input is impossible. Asks the planner only once per layout.
+// Says why the redistribution of an input is impossible or can't run. Asks the planner only once
+// per layout for the former.
 class Reasons {
  public:
   Reasons(const OpCall& call, Redistributor& redistributor)
@@ -89,6 +90,19 @@ class Reasons {
                  redistributor_.plan(tensors_[i]->meta, tensors_[i]->layout, to).impossible;
       }
       return reason;
+    }
+    return "";
+  }
+
+  // Why a choice that has a price can't run: "input 0: ..."; empty if it can.
+  [[nodiscard]] std::string of_running(const Candidate& choice) const {
+    for (std::size_t i = 0; i < choice.inputs.size(); ++i) {
+      const Layout to = asked_layout(call_, choice.inputs[i]);
+      if (to.placements == tensors_[i]->layout.placements) continue;
+      const Plan plan = redistributor_.plan(tensors_[i]->meta, tensors_[i]->layout, to);
+      if (!plan.unexecutable.empty()) {
+        return "input " + std::to_string(i) + ": " + plan.unexecutable;
+      }
     }
     return "";
   }
@@ -226,7 +240,8 @@ nlohmann::json selection_json(const Selection& selection, bool from_queue, const
                                                      reasons, intervals)},
                          {"ties", selection.ties},
                          {"margin_us", or_null(selection.margin_us)},
-                         {"flips_with_order", selection.flips_with_order}};
+                         {"flips_with_order", selection.flips_with_order},
+                         {"unexecutable", text_or_null(reasons.of_running(selection.choice))}};
   if (intervals.of(selection.choice)) json["undecided"] = intervals.is_undecided(selection);
   intervals.doubts_of(selection.choice).add_to(json);
   if (selection.effort) {
@@ -337,6 +352,8 @@ std::string selection_text(const Selection& selection, bool from_queue, const La
   if (shows_effort) out += effort_text(selection);
   const std::string reason = reasons.of(selection.choice);
   if (!reason.empty()) out += "  the choice is impossible: " + reason + "\n";
+  const std::string obstacle = reasons.of_running(selection.choice);
+  if (!obstacle.empty()) out += "  the choice can't run: " + obstacle + "\n";
   return out + intervals.doubts_of(selection.choice).text();
 }
 

@@ -9,6 +9,7 @@
 #include "costmodel/base/error.h"
 #include "costmodel/base/units.h"
 #include "runner/choices/question_text.h"
+#include "sim/placement_text.h"
 
 namespace shardlab {
 namespace {
@@ -30,7 +31,7 @@ void read_line(std::string_view line, int mesh_ndim, GivenDecision& decision) {
 std::vector<Placements> read_layouts(const nlohmann::json& texts, int mesh_ndim) {
   std::vector<Placements> layouts;
   for (const nlohmann::json& text : texts) {
-    layouts.push_back(Layout::parse(text.get<std::string>(), mesh_ndim).placements);
+    layouts.push_back(parse_candidate_placements(text.get<std::string>(), mesh_ndim));
   }
   return layouts;
 }

@@ -559,7 +559,8 @@ std::set<json> tied_inputs(const json& selection) {
 
 TEST(SelectCommand, HasTheKeysOfItsContract) {
   const json selection = r03("dtensor-v3");
-  expect_keys(selection, {"candidates", "selected", "ties", "margin_us", "flips_with_order"});
+  expect_keys(selection,
+              {"candidates", "selected", "ties", "margin_us", "flips_with_order", "unexecutable"});
   const std::vector<const char*> keys = {"index",      "inputs",   "outputs",   "redistribute_us",
                                          "compute_us", "total_us", "impossible"};
   expect_keys(selection["selected"], keys);

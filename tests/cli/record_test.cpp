@@ -365,5 +365,51 @@ TEST_F(RecordedChoices, PlanWhatTheyRecordAndNothingElse) {
   EXPECT_EQ(regress.exit_code, 0) << regress.out << regress.err;
 }
 
+// PyTorch's rule of stack offers partials of different kinds, although its executor refuses them.
+TEST_F(RecordedChoices, WithMixedPartialsAreReadAndMarked) {
+  const Words op = {"--op",     "aten.stack.default",
+                    "--mesh",   "2x2",
+                    "--inputs", "[i8[1,1] RP(sum); i8[1,1] P(max)R]",
+                    "--args",   "[0]"};
+  const std::string why =
+      "input 0: P(max)P(sum) mixes partials of different kinds, which DTensor's executor refuses "
+      "(\"Mixed Partial reduce types are not supported\")";
+  const auto ask = [&](const std::string& command, const std::string& stack, const Words& more) {
+    Words words = {command, "--stack", stack};
+    words.insert(words.end(), op.begin(), op.end());
+    words.insert(words.end(), more.begin(), more.end());
+    return run_shardlab(words, folder_.path());
+  };
+  const ProcessResult selected = ask("select", "dtensor-2.13", {"--format", "json"});
+  ASSERT_EQ(selected.exit_code, 0) << selected.err;
+  const json selection = json::parse(selected.out);
+  EXPECT_EQ(selection["selected"]["outputs"], json({"P(max)P(sum)"}));
+  EXPECT_EQ(selection["unexecutable"], why);
+  EXPECT_NE(ask("select", "dtensor-2.13", {}).out.find("  the choice can't run: " + why + "\n"),
+            std::string::npos);
+  EXPECT_EQ(ask("simulate", "dtensor-2.13", {}).exit_code, 1);
+
+  folder_.write("mixed.json", json({{"schema", "shardlab/suite/1"},
+                                    {"name", "mixed"},
+                                    {"title", "t"},
+                                    {"source", "s"},
+                                    {"questions",
+                                     {{{"id", "q1"},
+                                       {"kind", "select"},
+                                       {"mesh", "2x2"},
+                                       {"op", op[1]},
+                                       {"inputs", {op[5]}},
+                                       {"args", {0}}}}}})
+                                  .dump());
+  const ProcessResult recorded = run_shardlab(
+      {"record", "--suite", "mixed.json", "--stack", "dtensor-2.13", "--out", "mixed.choices.json"},
+      folder_.path());
+  ASSERT_EQ(recorded.exit_code, 0) << recorded.err;
+  const ProcessResult again = ask("select", "mixed.choices.json", {"--format", "json"});
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_EQ(json::parse(again.out)["selected"]["inputs"], selection["selected"]["inputs"]);
+  EXPECT_EQ(json::parse(again.out)["unexecutable"], why);
+}
+
 }  // namespace record_test
 }  // namespace shardlab::testing_support

@@ -149,5 +149,14 @@ TEST(TorchText, WritesATupleAndTheOrderWhereItIsNotTheDefault) {
             "mesh_dims=(0, 1)),)");
 }
 
+TEST(CandidatePlacements, MayMixPartialsOfDifferentKinds) {
+  const Placements mixed = parse_candidate_placements("P(max)P(sum)", 2);
+  EXPECT_TRUE(has_mixed_partials(mixed));
+  EXPECT_EQ(Layout(mixed).text(), "P(max)P(sum)");
+  EXPECT_EQ(parse_candidate_placements("S(0)R", 2), Layout::parse("S(0)R", 2).placements);
+  EXPECT_THROW((void)Layout::parse("P(max)P(sum)", 2), TextError);
+  EXPECT_THROW((void)parse_candidate_placements("P(max)", 2), TextError);
+}
+
 }  // namespace placement_text_test
 }  // namespace shardlab
