@@ -440,8 +440,12 @@ PlanTraffic plan_traffic(const Plan& plan, const DeviceMesh& mesh) {
   for (const PlanStep& step : plan.steps) {
     if (step.collective != Collective::kLocal) ++traffic.collectives;
     const std::optional<std::int64_t> bytes = moved(step, before, plan, mesh);
-    traffic.bytes_moved =
-        bytes && traffic.bytes_moved ? std::optional(*traffic.bytes_moved + *bytes) : std::nullopt;
+    if (bytes && traffic.bytes_moved) {
+      constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+      *traffic.bytes_moved += std::min(*bytes, kMost - *traffic.bytes_moved);
+    } else {
+      traffic.bytes_moved.reset();
+    }
     before = step.after;
   }
   return traffic;

@@ -22,6 +22,15 @@
 #include "sim/traffic.h"
 
 namespace shardlab {
+namespace {
+
+constexpr std::int64_t kMostBytes = std::numeric_limits<std::int64_t>::max();
+
+std::string moved_text(std::int64_t bytes) {
+  return (bytes == kMostBytes ? "at least " : "") + reports::bytes_text(static_cast<double>(bytes));
+}
+
+}  // namespace
 void SimulationArguments::add_options(const Command& command) {
   command
       .option("--data", data,
@@ -160,8 +169,13 @@ std::vector<int> Simulation::add(const Plan& plan, const ExecutionResult* result
       shown.max_abs_error = result->steps[i].verification.max_abs_error;
       shown.json["verified"] = result->steps[i].verification.verified;
     }
-    constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
-    bytes_moved_ += std::min(shown.bytes_moved, kMost - bytes_moved_);
+    const bool was_counted = bytes_moved_ < kMostBytes;
+    bytes_moved_ += std::min(shown.bytes_moved, kMostBytes - bytes_moved_);
+    if (was_counted && bytes_moved_ == kMostBytes) {
+      note(
+          "the run moves at least as many bytes as bytes_moved says, 2^63 - 1, where the count "
+          "ends");
+    }
     before = step.after;
     steps_.push_back(std::move(shown));
   }
@@ -321,8 +335,7 @@ std::string Simulation::table() const {
     const std::string node =
         step.json.contains("node") ? step.json["node"].get<std::string>() + ": " : "";
     std::vector<std::string> row = {std::to_string(i + 1), node + step.name, step.change,
-                                    reports::bytes_text(static_cast<double>(step.bytes_moved)),
-                                    style.figure(step.price_us, "-")};
+                                    moved_text(step.bytes_moved), style.figure(step.price_us, "-")};
     const KernelTimes& times = time_.kernels[to_index(step.kernel)];
     if (is_slowed) row.push_back(style.figure(times.end_us.p50));
     if (waits) row.push_back(style.figure(times.wait_us));
@@ -357,7 +370,7 @@ std::string Simulation::text(const std::string& title) const {
   }
   out += interval_text(time_interval_, style);
   const auto moved = static_cast<double>(bytes_moved_);
-  out += ", " + reports::bytes_text(moved) + " moved\n";
+  out += ", " + moved_text(bytes_moved_) + " moved\n";
   if (!unpriced_.empty() && !steps_.empty()) {
     out += std::string("  ") + (has_no_price() ? "" : "the time is that of communication alone: ") +
            unpriced_ + "\n";

@@ -117,7 +117,7 @@ class Simulation {
   std::string unpriced_;  // why kernels have no price; empty if they have one
   Schedule schedule_;
   std::vector<Step> steps_;
-  std::int64_t bytes_moved_ = 0;
+  std::int64_t bytes_moved_ = 0;  // at most 2^63 - 1, as bytes_moved() of sim/traffic.h
   bool verified_ = true;
   double max_abs_error_ = 0.0;
   std::string mismatch_;

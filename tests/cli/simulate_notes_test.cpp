@@ -49,6 +49,20 @@ constexpr const char* kViewed = R"json({"schema": "shardlab/program/1", "name": 
   {"name": "out", "kind": "output", "inputs": ["y"],
    "outputs": [{"dtype": "f32", "shape": [8192, 64]}]}]})json";
 
+TEST(SimulateNotes, SayThatACountOfBytesHasEnded) {
+  const auto moved = [](const std::string& ranks, const std::string& format) {
+    const ProcessResult result = run_shardlab(
+        {"simulate", "--mesh", ranks, "--tensor", "bf16[16777216,2621440]", "--from", "S(0)",
+         "--to", "R", "--stack", "alpha-beta", "--data", "off", "--format", format});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.out;
+  };
+  EXPECT_THAT(moved("1000000", "text"), HasSubstr(", at least 9,223 PB moved\n"));
+  EXPECT_THAT(moved("1000000", "json"), HasSubstr("at least as many bytes as bytes_moved says"));
+  EXPECT_THAT(moved("1000", "text"), Not(HasSubstr("at least")));
+  EXPECT_THAT(moved("1000", "json"), Not(HasSubstr("at least")));
+}
+
 // A tensor without elements may have more rows than can be listed.
 TEST(SimulateOp, RefusesARepeatWhoseRowsAreTooMany) {
   const ProcessResult result =
