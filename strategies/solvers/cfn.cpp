@@ -187,8 +187,17 @@ class Reader {
     functions_.push_back(std::move(function));
   }
 
-  static double cost(const json& value, const JsonPlace& place) {
-    return json_number(value, place, {.min = -CostNetwork::kMaxCost, .max = kMostGiven});
+  // A cost above kMaxCost can be told from a forbidden one by the limit alone, and sums with it would
+  // not be exact.
+  [[nodiscard]] double cost(const json& value, const JsonPlace& place) const {
+    const double given =
+        json_number(value, place, {.min = -CostNetwork::kMaxCost, .max = kMostGiven});
+    if (given > CostNetwork::kMaxCost && given < problem_.below) {
+      place.fail("found " + format_double(given) + "; valid: a cost of at most " +
+                 format_double(CostNetwork::kMaxCost) +
+                 ", or one that mustbe forbids because it reaches the limit");
+    }
+    return given;
   }
 
   void read_tuples(Function& function, const json& costs, const JsonPlace& place) {
@@ -230,6 +239,7 @@ class Reader {
     std::map<std::pair<int, std::vector<double>>, int> tables;  // columns, costs
     for (Function& function : functions_) {
       for (double& each : function.costs) {
+        // A cost above kMaxCost reaches the limit by itself.
         if (least - function.least + each >= problem_.below || each > CostNetwork::kMaxCost) {
           each = kForbidden;
         }
@@ -256,7 +266,7 @@ class Reader {
     }
   }
 
-  static constexpr double kMostGiven = 1e300;  // costs above kMaxCost, up to this, are forbidden
+  static constexpr double kMostGiven = 1e300;  // the largest cost of a file, which is forbidden
 
   ObjectReader reader_;
   CfnProblem problem_;

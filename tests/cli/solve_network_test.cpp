@@ -122,6 +122,20 @@ TEST(SolveNetworkCommand, CostsBelowTheLimitOrNothing) {
   EXPECT_NE(result.out.find("infeasible: "), std::string::npos) << result.out;
 }
 
+// Beyond 1e15, sums of costs would no longer be exact, and such a cost is not a forbidden one either.
+TEST(SolveNetworkCommand, RefusesCostsThatAreTooLargeButNotForbidden) {
+  const std::string problem = R"({"problem":{"name":"p","mustbe":"<1e17"},"variables":{"x":2,"y":2},
+      "functions":{"f":{"scope":["x","y"],"costs":[4e16,3e16,2e16,1e16]}}})";
+  EXPECT_EQ(error_of(problem),
+            "shardlab: p.cfn:/functions/f/costs/0: found 4e+16; valid: a cost of at most 1e+15, or "
+            "one that mustbe forbids because it reaches the limit\n");
+  EXPECT_NE(error_of(replaced(problem, ",\"mustbe\":\"<1e17\"", "")), "");
+  const ProcessResult forbidden = solve(replaced(replaced(problem, "<1e17", "<1e16"), "2e16", "7"),
+                                        {"--format", "json", "--no-timing"});
+  EXPECT_EQ(forbidden.exit_code, 0) << forbidden.err;
+  EXPECT_EQ(json::parse(forbidden.out)["objective_us"], 7.0);
+}
+
 // A value with which no assignment costs less than the limit is no other value.
 TEST(SolveNetworkCommand, MarginsKeepToTheLimit) {
   const std::string problem = R"({"problem":{"name":"p","mustbe":"<5.0"},
