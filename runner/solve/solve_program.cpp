@@ -804,6 +804,7 @@ void solve_program(const SolveProgramArguments& arguments, const SolveQuestions&
       describe(arguments, asked, priced, solved, plan, listed.pruned, evaluator, planner, gate);
   emit(printed, plan.found.solution, inputs, asked, plan.for_margins, recipes, planner, total,
        times, session);
+  if (plan.interrupted) session.exit_code = kInterrupted;
 }
 
 }  // namespace shardlab
