@@ -18,6 +18,9 @@
 namespace shardlab {
 namespace {
 
+// A listed candidate takes some 600 bytes, so that a list takes at most 2.6 GB.
+constexpr std::size_t kMostListed = std::size_t{1} << 22U;
+
 // Prices one input's layouts in default shard order under the greedy planner. The prices are those
 // of Redistributor::cost_us, but for all layouts at once.
 //
@@ -568,6 +571,12 @@ Selection StackEvaluator::select_from(const Expansion& expansion, const OpRule* 
                                       const OpCall& call, const DeviceMesh& mesh,
                                       const SelectOptions& options) {
   if (!expansion.in_place_error().empty()) throw InputError(expansion.in_place_error());
+  if (expansion.size() > kMostListed) {
+    throw LimitError(call.op + " has " + std::to_string(expansion.size()) +
+                     " candidates on the mesh " + mesh.text() + ", more than the " +
+                     std::to_string(kMostListed) +
+                     " that are listed; valid: --search exact, or a mesh with fewer dims");
+  }
   if (expansion.size() == 0) {
     throw InputError(call.op + ": no sharding candidate is left for " + call.text());
   }

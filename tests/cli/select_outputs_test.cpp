@@ -71,6 +71,16 @@ TEST(SelectOutputs, HaveTheirPositionsInJsonWhereTheMaskLeavesSomeOut) {
   EXPECT_EQ(selection("[false,true,false]")["selected"]["output_positions"], json({1}));
 }
 
+TEST(SelectCandidates, AreNotListedInMillions) {
+  const ProcessResult result = run_shardlab(
+      {"select", "--op", "aten.mm.default", "--mesh", "2x2x2x2x2x2x2x2", "--stack", "alpha-beta",
+       "--inputs", "bf16[8192,8192] S(0)S(0)RRRRRR", "bf16[8192,8192] S(0)RRRRRRR"});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_EQ(result.err,
+            "shardlab: aten.mm.default has 16777216 candidates on the mesh 2x2x2x2x2x2x2x2, more "
+            "than the 4194304 that are listed; valid: --search exact, or a mesh with fewer dims\n");
+}
+
 // https://github.com/pytorch/pytorch/blob/v2.15.0/torch/distributed/tensor/_ops/utils.py
 TEST(SelectOutputs, AreRefusedWherePyTorchMixesNoneWithPlacements) {
   const auto attention = [](const char* stack) {
