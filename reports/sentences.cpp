@@ -49,9 +49,9 @@ std::string ties_sentence(const TiesRecord& record) {
 std::string step_sentence(const StepRecord& record) {
   return code(record.model) + " on " + counted(record.ranks, "rank", "ranks") + " of " +
          code(record.topology) + " (" + code(record.mesh) + ") is predicted to run at " +
-         fixed(record.tokens_per_s_per_gpu, 0) + " tokens per second per GPU: a step takes " +
-         duration_text(record.step_ms * 1e3) + ", " + fixed(record.mfu_percent, 1) +
-         " % of the peak rate in bf16" +
+         fixed(record.tokens_per_s_per_gpu, record.tokens_per_s_per_gpu < 10.0 ? 2 : 0) +
+         " tokens per second per GPU: a step takes " + duration_text(record.step_ms * 1e3) + ", " +
+         fixed(record.mfu_percent, 1) + " % of the peak rate in bf16" +
          (record.memory.fits ? "." : ", but it does not fit into the device's memory.");
 }
 

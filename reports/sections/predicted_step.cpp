@@ -14,7 +14,8 @@ SectionContent render(const StepRecord& record) {
   SectionContent content;
   const PredictedMemory& memory = record.memory;
   content.blocks.emplace_back(
-      Figures{{{"Tokens per second per GPU", fixed(record.tokens_per_s_per_gpu, 0),
+      Figures{{{"Tokens per second per GPU",
+                fixed(record.tokens_per_s_per_gpu, record.tokens_per_s_per_gpu < 10.0 ? 2 : 0),
                 fixed(record.tokens_per_step, 0) + " tokens a step on " +
                     counted(record.ranks, "rank", "ranks")},
                {"Step", duration_text(record.step_ms * 1e3), "between two optimizer steps"},

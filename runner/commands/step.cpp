@@ -25,6 +25,10 @@
 namespace shardlab {
 namespace {
 
+// A prediction holds some kilobyte for each block, so that it stays below 100 MB.
+constexpr std::uint64_t kMostLayers = std::uint64_t{1} << 16U;
+constexpr std::uint64_t kMostOfASize = std::uint64_t{1} << 24U;
+
 struct StepArguments {
   std::string model;
   std::string mesh;
@@ -638,7 +642,9 @@ void add_step_command(const Command& root, Session& session) {
       {"--experts", &arguments->experts, "experts of a layer"},
       {"--experts-per-token", &arguments->experts_per_token, "experts that each token goes to"}};
   for (const auto& [name, size, help] : sizes) {
-    command.option(name, *size, help).check(integer_from(1, 1 << 24));
+    const bool counts_blocks = size == &arguments->layers;
+    command.option(name, *size, help)
+        .check(integer_from(1, counts_blocks ? kMostLayers : kMostOfASize));
   }
   command.option("--trace", arguments->trace,
                  "write the timeline of one micro-batch as a trace for ui.perfetto.dev");

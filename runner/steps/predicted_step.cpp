@@ -75,9 +75,10 @@ nlohmann::json step_json(const StepSubject& subject, const StepPrediction& predi
 
 std::string step_text(const StepSubject& subject, const StepPrediction& prediction,
                       const Topology& topology, const TextStyle& style) {
+  const double rate = prediction.tokens_per_s_per_gpu;
   std::string text = subject.name + " on " + std::to_string(subject.ranks) + " ranks of " +
                      topology.name() + " (" + subject.mesh +
-                     "): " + style.rounded(prediction.tokens_per_s_per_gpu, 0) +
+                     "): " + style.rounded(rate, rate < 10.0 ? 2 : 0) +
                      (subject.has_samples ? " samples" : " tokens") + " per second per GPU\n";
   text += "  a step takes " + style.figure(prediction.step_us * 1e-3) + " ms, " +
           style.rounded(100.0 * prediction.mfu, 1) + " % of the peak rate in bf16 (MFU)\n";

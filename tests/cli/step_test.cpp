@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <regex>
 
 #include "tests/cli/messages.h"
 
@@ -499,6 +500,8 @@ TEST(StepCommand, BadWordsSayWhatIsValid) {
       "(device.peak_tflops); valid: bf16, or a GPU that has it");
   expect_error({"step", "llama3-8b", "--mesh", "fsdp=8", "--compile", "--library"}, 2,
                "--compile, --library: found both; valid: at most one of them");
+  expect_error({"step", "llama3-8b", "--mesh", "fsdp=8", "--layers", "16777216"}, 2,
+               "step: --layers: found \"16777216\"; valid: an integer from 1 to 65536");
   expect_error({"step", "llama3-8b", "--mesh", "fsdp=8", "--experts", "8"}, 2,
                "--experts: llama3-8b has no experts");
   expect_error({"step", "llama3-8b", "--mesh", "fsdp=8", "--kv-heads", "5"}, 2,
@@ -520,6 +523,14 @@ constexpr const char* kRows =
     "b,x/y,torchtitan,llama3-8b,4,H100,8,8,8192,1,no,none,30000,\n"
     "c,x/z,torchtitan,llama3-8b,4,A100,8,8,4096,1,yes,full,14000,\n"
     "d,x/z,torchtitan,llama3-8b,4,MI300X,8,8,4096,1,yes,full,14000,\n";
+
+TEST(StepCommand, PrintsSmallRatesWithDigitsAfterThePoint) {
+  const ProcessResult result =
+      run_shardlab({"step", "llama3-8b", "--layers", "65536", "--mesh", "fsdp=8"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const std::regex rate(": [0-9]\\.[0-9]{2} tokens per second per GPU\n");
+  EXPECT_TRUE(std::regex_search(result.out, rate)) << result.out;
+}
 
 // Every published run ran, so that one which is said not to fit is misjudged.
 TEST(ValidateSteps, CountsTheRunsThatAreSaidNotToFit) {
