@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "costmodel/base/error.h"
+#include "costmodel/base/printable.h"
 #include "costmodel/base/text.h"
 #include "costmodel/measurements/nccl_tests_busbw.h"
 #include "costmodel/measurements/nccl_tests_names.h"
@@ -379,8 +380,9 @@ class TextReader {
   }
 
  private:
+  // A NUL byte would end the message, so bytes that are not text are written as \x00.
   [[noreturn]] void fail_at(int line, const std::string& message) const {
-    throw ConfigError(file_, "line " + std::to_string(line), message);
+    throw ConfigError(file_, "line " + std::to_string(line), printable(message));
   }
   [[noreturn]] void fail(const std::string& message) const { fail_at(line_, message); }
 

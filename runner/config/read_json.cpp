@@ -256,19 +256,21 @@ std::size_t fault_position(std::string_view text, const Probe& probe) {
   return begins_not_a_number(word) || begins_with_letter(word) ? begin : at;
 }
 
-[[noreturn]] void fail_syntax(std::string_view text, const std::string& name, const Probe& probe) {
-  const std::size_t at = fault_position(text, probe);
+[[noreturn]] void fail_syntax(std::string_view text, const std::string& name, std::size_t at,
+                              const std::string& message) {
   const std::string_view before = text.substr(0, at);
   const auto line = 1 + std::count(before.begin(), before.end(), '\n');
   const std::size_t newline = before.rfind('\n');
   const std::size_t column = at - (newline == std::string_view::npos ? 0 : newline + 1) + 1;
   throw ConfigError(name, "line " + std::to_string(line) + ", column " + std::to_string(column),
-                    "broken JSON: " + syntax_message(text, at, probe));
+                    "broken JSON: " + message);
 }
 
 }  // namespace
 
 std::optional<nlohmann::json> try_parse_json(std::string_view text) {
+  // The JSON library takes a NUL byte for the end of the text.
+  if (text.find('\0') != std::string_view::npos) return std::nullopt;
   Builder builder;
   if (!nlohmann::json::sax_parse(text, &builder)) return std::nullopt;
   return builder.take();
@@ -277,8 +279,11 @@ std::optional<nlohmann::json> try_parse_json(std::string_view text) {
 nlohmann::json parse_json(std::string_view text, const std::string& name) {
   if (std::optional<nlohmann::json> document = try_parse_json(text)) return *std::move(document);
   Probe probe;
-  SHARDLAB_CHECK(!nlohmann::json::sax_parse(text, &probe), "no fault in what can't be built of ",
-                 name);
+  if (nlohmann::json::sax_parse(text, &probe)) {
+    const std::size_t nul = text.find('\0');
+    SHARDLAB_CHECK(nul != std::string_view::npos, "no fault in what can't be built of ", name);
+    fail_syntax(text, name, nul, "found a NUL byte; valid: nothing after the document's end");
+  }
   if (probe.fault() == Probe::Fault::kDuplicateKey) {
     throw ConfigError(name, probe.pointer(),
                       "key " + quoted_excerpt(probe.key()) + " occurs twice");
@@ -288,7 +293,8 @@ nlohmann::json parse_json(std::string_view text, const std::string& name) {
         name, probe.pointer().substr(0, 40) + "...",
         "is nested too deep; valid: at most " + std::to_string(kMaxJsonDepth) + " levels");
   }
-  fail_syntax(text, name, probe);
+  const std::size_t at = fault_position(text, probe);
+  fail_syntax(text, name, at, syntax_message(text, at, probe));
 }
 
 nlohmann::json read_json_file(const fs::path& path) {

@@ -522,6 +522,10 @@ TEST(NcclTestsText, ErrorsNameTheLineAndWhatIsValid) {
   EXPECT_EQ(
       message_of("\n65536 16384 float sum -1 2o.00 3.28 6.1 0 21.00 3.12 5.8 0\n").substr(0, 74),
       "all_reduce.txt:line 2: found \"2o.00\" in column 6; valid: a number or N/A (");
+  using namespace std::string_literals;
+  EXPECT_NE(message_of("65536 16384 float sum -1 2\0 3.28 6.1 0 21.00 3.12 5.8 0\n"s)
+                .find("found \"2\\x00\" in column 6; valid: a number or N/A ("),
+            std::string::npos);
   EXPECT_EQ(message_of("# ranks: many\n"),
             "all_reduce.txt:line 1: found \"many\" after \"ranks:\"; valid: an integer from 1 to "
             "1099511627776");

@@ -108,5 +108,17 @@ TEST(ReadJsonFile, RefusesAFolder) {
   EXPECT_THROW_MSG(read_json_file("/tmp"), ConfigError, "/tmp: is a folder; valid: a file");
 }
 
+TEST(ReadJson, ANulByteIsNotTheEndOfTheText) {
+  using namespace std::string_literals;
+  EXPECT_THROW_MSG(
+      parse_json("{\"a\": 1}\n \0garbage"s, "f.json"), ConfigError,
+      "f.json:line 2, column 2: broken JSON: found a NUL byte; valid: nothing after the "
+      "document's end");
+  for (const std::string& text : {"{\"a\": 1}\0"s, "\0"s, "{\"a\"\0: 1}"s, "\"a\0b\""s}) {
+    EXPECT_THROW((void)parse_json(text, "f.json"), ConfigError);
+    EXPECT_EQ(try_parse_json(text), std::nullopt);
+  }
+}
+
 }  // namespace read_json_test
 }  // namespace shardlab
