@@ -34,7 +34,7 @@ struct StepRow {
   std::string async_tp;  // "yes", "no", "unknown" or empty
   std::string task;
   std::string kernels;       // "eager", "compiled", "library" or empty
-  std::string no_sync;       // "yes", "no" or empty
+  std::string no_sync;       // "yes", "no", "unknown" or empty
   std::string reduce_dtype;  // "bf16", "f32" or empty
   std::string unknown;       // settings that the source leaves open
   // Sizes of the network, where they are given.

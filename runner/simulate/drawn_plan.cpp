@@ -1,6 +1,7 @@
 #include "runner/simulate/drawn_plan.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include "costmodel/base/error.h"
