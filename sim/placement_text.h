@@ -36,9 +36,10 @@ namespace shardlab {
 // to the caller (parse_layout in tensor_spec.h).
 [[nodiscard]] Layout parse_layout_of(std::string_view text, int mesh_ndim, int tensor_ndim);
 
-// Reads the placements of a candidate as Layout::parse does, but allows partials of different kinds:
-// the rules of some ops, such as `stack`, offer such candidates and PyTorch chooses them, although
-// it can't redistribute a tensor to them (assert_no_mixed_partial_types in _redistribute.py).
+// Reads the placements of a candidate as Layout::parse does, but allows partials of different
+// kinds: the rules of some ops, such as `stack`, offer such candidates and PyTorch chooses them,
+// although it can't redistribute a tensor to them (assert_no_mixed_partial_types in
+// _redistribute.py).
 [[nodiscard]] Placements parse_candidate_placements(std::string_view text, int mesh_ndim);
 
 // What PyTorch's repr() writes; Layout::parse reads it back as the same value. A mask knows the

@@ -5,7 +5,8 @@
 //
 // Each item writes its own result, so that results do not depend on the number of threads. A loop
 // that is asked to stop has done the items from the first on, up to the number that it returns.
-// Where the system refuses a thread (ulimit -u, ulimit -v), the threads that there are do all items.
+// Where the system refuses a thread (ulimit -u, ulimit -v), the threads that there are do all
+// items.
 //
 // Items that wait for each other need a thread each:
 //

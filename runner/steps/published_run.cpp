@@ -223,8 +223,8 @@ RunRecipe best_recipe(const StepRow& row, const RecipeBook& book) {
   return {book, best};
 }
 
-// What the column act_ckpt says, such as "no", "selective (op)" or "every 2nd layer", in the words of
-// Recomputation. Empty if it leaves the question open; as it is if its words are not known.
+// What the column act_ckpt says, such as "no", "selective (op)" or "every 2nd layer", in the words
+// of Recomputation. Empty if it leaves the question open; as it is if its words are not known.
 std::string stated_recompute(const StepRow& row) {
   const std::string text = lower_case(row.act_ckpt);
   if (is_open(text)) return "";

@@ -1,7 +1,9 @@
 // What the files behind a live stack change without an effect on its answers, as sentences for
 // people.
 //
-//   for (const std::string& note : live_notes(worker.hello(), changes, "dtensor-2.15")) { std::cerr << note << "\n"; }
+//   for (const std::string& note : live_notes(worker.hello(), changes, "dtensor-2.15")) {
+//     std::cerr << note << "\n";
+//   }
 //   // "PyTorch ignores what is registered in op_strategy_funcs for aten.mm.default, since ..."
 #pragma once
 

@@ -1,6 +1,6 @@
-// The schemas of ATen's operators and of the prims: which arguments an operator takes, in which order, and which of
-// them are tensors. A call lists an op's tensors apart from its other arguments (op_call.h); only
-// the schema says how the two interleave.
+// The schemas of ATen's operators and of the prims: which arguments an operator takes, in which
+// order, and which of them are tensors. A call lists an op's tensors apart from its other arguments
+// (op_call.h); only the schema says how the two interleave.
 //
 //   const std::optional<OpSchema> schema = find_op_schema("aten.add.Tensor");
 //   schema->arguments[2].name, schema->arguments[2].only_by_name     // "alpha", true

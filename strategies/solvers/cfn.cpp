@@ -187,8 +187,8 @@ class Reader {
     functions_.push_back(std::move(function));
   }
 
-  // A cost above kMaxCost can be told from a forbidden one by the limit alone, and sums with it would
-  // not be exact.
+  // A cost above kMaxCost can be told from a forbidden one by the limit alone, and sums with it
+  // would not be exact.
   [[nodiscard]] double cost(const json& value, const JsonPlace& place) const {
     const double given =
         json_number(value, place, {.min = -CostNetwork::kMaxCost, .max = kMostGiven});

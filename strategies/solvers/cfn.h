@@ -8,8 +8,8 @@
 // defaultcost}; they may also be an array, without names. Costs are a whole table, in which the
 // last variable changes fastest; or, with defaultcost, tuples of values (names or numbers) that are
 // each followed by their cost; or the name of another function, whose costs are shared. Variables
-// are in the order of their names. `mustbe` is "<LIMIT": an assignment has to cost less than LIMIT. A
-// cost above CostNetwork::kMaxCost is refused unless it reaches LIMIT, and is forbidden then.
+// are in the order of their names. `mustbe` is "<LIMIT": an assignment has to cost less than LIMIT.
+// A cost above CostNetwork::kMaxCost is refused unless it reaches LIMIT, and is forbidden then.
 // Maximisation, global functions and functions of three or more variables are refused, and so are
 // comments, lists without commas and variables without names, which toulbar2 takes. toulbar2 rounds
 // costs to the digits of `mustbe`; here they are kept as they are.

@@ -122,7 +122,8 @@ TEST(SolveNetworkCommand, CostsBelowTheLimitOrNothing) {
   EXPECT_NE(result.out.find("infeasible: "), std::string::npos) << result.out;
 }
 
-// Beyond 1e15, sums of costs would no longer be exact, and such a cost is not a forbidden one either.
+// Beyond 1e15, sums of costs would no longer be exact, and such a cost is not a forbidden one
+// either.
 TEST(SolveNetworkCommand, RefusesCostsThatAreTooLargeButNotForbidden) {
   const std::string problem = R"({"problem":{"name":"p","mustbe":"<1e17"},"variables":{"x":2,"y":2},
       "functions":{"f":{"scope":["x","y"],"costs":[4e16,3e16,2e16,1e16]}}})";
