@@ -16,6 +16,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 GALLERY = ROOT / "reports" / "gallery"
@@ -102,7 +103,20 @@ def take(page: pages.Page, report: pathlib.Path, picture: dict) -> bytes:
         const box = document.querySelector(arguments[0]).getBoundingClientRect();
         return [box.left + scrollX, box.top + scrollY, box.width]""", picture["from"])
     margin = 0 if picture["from"] == "body" else 28
-    return page.screenshot({"x": left - margin, "y": top, "width": wide + 2 * margin, "height": picture["height"]})
+    clip = {"x": left - margin, "y": top, "width": wide + 2 * margin, "height": picture["height"]}
+    return steady_screenshot(page, clip)
+
+
+def steady_screenshot(page: pages.Page, clip: dict) -> bytes:
+    """A picture that comes out alike three times, since charts may be painted late on a busy machine."""
+    taken = [page.screenshot(clip)]
+    while len(taken) < 3 or len(set(taken[-3:])) > 1:
+        if len(taken) > 50:
+            raise AssertionError("the page does not come to rest")
+        time.sleep(0.2)
+        page.settle()
+        taken.append(page.screenshot(clip))
+    return taken[-1]
 
 
 def main() -> int:
