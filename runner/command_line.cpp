@@ -91,6 +91,7 @@ int run_command_line(const std::vector<std::string>& words, Session& session) {
   app.parse_complete_callback([&session] {
     const double limit = parse_memory_option("--max-input", session.max_input);
     set_input_limit(static_cast<std::uint64_t>(std::min(limit, 1e18)));
+    forget_read_files();
   });
   const Command root(&app);
   for (const CommandRow& row : all_commands()) row.add(root, session);

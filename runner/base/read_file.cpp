@@ -9,7 +9,10 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <mutex>
+#include <set>
 #include <span>
+#include <utility>
 
 #include "costmodel/base/error.h"
 #include "runner/base/gunzip.h"
@@ -19,6 +22,28 @@ namespace shardlab {
 namespace {
 
 std::atomic<std::uint64_t> input_limit = kDefaultInputLimit;
+
+// The regular files that were read, by their devices and numbers.
+class ReadFiles {
+ public:
+  void add(const struct stat& file) {
+    const std::lock_guard guard(mutex_);
+    files_.emplace(file.st_dev, file.st_ino);
+  }
+  void clear() {
+    const std::lock_guard guard(mutex_);
+    files_.clear();
+  }
+  [[nodiscard]] bool contains(const struct stat& file) {
+    const std::lock_guard guard(mutex_);
+    return files_.contains({file.st_dev, file.st_ino});
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<std::pair<dev_t, ino_t>> files_;
+};
+ReadFiles read_files;
 
 class InputFile {
  public:
@@ -42,6 +67,7 @@ class InputFile {
     if (!is_pipe && !S_ISREG(about.st_mode)) {
       fail("is neither a regular file nor a pipe; valid: a file");
     }
+    if (!is_pipe) read_files.add(about);
     const std::uint64_t limit = input_limit;
     const auto size = static_cast<std::uint64_t>(std::max<off_t>(about.st_size, 0));
     std::string text;
@@ -109,5 +135,12 @@ std::string read_first_line(const std::filesystem::path& path) {
   const std::size_t end = text.find('\n');
   return end == std::string::npos ? "" : text.substr(0, end);
 }
+
+bool was_read(const std::filesystem::path& path) {
+  struct stat about = {};
+  return ::stat(path.c_str(), &about) == 0 && read_files.contains(about);
+}
+
+void forget_read_files() { read_files.clear(); }
 
 }  // namespace shardlab

@@ -26,5 +26,9 @@ void set_input_limit(std::uint64_t bytes);
 // Its first line, without the line break; "" if no line of it is complete. Throws ConfigError as
 // above.
 [[nodiscard]] std::string read_first_line(const std::filesystem::path& path);
+// Whether the regular file at this path is one that was read, under whatever name, since
+// forget_read_files(), with which a command begins.
+[[nodiscard]] bool was_read(const std::filesystem::path& path);
+void forget_read_files();
 
 }  // namespace shardlab

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "costmodel/base/error.h"
+#include "runner/base/read_file.h"
 
 namespace shardlab {
 namespace {
@@ -178,6 +179,17 @@ void write_file(const fs::path& path, const std::function<void(std::ostream&)>& 
 }
 
 void write_file(const fs::path& path, std::string_view text) { write_files({{path, text}}); }
+
+void write_output(std::string_view option, const fs::path& path, std::string_view text) {
+  expect_no_input(option, path);
+  write_file(path, text);
+}
+
+void expect_no_input(std::string_view option, const fs::path& path) {
+  if (!was_read(path)) return;
+  throw InputError(std::string(option) + ": found \"" + path.string() +
+                   "\", which this command reads; valid: another file");
+}
 
 void write_files(const std::vector<std::pair<fs::path, std::string_view>>& files) {
   std::deque<NewFile> written;

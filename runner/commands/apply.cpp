@@ -90,7 +90,7 @@ void run_apply(const ApplyArguments& arguments, Session& session) {
   } catch (const InputError& error) {
     place.fail(error.what());
   }
-  write_file(arguments.out, written.text);
+  write_output("--out", arguments.out, written.text);
   if (session.json()) {
     session.print({{"out", arguments.out},
                    {"program", program.name},

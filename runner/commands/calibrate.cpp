@@ -592,7 +592,7 @@ void fit_gpu(const CalibrateArguments& arguments, const Session& session) {
     nlohmann::json stack = stack_json(result, name, {plain_gpu(topology.gpu())});
     stack["source"] = shipped_source(result.sets);
     stack["title"] = "Collectives of " + gpu + ", as the shipped logs of all clusters predict them";
-    write_file(arguments.out, stack_text(std::move(stack)));
+    write_output("--out", arguments.out, stack_text(std::move(stack)));
   }
   if (session.json()) {
     session.print({{"model", "population"},
@@ -631,7 +631,7 @@ void fit_steps(const CalibrateArguments& arguments, Session& session) {
       });
   if (!arguments.out.empty()) {
     const std::string name = std::filesystem::path(arguments.out).stem().string();
-    write_file(arguments.out, fitted_step_stack(loaded, fit, name).dump(2) + "\n");
+    write_output("--out", arguments.out, fitted_step_stack(loaded, fit, name).dump(2) + "\n");
   }
   if (session.json()) {
     session.print(step_calibration_json(loaded, fit, results));
@@ -651,9 +651,11 @@ void run_calibrate(const CalibrateArguments& arguments, Session& session) {
   if (!session.json()) print_warnings(result.warnings);
   if (!arguments.out.empty()) {
     const std::string name = std::filesystem::path(arguments.out).stem().string();
-    write_file(arguments.out, stack_text(stack_json(result, name, gpus_of(result, arguments))));
+    write_output("--out", arguments.out,
+                 stack_text(stack_json(result, name, gpus_of(result, arguments))));
   }
-  if (!arguments.tuner_csv.empty()) write_file(arguments.tuner_csv, result.tuner_csv);
+  if (!arguments.tuner_csv.empty())
+    write_output("--tuner-csv", arguments.tuner_csv, result.tuner_csv);
   if (session.json()) {
     session.print(result_json(result));
   } else {

@@ -168,7 +168,7 @@ void run_record(const RecordArguments& arguments, Session& session) {
       }
     }
   }
-  write_file(arguments.out, choices_text(file));
+  write_output("--out", arguments.out, choices_text(file));
   if (session.json()) {
     session.print(nlohmann::json{{"stack", stack.name},
                                  {"questions", questions.size()},

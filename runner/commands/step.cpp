@@ -485,6 +485,7 @@ void run_step(const StepArguments& arguments, Session& session) {
   };
   const PredictedStep step = predict(stack, topology);
   if (!arguments.trace.empty()) {
+    expect_no_input("--trace", arguments.trace);
     write_file(arguments.trace,
                [&](std::ostream& out) { write_step_trace(out, step.subject, step.prediction); });
   }

@@ -258,6 +258,7 @@ void Simulation::run_clocks(const std::string& title, bool tells_waits) {
     }
     return;
   }
+  expect_no_input("--trace", path);
   write_file(path, [&](std::ostream& out) {
     write_trace(out, title, mesh_, evaluator_.topology(), schedule_, time_.timeline);
   });

@@ -648,7 +648,8 @@ SearchedPlan find_plan(const SolveProgramArguments& arguments, const SolveInputs
   const ExactSolution& solution = plan.found.solution;
   plan.interrupted = plan.interrupted && !(solution.feasible && solution.optimal);
   if (!arguments.export_problem.empty()) {
-    write_file(arguments.export_problem, write_cfn(*plan.found.network, inputs.program.name));
+    write_output("--export-problem", arguments.export_problem,
+                 write_cfn(*plan.found.network, inputs.program.name));
   }
   times.solve_ms = solving.ms();
   return plan;

@@ -5,6 +5,7 @@
 #include <map>
 #include <regex>
 
+#include "runner/base/text_style.h"
 #include "tests/cli/messages.h"
 
 namespace shardlab::testing_support {
@@ -72,7 +73,7 @@ TEST(StepCommand, SaysTheSameInWords) {
         "pipeline bubble", "with recomputation none", "activations"}) {
     EXPECT_NE(text.out.find(part), std::string::npos) << part;
   }
-  EXPECT_NE(text.out.find(format_fixed(out["step_ms"].get<double>(), 2) + " ms"),
+  EXPECT_NE(text.out.find(" " + TextStyle().figure(out["step_ms"].get<double>()) + " ms"),
             std::string::npos);
 }
 

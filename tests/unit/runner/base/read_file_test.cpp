@@ -130,6 +130,20 @@ TEST_F(ReadFile, SaysWhatIsWrongWithGzip) {
                        "--max-input");
 }
 
+TEST_F(ReadFile, IsKnownByEachOfItsNamesUntilTheNextCommand) {
+  const std::filesystem::path path = folder.write("a.txt", "a");
+  const std::filesystem::path link = folder.path() / "link.txt";
+  std::filesystem::create_symlink("a.txt", link);
+  forget_read_files();
+  EXPECT_FALSE(was_read(path));
+  EXPECT_EQ(read_text_file(link), "a");
+  EXPECT_TRUE(was_read(path));
+  EXPECT_TRUE(was_read(link));
+  EXPECT_FALSE(was_read(folder.path() / "gone.txt"));
+  forget_read_files();
+  EXPECT_FALSE(was_read(path));
+}
+
 // A file of 1 kB may hold a million bytes.
 TEST_F(ReadFile, TheLimitHoldsForWhatIsDecompressed) {
   const std::string path =
