@@ -486,9 +486,12 @@ ProgramStep predict_program_step(const ProgramRun& run, const ConfigStore& store
   }
 
   // The norm of the gradients with its all-reduce, and the optimizer's step: for each parameter,
-  // the norm reads and scales the gradient in f32.
+  // the norm reads and scales the gradient in f32. Before, gradients that are not reduced at once
+  // are added to those of the micro-batches before, as in StepChain::sum_up().
   const std::int64_t ranks = run.spread.ranks();
-  const double update_us = pricing.memory_us((8.0 + TrainingRun{}.update_bytes) *
+  const double sums = reduces_always ? 0.0 : to_real(run.grad_accum - 1);
+  const double sum_bytes = 2.0 + 2.0 * TrainingRun{}.gradient_bytes;
+  const double update_us = pricing.memory_us((sums * sum_bytes + 8.0 + TrainingRun{}.update_bytes) *
                                              updated_elements(planner, plan.planned));
   double norm_us = 0.0;
   if (ranks > 1) {

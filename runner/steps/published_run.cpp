@@ -226,9 +226,9 @@ RunRecipe best_recipe(const StepRow& row, const RecipeBook& book) {
 // What the column act_ckpt says, such as "no", "selective (op)" or "every 2nd layer", in the words
 // of Recomputation. Empty if it leaves the question open; as it is if its words are not known.
 std::string stated_recompute(const StepRow& row) {
-  const std::string text = lower_case(row.act_ckpt);
+  std::string text = lower_case(row.act_ckpt);
   if (is_open(text)) return "";
-  const std::string word(trimmed(std::string_view(text).substr(0, text.find('('))));
+  std::string word(trimmed(std::string_view(text).substr(0, text.find('('))));
   for (const std::string_view none : {"none", "no", "off", "false", "0"}) {
     if (word == none) return "none";
   }

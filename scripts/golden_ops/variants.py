@@ -9,7 +9,9 @@ from golden_ops._schema import overload_of
 WRITERS = ("_make_out_variant_strategy_fn", "_make_same_schema_variant_strategy_fn")
 # PyTorch's own functions for the shapes of these results take no `out`, or other dtypes than the op itself has.
 BROKEN = ("embedding_dense_backward.out", "grid_sampler_2d_backward.out", "grid_sampler_3d_backward.out",
-          "_native_batch_norm_legit.no_stats_out", "_native_batch_norm_legit.out")
+          *(f"{name}.out" for name in ("native_batch_norm", "native_batch_norm_backward", "_batch_norm_with_update",
+                                       "_native_batch_norm_legit", "_native_batch_norm_legit_no_training")),
+          "_native_batch_norm_legit.no_stats_out")
 COMPOSITE = ("diag.out",)  # has a strategy since 2.14, but PyTorch runs other ops in its place
 LISTED_FULLY = ("foreach", "pointwise", "prims", "upsample", "variants")  # these families have the forms of their ops
 

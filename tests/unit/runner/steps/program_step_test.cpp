@@ -120,6 +120,23 @@ TEST_F(ProgramStepTest, AccumulatedGradientsTakeMemory) {
   }
 }
 
+// FSDP reduces the gradients of each micro-batch, and replicas add up whole ones: each addition
+// reads 10 bytes and more for each of their elements.
+TEST_F(ProgramStepTest, ReplicasAddUpTheGradientsOfMicroBatches) {
+  const auto other_us = [&](const char* mesh, std::int64_t count) {
+    ProgramRun asked = run(mesh, true);
+    asked.grad_accum = count;
+    return predicted(asked).prediction.breakdown.other_us;
+  };
+  const auto added = [&](const char* mesh) {
+    return (other_us(mesh, 3) - other_us(mesh, 2)) - (other_us(mesh, 2) - other_us(mesh, 1));
+  };
+  EXPECT_NEAR(added("dp=8"), 0.0, 1e-6 * other_us("dp=8", 1));
+  const double whole = other_us("dp=8", 2) - other_us("dp=8", 1);
+  const double shards = other_us("fsdp=8", 2) - other_us("fsdp=8", 1);
+  EXPECT_GT(whole, 1.02 * shards);
+}
+
 TEST_F(ProgramStepTest, RecipesFollowTheMesh) {
   EXPECT_EQ(predicted(run("dp=8", true)).recipe, "dp");
   EXPECT_EQ(predicted(run("fsdp=8", true)).recipe, "fsdp");
