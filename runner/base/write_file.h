@@ -26,8 +26,8 @@ namespace shardlab {
 void write_file(const std::filesystem::path& path, std::string_view text);
 // Writes what `write` puts into the stream, for content that is too long to hold in memory.
 void write_file(const std::filesystem::path& path, const std::function<void(std::ostream&)>& write);
-// Writes the text into the file that an option names. Throws InputError if that file is one that the
-// command has read: a log of measurements or a program would be lost.
+// Writes the text into the file that an option names. Throws InputError if that file is one that
+// the command has read: a log of measurements or a program would be lost.
 void write_output(std::string_view option, const std::filesystem::path& path,
                   std::string_view text);
 // The check alone, for an output that is written in another way.
