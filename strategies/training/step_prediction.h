@@ -35,8 +35,9 @@ struct StepBreakdown {
   double gemm_us = 0.0;
   double attention_us = 0.0;
   double other_us = 0.0;
-  // By kind of collective. "contention" is what kernels lose to collectives beside them, and
-  // "waiting" what ranks of many hosts wait for each other.
+  // The time of communication beside which no kernel runs, by kind of collective. Two more keys are
+  // "contention", the time that kernels lose to collectives beside them, and "waiting", the time
+  // that ranks on many hosts wait for each other.
   std::map<std::string, double> exposed_us;
   ClassTimes contention_us = {};  // exposed_us["contention"] by the kernels that lose it
   // Not parts of the step, but of the two kinds of work that it consists of: the GEMMs in 8 and 4

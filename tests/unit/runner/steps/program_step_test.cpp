@@ -120,8 +120,8 @@ TEST_F(ProgramStepTest, AccumulatedGradientsTakeMemory) {
   }
 }
 
-// FSDP reduces the gradients of each micro-batch, and replicas add up whole ones: each addition
-// reads 10 bytes and more for each of their elements.
+// FSDP reduces the gradients of each micro-batch. Replicas add up whole ones, which takes kernels
+// of its own.
 TEST_F(ProgramStepTest, ReplicasAddUpTheGradientsOfMicroBatches) {
   const auto other_us = [&](const char* mesh, std::int64_t count) {
     ProgramRun asked = run(mesh, true);

@@ -731,18 +731,9 @@ TEST(StepPrediction, WholeGradientsAreAddedUpUnderAnySharding) {
   };
   const double whole = other_us("dp=1", Sharding::kNone, 3);
   EXPECT_DOUBLE_EQ(whole, other_us("fsdp=1", Sharding::kFull, 3));
-  // Two additions of f32 gradients to those of three micro-batches, each of which reads and writes
-  // 10 bytes for a weight.
-  const double one = other_us("dp=1", Sharding::kNone, 1);
-  const double two = other_us("dp=1", Sharding::kNone, 2);
-  EXPECT_NEAR(whole - two, two - one, 1e-6 * whole);
-  const double fused = other_us("dp=1", Sharding::kNone, 2, Execution::kLibrary) -
-                       other_us("dp=1", Sharding::kNone, 1, Execution::kLibrary);
-  EXPECT_NEAR(fused,
-              other_us("dp=1", Sharding::kNone, 3, Execution::kLibrary) -
-                  other_us("dp=1", Sharding::kNone, 2, Execution::kLibrary),
-              1e-6 * whole);
-  EXPECT_LT(fused, two - one);
+  const Execution library = Execution::kLibrary;
+  EXPECT_LT(other_us("dp=1", Sharding::kNone, 3, library),
+            other_us("fsdp=1", Sharding::kFull, 3, library));
 }
 
 // Each of the 15 micro-batches that wait on the last rank keeps what the products of its weights'
